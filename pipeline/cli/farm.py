@@ -83,7 +83,7 @@ def farm(
     if settings or seeds is not None:
         from pipeline.stages import sweep
 
-        sweep.run(params, sweep.Swept(settings or [], seeds, agent or []), workers)
+        sweep.run(params, settings or [], seeds, agent or [], workers)
         return
     if agent:
         raise typer.BadParameter("it says whose seeds are set: --seeds is missing", param_hint="--agent")

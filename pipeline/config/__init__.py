@@ -37,7 +37,15 @@ from pipeline.config.machines.learning import (
 )
 from pipeline.config.machines.plan import MachinesPlan
 from pipeline.config.machines.scenario import Group, MachinePark, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
-from pipeline.config.params import PARAMS_FILE, Evaluation, Params, check_params, load_params, repository_root
+from pipeline.config.params import (
+    PARAMS_FILE,
+    Evaluation,
+    Params,
+    check_params,
+    load_params,
+    raw_params,
+    repository_root,
+)
 from pipeline.config.pool.heuristics import LinearRuleSearch, PoolKnobs
 from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import (

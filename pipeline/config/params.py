@@ -221,18 +221,17 @@ def load_params(path: Path = PARAMS_FILE, every: bool = False) -> Params:
     Raises:
         UserError: the file is missing, is not YAML, or holds a key or value that it should not.
     """
+    return check_params(raw_params(path), str(path), every)
+
+
+def raw_params(path: Path = PARAMS_FILE) -> Any:
+    """Return params.yaml as it is written."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return parsed(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); run this at the repository's root") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x}") from error
-    return params_in(text, str(path), every)
-
-
-def params_in(text: str, where: str, every: bool = False) -> Params:
-    """Check the text of params.yaml; arguments and errors are those of `check_params`."""
-    return check_params(parsed(text, where), where, every)
 
 
 def check_params(raw: Any, where: str, every: bool = False) -> Params:

@@ -15,9 +15,8 @@ from pathlib import Path
 
 from pipeline.config import repository_root
 from pipeline.errors import UserError
-from pipeline.execution.beginning import KILLED
+from pipeline.execution.beginning import KILLED, SHOWN
 from pipeline.execution.setting import Setting
-from pipeline.execution.version import SHOWN
 from pipeline.progress import say
 from pipeline.storage.files import discard
 
@@ -50,9 +49,6 @@ def by_slurm(
         words: that name it.
         command: the whole of it.
         given: its environment has beside ours.
-
-    Raises:
-        UserError: Slurm is not there, or a job of before does not end.
     """
     name = f"pipeline-{hashlib.sha256(str(Path.cwd()).encode()).hexdigest()[:SHOWN]}-{'-'.join(words)}"
     end = (repository_root() / place.folder / f"{name}.end").resolve()
@@ -117,11 +113,7 @@ def _ended(end: Path) -> int:
 
 
 def _end_jobs(name: str) -> None:
-    """End jobs of a name, and wait until they have ended.
-
-    Raises:
-        UserError: Slurm is not there, or they do not end.
-    """
+    """End jobs of a name, and wait until they have ended."""
     words, end = ["squeue", "-h", f"--user={getpass.getuser()}", f"--name={name}"], time.monotonic() + ENDED_S
     try:
         while (asked := subprocess.run(words, capture_output=True, text=True, check=False)).stdout or asked.returncode:

@@ -8,11 +8,10 @@ from typing import Any, Protocol, TypeVar
 
 from pipeline.config import repository_root
 from pipeline.errors import UserError
-from pipeline.execution.keys import keys_of
+from pipeline.execution.beginning import code_digest
 from pipeline.execution.processes import Processes
 from pipeline.execution.setting import Setting, setting
-from pipeline.execution.store import Store
-from pipeline.execution.version import code_digest
+from pipeline.execution.store import Store, keys_of
 from pipeline.execution.worker import Errand, Order, packed, torch_threads
 from pipeline.progress import ShareCallback, no_progress, say
 
@@ -77,7 +76,11 @@ class Executor:
         if not tasks:
             return []
         if self.alone:
-            return list(_in_turn(function, tasks, on_progress))
+            results = []
+            for task in tasks:
+                results.append(function(task))
+                on_progress(len(results))
+            return results
         keys = keys_of(function, tasks, inputs)
         self._keys |= set(keys)
         work = {key: packed(key, function, task) for key, task in zip(keys, tasks, strict=True)}
@@ -176,9 +179,3 @@ def crew_of(place: Setting, order: Order, threads: int) -> Crew:
 
         return SlurmCrew(place, order, threads)
     return Processes(place, order, threads)
-
-
-def _in_turn(function: Callable[[Task], Result], tasks: Sequence[Task], on_progress: ShareCallback) -> Iterator[Result]:
-    for done, task in enumerate(tasks):
-        yield function(task)
-        on_progress(done + 1)

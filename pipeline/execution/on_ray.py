@@ -2,20 +2,21 @@
 
 import logging
 import os
+import pickle
 import shutil
 import signal
 import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from pipeline.errors import UserError, missing_packages_named
 from pipeline.execution.beginning import environment
 from pipeline.execution.processes import LOOKED_S, cores
 from pipeline.execution.setting import Setting
-from pipeline.execution.worker import Errand, Order, packed_call
+from pipeline.execution.worker import Errand, Order
 
 ANSWER_S = 5.0  # that an address has to answer in
 GONE_S = 20.0  # that a head may refuse to answer; behind 60 Ray ends this process, in words of its own
@@ -33,11 +34,7 @@ class Head:
         self._silent_since: float | None = None
 
     def must_answer(self) -> None:
-        """Ask whether it is there.
-
-        Raises:
-            UserError: it has not been for some time.
-        """
+        """Ask whether it is there."""
         try:
             _connect(self._address)
             self._silent_since = None
@@ -54,30 +51,19 @@ class RayCrew:
     """Actors that stay as long as the stage, so that what is compiled or read for one task serves the next."""
 
     def __init__(self, setting: Setting, order: Order, threads: int) -> None:
-        """Join a cluster, or start one.
-
-        Raises:
-            UserError: Ray is not installed, nobody is at the address, or who is there runs another Ray or Python.
-        """
-        self._ray = _imported()
-        self._order, self._threads = order, threads
-        self._given = environment(threads)
-        self._folder = "" if setting.address else tempfile.mkdtemp(prefix="ray-")  # short: sockets stand in it
-        self._workers = setting.workers or cores()
-        try:
-            self._join(setting)
-        except BaseException:
-            self.close()
-            raise
-        self._head = Head(self._ray, ours=not setting.address)
-        self._actors: list[Any] = []
+        """Join a cluster, or start one."""
+        self._order, self._given = order, environment(threads)
+        self._workers, self._actors = setting.workers or cores(), list[Any]()
+        with ExitStack() as stack:
+            self._ray = stack.enter_context(joined(setting.address, self._workers))
+            if setting.address:
+                there = int(self._ray.cluster_resources().get("CPU", 1))
+                self._workers = max(1, min(setting.workers or there, there))
+            self._head = Head(self._ray, ours=not setting.address)
+            self._joined = stack.pop_all()
 
     def run(self, errands: Sequence[Errand], on_done: Callable[[int], None]) -> None:
-        """Carry out tasks; those of an actor that was killed are left.
-
-        Raises:
-            UserError: what a task says that a user did wrong, or Ray's head has gone.
-        """
+        """Carry out tasks; those of an actor that was killed are left."""
         ray, waiting, done = self._ray, list(reversed(errands)), 0
         self._actors += [self._actor() for _ in range(min(self._workers, len(errands)) - len(self._actors))]
         idle = list(self._actors)
@@ -85,7 +71,7 @@ class RayCrew:
         while waiting or going:
             while waiting and idle:
                 actor = idle.pop()
-                going[actor.carry_out.remote(self._given, packed_call(self._order, waiting.pop()))] = actor
+                going[actor.carry_out.remote(self._given, pickle.dumps((self._order, waiting.pop())))] = actor
             if not going:
                 return
             ready, _ = ray.wait(list(going), timeout=LOOKED_S)
@@ -108,38 +94,10 @@ class RayCrew:
 
     def close(self) -> None:
         """End the actors, and the cluster if it is ours."""
-        for actor in getattr(self, "_actors", []):
+        for actor in self._actors:
             with suppress(Exception):  # it is gone, or the cluster is
                 self._ray.kill(actor)
-        with _signals_kept():
-            self._ray.shutdown()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _join(self, setting: Setting) -> None:
-        about = dict(QUIET)
-        if setting.address:
-            _must_answer(setting.address)
-            about |= {"address": setting.address}
-        else:
-            about |= {"address": "local", "num_cpus": self._workers, "include_dashboard": False}
-            about |= {"object_store_memory": STORE_BYTES, "_temp_dir": self._folder}
-        with _refused_at(setting.address or "this machine"):
-            self._start(about, 1 if setting.address else TRIED)
-        if setting.address:
-            there = int(self._ray.cluster_resources().get("CPU", 1))
-            self._workers = max(1, min(setting.workers or there, there))
-
-    def _start(self, about: dict[str, Any], times: int) -> None:
-        for left in reversed(range(times)):
-            try:
-                with _signals_kept():
-                    self._ray.init(**about)
-                return
-            except Exception as error:
-                if "timed out" not in str(error).lower() or not left:
-                    raise
-                self._ray.shutdown()
+        self._joined.close()
 
     def _actor(self) -> Any:
         # Sent by value, for it tells, in a line, of a machine that has no such package.
@@ -166,29 +124,38 @@ class RayCrew:
         return self._ray.remote(num_cpus=1, max_restarts=0)(Worker).remote()
 
 
-def _imported() -> Any:
+@contextmanager
+def joined(address: str, workers: int = 0) -> Iterator[Any]:
+    """Yield Ray, as a member of the cluster at an address; without one, of a cluster of some workers begun here."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     with missing_packages_named(), _signals_kept():
         import ray
-    return ray
-
-
-@contextmanager
-def joined(place: Setting) -> Iterator[Any]:
-    """Yield Ray, as a member of the cluster at an address.
-
-    Raises:
-        UserError: Ray is not installed, nobody is at the address, or who is there runs another Ray or Python.
-    """
-    ray = _imported()
-    _must_answer(place.address)
+    if address:
+        _must_answer(address)
+    folder = "" if address else tempfile.mkdtemp(prefix="ray-")  # short: paths of sockets begin with it
+    own = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE_BYTES, "_temp_dir": folder}
+    about = QUIET | ({"address": address} if address else {"address": "local", **own})
     try:
-        with _refused_at(place.address), _signals_kept():
-            ray.init(address=place.address, **QUIET)
+        with _refused_at(address or "this machine"):
+            _start(ray, about, 1 if address else TRIED)
         yield ray
     finally:
         with _signals_kept():
+            ray.shutdown()
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(ray: Any, about: dict[str, Any], times: int) -> None:
+    for left in reversed(range(times)):
+        try:
+            with _signals_kept():
+                ray.init(**about)
+            return
+        except Exception as error:
+            if "timed out" not in str(error).lower() or not left:
+                raise
             ray.shutdown()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipeline.errors import UserError, missing_packages_named
-from pipeline.execution.beginning import PREFIXES, environment
+from pipeline.execution.beginning import environment
 from pipeline.execution.processes import LOOKED_S
 from pipeline.execution.setting import Setting
 from pipeline.execution.worker import Errand, Order, carry_out_all
@@ -24,11 +24,7 @@ class SlurmCrew:
     """Jobs that carry out tasks and end; what a killed one has left goes to new ones."""
 
     def __init__(self, setting: Setting, order: Order, threads: int) -> None:
-        """Submit nothing yet.
-
-        Raises:
-            UserError: submitit or Slurm's commands are not there.
-        """
+        """Submit nothing yet."""
         with missing_packages_named():
             import submitit
         logging.getLogger("submitit").setLevel(logging.CRITICAL)
@@ -44,11 +40,7 @@ class SlurmCrew:
         self._waiting_since, self._said = time.monotonic(), ""
 
     def run(self, errands: Sequence[Errand], on_done: Callable[[int], None]) -> None:
-        """Carry out tasks; those of a job that was ended are left.
-
-        Raises:
-            UserError: Slurm refuses the jobs, none of their nodes sees the store, or what a task says.
-        """
+        """Carry out tasks; those of a job that was ended are left."""
         number = min(self._workers, len(errands))
         try:
             shares = [errands[first::number] for first in range(number)]
@@ -116,11 +108,7 @@ class SlurmCrew:
                     raise UserError(said)
 
     def _tell(self) -> None:
-        """Say what is known of jobs that ended before they carried out a task; a killed one is begun again.
-
-        Raises:
-            UserError: they wrote nothing where all workers write, or could not begin.
-        """
+        """Say what is known of jobs that ended before they carried out a task; a killed one is begun again."""
         logs = [log for job in self._jobs for log in (job.paths.stderr, job.paths.stdout) if log.exists()]
         if not logs:
             raise UserError(
@@ -134,14 +122,12 @@ class SlurmCrew:
 
 
 def _parameters(setting: Setting, threads: int) -> dict[str, Any]:
-    given = environment(threads)
-    ours = {name: value for name, value in given.items() if name.startswith((*PREFIXES, "PYTHONPATH"))}
     found: dict[str, Any] = {
         "job_name": "pipeline",
         "time": setting.minutes,
         "cpus_per_task": threads,
         "use_srun": False,
-        "setup": [f"export {name}={shlex.quote(value)}" for name, value in sorted(ours.items())],
+        "setup": [f"export {name}={shlex.quote(value)}" for name, value in sorted(environment(threads).items())],
         "additional_parameters": {"requeue": True, **setting.options},
     }
     return found | ({"partition": setting.partition} if setting.partition else {})

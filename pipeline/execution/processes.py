@@ -26,11 +26,7 @@ class Processes:
         self._pool: ProcessPoolExecutor | None = None
 
     def run(self, errands: Sequence[Errand], on_done: Callable[[int], None]) -> None:
-        """Carry out tasks; of some nobody may know, if a process was killed.
-
-        Raises:
-            UserError: what a task says that a user did wrong.
-        """
+        """Carry out tasks; of some nobody may know, if a process was killed."""
         if self._pool is None:
             context = mp.get_context(
                 "spawn"

@@ -23,10 +23,9 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import UserError
-from pipeline.execution.beginning import GROUP, KILLED, environment
+from pipeline.execution.beginning import GROUP, KILLED, code_digest, environment, must_be
 from pipeline.execution.by_slurm import by_slurm
 from pipeline.execution.setting import Setting, setting
-from pipeline.execution.version import code_digest, must_be
 from pipeline.progress import say
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def _by_ray(place: Setting, threads: int, _: Sequence[str], command: Sequence[st
 
     said: SimpleQueue[str | int | UserError] = SimpleQueue()
     tasks: list[Any] = []
-    with joined(place) as ray:
+    with joined(place.address) as ray:
         about = (ray, threads, (command, str(Path.cwd()), given, GROUP), said, tasks)
         # In a thread, for what a signal raises within Ray's compiled code is lost there.
         follower = threading.Thread(target=_follow, args=about, daemon=True)

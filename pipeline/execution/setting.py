@@ -60,11 +60,7 @@ def setting(default: Setting | None = None) -> Setting:
 
 
 def checked(fields: dict[str, Any], where: str) -> Setting:
-    """Return a setting whose fields go together.
-
-    Raises:
-        UserError: a key that there is none of, a value of another type, or an address that is none.
-    """
+    """Return a setting whose fields go together."""
     try:
         found = Setting.model_validate(fields)
     except ValidationError as error:

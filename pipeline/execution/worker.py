@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import UserError
+from pipeline.execution.beginning import must_be
 from pipeline.execution.store import Store
-from pipeline.execution.version import must_be
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,6 @@ def packed(key: str, function: Callable[[Any], Any], task: object) -> Errand:
     return Errand(key, pickle.dumps((function, task), protocol=5))
 
 
-def packed_call(order: Order, errand: Errand) -> bytes:
-    """Return what `carry_out` is called with, for an engine that is not to look into it."""
-    return pickle.dumps((order, errand), protocol=5)
-
-
 def carry_out(order: Order, errand: Errand) -> str:
     """Carry out a task and store its result, unless that is there; return what a user did wrong, or nothing."""
     try:
@@ -69,11 +64,7 @@ def carry_out_all(order: Order, errands: Sequence[Errand]) -> str:
 
 @functools.cache
 def _settle(order: Order) -> None:
-    """Work where the stage does.
-
-    Raises:
-        UserError: this machine does not see its folder, or has another version of the code.
-    """
+    """Work where the stage does."""
     host = socket.gethostname()
     try:
         there = order.mark.read_text()

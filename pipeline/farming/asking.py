@@ -1,7 +1,7 @@
 """Asking DVC: the graph of stages, what is stale, and what it said while it worked on one; by its command line.
 
 `dvc status --json` and `dvc dag --mermaid` are documented and stay; for the graph there is no JSON. Which parameters a
-stage reads, no command tells: that one thing comes from DVC's Python.
+stage reads, no command tells: that one thing comes from DVC's Python. What DVC cannot tell is a UserError.
 """
 
 import json
@@ -44,11 +44,7 @@ Graph = Mapping[str, frozenset[str]]  # of each stage, those that it needs
 
 
 def graph() -> Graph:
-    """Return the stages of dvc.yaml, each with those that it needs; from DVC, which alone knows whose outputs meet.
-
-    Raises:
-        UserError: DVC cannot tell.
-    """
+    """Return the stages of dvc.yaml, each with those that it needs; from DVC, which alone knows whose outputs meet."""
     return parsed(_ask("dag", "--mermaid").splitlines())
 
 
@@ -70,29 +66,17 @@ def parsed(lines: Iterable[str]) -> Graph:
 
 
 def stale() -> set[str]:
-    """Return the stages whose code, parameters, inputs or outputs are not those of dvc.lock; not those behind them.
-
-    Raises:
-        UserError: DVC cannot tell.
-    """
+    """Return the stages whose code, parameters, inputs or outputs are not those of dvc.lock; not those behind them."""
     return set(json.loads(_ask("status", "--json")))
 
 
 def cache_folder() -> str:
-    """Return where DVC's cache is.
-
-    Raises:
-        UserError: DVC cannot tell.
-    """
+    """Return where DVC's cache is."""
     return str(Path(_ask("cache", "dir").strip()).absolute())
 
 
 def by_params(keys: Collection[str]) -> set[str]:
-    """Return the stages that read one of some dotted keys of params.yaml, or a part of one.
-
-    Raises:
-        UserError: DVC cannot tell.
-    """
+    """Return the stages that read one of some dotted keys of params.yaml, or a part of one."""
     from dvc.dependency import ParamsDependency
     from dvc.exceptions import DvcException
     from dvc.repo import Repo

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from pipeline.config import PARAMS_FILE, Params, check_params
+from pipeline.config import PARAMS_FILE, Params, check_params, raw_params
 from pipeline.config.parsing import parsed
 from pipeline.config.records import there_are
 from pipeline.core import Json
@@ -53,9 +53,6 @@ def settings(words: Sequence[str]) -> dict[str, list[Json]]:
 
     >>> settings(["a.b=0.1,0.2", "c=[1, 2],[3]", "d=yes"])
     {'a.b': [0.1, 0.2], 'c': [[1, 2], [3]], 'd': ['yes']}
-
-    Raises:
-        UserError: it says no key, no value, one value twice, or what no -S of DVC could say.
     """
     found: dict[str, list[Json]] = {}
     for word in words:
@@ -83,9 +80,6 @@ def seeds(text: str) -> list[int]:
 
     >>> seeds("1..3"), seeds("2,5")
     ([1, 2, 3], [2, 5])
-
-    Raises:
-        UserError: it is neither, or empty.
     """
     if found := RANGE.match(text.strip()):
         first, last = int(found[1]), int(found[2])
@@ -106,9 +100,6 @@ def agents_about(params: Params, keys: Iterable[str], named: Sequence[str]) -> l
     """Return the agents that a sweep is about: those named, else those whose rows the keys change.
 
     That is an agent by its own key, all that learn by a recipe, or all of a scenario.
-
-    Raises:
-        UserError: an agent is named that there is not.
     """
     for name in named:
         params.agent(name)
@@ -131,9 +122,6 @@ def grid(swept: Mapping[str, Sequence[Json]], drawn: Sequence[int], agents: Sequ
         swept: the values of each key.
         drawn: training seeds; none leaves them as params.yaml has them.
         agents: whose training takes the seeds.
-
-    Raises:
-        UserError: there are too many.
     """
     short = {key: key.rpartition(".")[2] for key in swept}
     said = {key: name if list(short.values()).count(name) == 1 else key for key, name in short.items()}
@@ -155,50 +143,19 @@ def grid(swept: Mapping[str, Sequence[Json]], drawn: Sequence[int], agents: Sequ
 
 
 def checked(raw: Mapping[str, Any], points: Sequence[Point]) -> list[Params]:
-    """Return the parameters of each point.
-
-    Args:
-        raw: params.yaml as it is written.
-        points: of the grid.
-
-    Raises:
-        UserError: there is no such key, or a value is none of its.
-    """
-    for key in dict.fromkeys(key for point in points for key in point.values):
-        _must_lead_somewhere(raw, key)
+    """Return the parameters of each point: params.yaml as it is written, with the point's values."""
     return [_with(raw, point) for point in points]
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Return params.yaml as it is written.
-
-    Raises:
-        UserError: it is not there, or no YAML.
-    """
-    try:
-        found: dict[str, Any] = parsed(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from error
-    return found
-
-
 def known_keys(path: Path) -> list[str]:
-    """Return all dotted keys of params.yaml that have a value.
-
-    Raises:
-        UserError: it is not there, or no YAML.
-    """
-    return list(_leaves(read(path), ""))
+    """Return all dotted keys of params.yaml that have a value."""
+    return list(_leaves(raw_params(path), ""))
 
 
 def _with(raw: Mapping[str, Any], point: Point) -> Params:
     rows: dict[str, Any] = deepcopy(dict(raw))
     for key, value in point.values.items():
-        *way, last = key.split(".")
-        at: Any = rows
-        for word in way:
-            at = at[word]
-        at[last] = value
+        _rows_at(rows, key)[key.rpartition(".")[2]] = value
     try:
         return check_params(rows, str(PARAMS_FILE))
     except UserError as error:
@@ -208,17 +165,17 @@ def _with(raw: Mapping[str, Any], point: Point) -> Params:
         raise UserError(f"farm: {point.title}: {error}") from error
 
 
-def _must_lead_somewhere(raw: Mapping[str, Any], key: str) -> None:
-    at: Any = raw
+def _rows_at(rows: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the mapping that a key is in."""
+    at: Any = rows
     *way, _ = key.split(".")
     for place, word in enumerate(way):
-        if not isinstance(at, Mapping) or word not in at:
+        if word not in at:
             before = ".".join(way[:place]) or str(PARAMS_FILE)
-            rows = there_are(map(str, at), word) if isinstance(at, Mapping) else "it is no mapping of keys"
-            raise UserError(f"farm: --set {key}: {before} has no '{word}'; {rows}")
-        at = at[word]
-    if not isinstance(at, Mapping):
-        raise UserError(f"farm: --set {key}: {'.'.join(way)} is no mapping of keys")
+            raise UserError(f"farm: --set {key}: {before} has no '{word}'; {there_are(map(str, at), word)}")
+        if not isinstance(at := at[word], dict):
+            raise UserError(f"farm: --set {key}: {'.'.join(way[: place + 1])} is no mapping of keys")
+    return cast(dict[str, Any], at)
 
 
 def _nearest(raw: Mapping[str, Any], key: str) -> str:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from pipeline.config.parsing import parsed
 from pipeline.errors import UserError
+from pipeline.storage.files import write
 from pipeline.storage.locks import hold
 
 FOLDER = Path(".dvc/tmp/farm")
@@ -38,12 +39,12 @@ class Notes(BaseModel):
 
     def write(self) -> None:
         """Keep it."""
-        _write(FOLDER / "notes.json", json.dumps(self.model_dump(), indent=1, sort_keys=True).encode())
+        write(FOLDER / "notes.json", json.dumps(self.model_dump(), indent=1, sort_keys=True).encode())
 
 
 def keep(lock: bytes) -> None:
     """Keep dvc.lock as it is now."""
-    _write(KEPT, lock)
+    write(KEPT, lock)
 
 
 def cut(lock: bytes) -> bytes | None:
@@ -58,11 +59,7 @@ def cut(lock: bytes) -> bytes | None:
 
 @contextmanager
 def alone() -> Iterator[TextIO]:
-    """Be the only farm of this repository; gives the file whose lock says so, which its stages are to hold, too.
-
-    Raises:
-        UserError: there is another one, or no repository of DVC.
-    """
+    """Be the only farm of this repository; gives the file whose lock says so, which its stages are to hold, too."""
     if not Path(".dvc").is_dir() or not Path("dvc.yaml").is_file():
         raise UserError("farm: expected dvc.yaml and .dvc here; run this at the repository's root")
     with hold(FOLDER / "lock", "farm") as held:
@@ -74,12 +71,6 @@ def _reads(lock: bytes) -> bool:
         parsed(lock.decode(), "dvc.lock", of_dvc=True)
         return lock.endswith(b"\n")
     return False
-
-
-def _write(path: Path, content: bytes) -> None:
-    part = path.with_name(f"{path.name}.part")  # there is one farm
-    part.write_bytes(content)
-    part.replace(path)
 
 
 def stages_of(lock: str) -> list[str]:

@@ -1,6 +1,5 @@
 """The plan: which stages may have to run, which of them next, and how long all of it still takes."""
 
-import heapq
 from collections.abc import Collection, Mapping
 
 from pipeline.farming.asking import Graph
@@ -61,7 +60,13 @@ class Plan:
 
     def next(self) -> str | None:
         """Return the stage to begin, if one can: of those whose inputs are there, that with most work behind it."""
-        ready, ranks = self._ready(self.waiting - self.blocked, self.done, bool(self.running)), self._ranks()
+        waiting = self.waiting - self.blocked
+        ready = {stage for stage in waiting if self._needs[stage] <= self.done}
+        if self.running or waiting != {self._last}:
+            ready.discard(self._last)
+        # Of stages that never ran here, those of a long kind, and of equals the longer chain, go first.
+        own = {at: self._seconds.get(at, GUESSED_S.get(at.partition("@")[0], 1.0)) for at in self._needs}
+        ranks = self._chains(own)
         return max(ready, key=lambda stage: (ranks[stage], -self._place[stage]), default=None)
 
     def begin(self, stage: str, now_s: float) -> None:
@@ -75,40 +80,24 @@ class Plan:
         (self.done if well else self.failed).add(stage)
 
     def left_s(self, workers: int, now_s: float) -> tuple[float, int]:
-        """Return the seconds that the rest takes, and of how many stages nobody knows how long they take.
+        """Return the seconds that the rest takes, and of how many of its stages it is unknown how long they take.
 
-        The rest is played as it would be begun, each stage as long as the last time, and those that are unknown for
-        nothing.
+        That is its longest chain, or its sum over the workers where that is more; an unknown stage counts for nothing.
         """
-        rest = self.waiting - self.blocked
-        unknown = [stage for stage in (*rest, *self.running) if stage not in self._seconds]
-        ends = [(max(self._seconds.get(at, 0.0) - now_s + since, 0.0), at) for at, since in self.running.items()]
-        ranks, done, at_s = self._ranks(), set(self.done), 0.0
-        heapq.heapify(ends)
-        while rest or ends:
-            ready = self._ready(rest, done, bool(ends))
-            for stage in sorted(ready, key=lambda stage: -ranks[stage])[: max(workers - len(ends), 0)]:
-                rest.discard(stage)
-                heapq.heappush(ends, (at_s + self._seconds.get(stage, 0.0), stage))
-            at_s, ended = heapq.heappop(ends)
-            done.add(ended)
-        return at_s, len(unknown)
+        rest = [*(self.waiting - self.blocked), *self.running]
+        own = {stage: self._seconds.get(stage, 0.0) for stage in rest}
+        own |= {stage: max(own[stage] - now_s + since, 0.0) for stage, since in self.running.items()}
+        longest = max(self._chains(own).values(), default=0.0)
+        return max(longest, sum(own.values()) / workers), sum(stage not in self._seconds for stage in rest)
 
-    def _ready(self, waiting: set[str], done: set[str], busy: bool) -> set[str]:
-        """Return those of some stages that can begin; the last one only where nothing else waits or runs."""
-        ready = {stage for stage in waiting if self._needs[stage] <= done}
-        return ready - {self._last} if busy or waiting != {self._last} else ready
+    def _chains(self, own: Mapping[str, float]) -> dict[str, float]:
+        """Return the seconds from the beginning of each stage to the end of the longest chain that begins with it."""
+        chains: dict[str, float] = {}
 
-    def _ranks(self) -> dict[str, float]:
-        """Return the seconds from the beginning of each stage to the end of the longest way behind it."""
-        ranks: dict[str, float] = {}
-        users = {stage: [other for other, needs in self._needs.items() if stage in needs] for stage in self._needs}
+        def chain(stage: str) -> float:
+            if stage not in chains:
+                users = (other for other in own if stage in self._needs[other])
+                chains[stage] = own[stage] + max(map(chain, users), default=0.0)
+            return chains[stage]
 
-        def rank(stage: str) -> float:
-            if stage not in ranks:
-                guessed = GUESSED_S.get(stage.partition("@")[0], 1.0)  # of equals the longer chain goes first
-                own = self._seconds.get(stage, guessed)
-                ranks[stage] = own + max((rank(other) for other in users[stage]), default=0.0)
-            return ranks[stage]
-
-        return {stage: rank(stage) for stage in self._needs}
+        return {stage: chain(stage) for stage in own}

@@ -6,15 +6,17 @@ cost stands beside, and the lowest is marked. Nothing is chosen here.
 """
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from pipeline import storage
+from pipeline.comparing import plots
 from pipeline.comparing.comparing import BEST
 from pipeline.comparing.resampling import windows
 from pipeline.comparing.statistics import ALL, comparison
@@ -28,7 +30,15 @@ from pipeline.storage.results import Chosen
 from pipeline.tracking.source_tree import tree_of
 from pipeline.tracking.stored_outputs import StoredOutputs
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 EVERY = "all"  # of the row of a setting's seeds together
+HEAD = ("", "setting", "seed", "validation", "test", "against the best heuristic")
+NOT_CHOSEN = (
+    "* lowest on validation jobsets, which are there to choose by; the others are test jobsets. Nothing is chosen."
+)
+ROW_INCHES, MARGIN_INCHES = 0.42, 1.3
 
 
 @dataclass(frozen=True)
@@ -147,3 +157,68 @@ def _played(saved: Saved, agent: str, scratch: Path) -> Played:
     validation = curve.loc[curve["metric"] == "validation", "value"].min()
     chosen = Chosen.model_validate(storage.read_json(heuristics / "chosen.json"))
     return Played(pd.concat(tables, ignore_index=True), chosen, float(validation))
+
+
+def lines(table: pd.DataFrame) -> Iterator[str]:
+    """Yield the table of one agent as lines of text; differences in percent, below 0 is better."""
+    first = table.iloc[0]
+    yield f"{first['agent']}: mean {first['measure']} over all loads, n {first['n']}; below 0 is better"
+    cells = [HEAD, *(_cells(row) for _, row in table.iterrows())]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(HEAD))]
+    for row in cells:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield NOT_CHOSEN
+
+
+def _cells(row: pd.Series) -> tuple[str, ...]:
+    low, high = 100 * row["difference_low"], 100 * row["difference_high"]
+    return (
+        "*" if row["lowest_validation"] else "",
+        row["setting"] or "-",
+        row["seed"] or "-",
+        f"{row['validation']:.4g}",
+        f"{row['mean']:.4g}",
+        f"{100 * row['difference']:+.1f} % ({low:.1f} to {high:.1f})",
+    )
+
+
+def picture(table: pd.DataFrame) -> bytes:
+    """Return the picture of one agent as PNG: a line a setting, a dot a seed, and the mean of all with its interval."""
+    settings = list(dict.fromkeys(table["setting"]))
+    agent = table["agent"].iloc[0]
+    title = f"{agent} against the best heuristic, test jobsets"
+    figure, axes = plots.canvas(title, MARGIN_INCHES + ROW_INCHES * max(len(settings), 2))
+    for place, setting in enumerate(settings):
+        rows = table[table["setting"] == setting]
+        together = rows[rows["seed"] == EVERY]
+        _whole(axes, place, (rows if together.empty else together).iloc[0])
+        if not together.empty:
+            seeds = 100 * rows.loc[rows["seed"] != EVERY, "difference"]
+            axes.plot(seeds, [place] * len(seeds), "o", color=plots.LEARNED[1], markersize=4, alpha=0.6, zorder=2)
+    axes.axvline(0, color=plots.GREY, linewidth=1, linestyle="--", zorder=1)
+    marked = set(table.loc[table["lowest_validation"], "setting"])
+    names = [f"{setting or agent}{' *' if setting in marked else ''}" for setting in settings]
+    axes.set_yticks(range(len(settings)), names)
+    axes.set_ylim(len(settings) - 0.5, -0.5)
+    axes.grid(axis="x", color="#E5E5E5", zorder=0)
+    axes.set_xlabel(
+        f"Mean {table['measure'].iloc[0]}, percent from the best heuristic, below 0 is better\n"
+        "dot: a seed; square: all, with its interval; * lowest on validation jobsets"
+    )
+    return plots.png(figure)
+
+
+def _whole(axes: "Axes", place: int, row: pd.Series) -> None:
+    mean = 100 * row["difference"]
+    # Percentiles of few resamples need not hold their mean.
+    ends = [[max(mean - 100 * row["difference_low"], 0.0)], [max(100 * row["difference_high"] - mean, 0.0)]]
+    axes.errorbar(
+        [100 * row["difference"]],
+        [place],
+        xerr=ends,
+        fmt="s",
+        color=plots.LEARNED[0],
+        markersize=6,
+        capsize=4,
+        zorder=3,
+    )

@@ -1,19 +1,24 @@
-"""Work: one command of DVC, in a process group that ends with the process that began it, however that ends."""
+"""Commands of DVC, each in a process group that ends with the process that began it, however that ends."""
 
 import fcntl
 import os
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import Queue
+from queue import Empty, Queue
+from types import TracebackType
+from typing import TextIO
 
 from pipeline.execution.beginning import GROUP
+from pipeline.progress import LINES_EVERY_S, say
 
 FIRST_FREE = 10  # number of a file that sh leaves alone
+TICK_S = 0.5
 STOP_S = 8.0  # for what is half written to be cleared away
 
 Said = tuple[str, str | None]  # the name of some work, and a line that it said; None behind its last
@@ -57,11 +62,6 @@ class Work:
         self._listener = threading.Thread(target=self._listen, args=(said,), daemon=True)
         self._listener.start()
 
-    @property
-    def code(self) -> int:
-        """Return how it ended: its exit code, or less than 0 the signal that ended it."""
-        return self._process.wait()
-
     def tidy(self) -> None:
         """End what is left of the group if the command itself has ended, a stage that outlived DVC above all."""
         if self._process.poll() is not None:
@@ -71,11 +71,11 @@ class Work:
         """Tell all of it to end."""
         self._send(signal.SIGTERM)
 
-    def stopped(self) -> None:
-        """Wait a while until all of it has ended, as none of it says anything any more; then make it."""
+    def stopped(self) -> int:
+        """Wait a while until all of it has ended, then end it; return its exit code, or below 0 its signal."""
         self._listener.join(STOP_S)
         self._kill()
-        self._process.wait()
+        return self._process.wait()
 
     def _kill(self) -> None:
         self._send(signal.SIGKILL)
@@ -93,3 +93,50 @@ class Work:
                 said.put((self.name, line.decode(errors="replace").rstrip()))
         finally:
             said.put((self.name, None))  # else it would be waited for without end
+
+
+class Crew:
+    """Commands that run at the same time."""
+
+    def __init__(self, held: TextIO) -> None:
+        """Begin with none; a file stays open, and locked, for as long as one runs."""
+        self._held = held
+        self._said: Queue[Said] = Queue()
+        self._works: dict[str, Work] = {}
+
+    def __len__(self) -> int:
+        return len(self._works)
+
+    def begin(self, name: str, task: Task) -> None:
+        """Run one more command."""
+        self._works[name] = Work(name, task, self._said, self._held.fileno())
+
+    def lines(self, status: Callable[[float], str]) -> Iterator[Said]:
+        """Yield every line under the name of its command, and None after its last; say the status now and then."""
+        shown_s = time.monotonic()
+        while self._works:
+            for work in self._works.values():
+                work.tidy()
+            with suppress(Empty):
+                said = self._said.get(timeout=TICK_S)
+                yield said
+                shown_s = shown_s if said[1] is not None else time.monotonic()
+            if (now_s := time.monotonic()) - shown_s >= LINES_EVERY_S:
+                shown_s = now_s
+                say(status(now_s))
+
+    def dismiss(self, name: str) -> int:
+        """Return how one that said its last line ended: its exit code, or below 0 the signal that ended it."""
+        return self._works.pop(name).stopped()
+
+    def __enter__(self) -> "Crew":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop all that still run, and wait until they have ended."""
+        for work in self._works.values():
+            work.stop()
+        for work in self._works.values():
+            work.stopped()

@@ -43,20 +43,14 @@ class Base:
 
     @classmethod
     def here(cls) -> "Base":
-        """Return that of this repository.
-
-        Raises:
-            UserError: git has no commit, or its root is another folder.
-        """
+        """Return that of this repository."""
         head, top = git("rev-parse", "--verify", "--quiet", "HEAD"), git("rev-parse", "--show-toplevel")
         if head is None or top is None:
             why = refusal() or "git has none here: commit"
             raise UserError(f"farm: a sweep starts from a commit, as DVC's experiments do: {why}")
         if Path(top.decode().strip()).resolve() != Path.cwd().resolve():
             raise UserError(f"farm: expected git's root here, it is {top.decode().strip()}")
-        git(
-            "update-index", "-q", "--refresh"
-        )  # or `create` fails where a file was touched, or copied, and nothing else
+        git("update-index", "-q", "--refresh")  # or `create` fails where a file was only touched, or copied
         changes = git("stash", "create")
         if changes is None:
             raise UserError("farm: git cannot keep what is changed here: a merge that is not done, or no user.name")
@@ -80,9 +74,8 @@ class Base:
 
     def saved(self) -> set[str]:
         """Return the experiments that start from the same commit."""
-        place = f"refs/exps/{self.head[:2]}/{self.head[2:]}/"
-        found = git("for-each-ref", "--format=%(refname)", place) or b""
-        return {name.removeprefix(place) for name in found.decode().split()}
+        found = git("for-each-ref", "--format=%(refname)", self.ref("")) or b""
+        return {name.removeprefix(self.ref("")) for name in found.decode().split()}
 
     def ref(self, name: str) -> str:
         """Return git's name of an experiment."""
@@ -90,11 +83,7 @@ class Base:
 
 
 def lay_out(base: Base, point: Point, name: str) -> Task:
-    """Make the workspace of a point, and return what makes the point in it.
-
-    Raises:
-        UserError: git or the disk does not let it.
-    """
+    """Make the workspace of a point, and return what makes the point in it."""
     from dvc.utils.hydra import apply_overrides
 
     root, place = Path.cwd(), PLACE / name

@@ -1,25 +1,31 @@
-"""A scheduler extender: Kubernetes' scheduler asks which nodes a pod may have, and how good each of them is.
+"""A scheduler extender: Kubernetes' or Volcano's scheduler asks which nodes a pod may have, and how good each is.
 
 Names are those of k8s.io/kube-scheduler/extender/v1 (Go, without JSON tags): ExtenderArgs in, ExtenderFilterResult or a
-bare array of HostPriority out; scores from 0 to 10. A scheduler waits for 5 s, and goes on without if it is told that
-the extender may be ignored. Nothing is bound here.
+bare array of HostPriority out; scores from 0 to 10. A scheduler waits for 5 s, and continues without where its setting
+says that the extender may be ignored. Nothing is bound here.
+
+Volcano's are those of volcano.sh/volcano/pkg/scheduler/plugins/extender/argument.go, and of TaskInfo and NodeInfo in
+pkg/scheduler/api (Go, most without JSON tags): PrioritizeRequest in, PrioritizeResponse out. Volcano adds the scores of
+all its plugins, each up to 100 times a weight, and waits for 1 s. Only `prioritize` is answered: the other verbs ask
+for one node at a time, or for what no policy here decides.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 
 from fastapi import APIRouter, Request, Response
 from pydantic_core import from_json, to_json
 
 from pipeline.core import Json
 from pipeline.kubernetes.asked import Words, state_of
-from pipeline.kubernetes.objects import Node, Pod, node_of, pod_of
+from pipeline.kubernetes.objects import Node, Pod, mapping, node_of, pod_of
 from pipeline.kubernetes.view import View
 
 BEST = 10  # MaxExtenderPriority
+VOLCANOS_BEST = 100.0  # MaxNodeScore of Kubernetes' scheduling framework, which Volcano's own plugins keep to
 
 
 class UnreadableError(Exception):
@@ -108,18 +114,41 @@ class Extender:
         return str(starts[0]["machines"][0]) if starts else ""
 
 
-def args_of(raw: bytes) -> Args:
-    """Return what a scheduler sends."""
+@contextmanager
+def _expected(what: str) -> Iterator[None]:
+    """Tell in one line why a request cannot be read."""
     try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UnreadableError(f"expected {what}: {' '.join(str(error).split())[:200]}") from error
+
+
+def args_of(raw: bytes) -> Args:
+    """Return what Kubernetes' scheduler sends."""
+    with _expected("ExtenderArgs with Pod, and Nodes or NodeNames"):
         told = from_json(raw)
         pod = pod_of(told["Pod"])
         nodes, names = told.get("Nodes"), told.get("NodeNames")
         if nodes is None:
             return Args(pod, tuple(str(name) for name in names), None)
         return Args(pod, tuple(str(told["metadata"]["name"]) for told in nodes["items"]), nodes["items"])
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        line = " ".join(f"{error}".split())[:200]
-        raise UnreadableError(f"expected ExtenderArgs with Pod, and Nodes or NodeNames: {line}") from error
+
+
+def volcanos_args_of(raw: bytes) -> Args:
+    """Return what Volcano sends."""
+    with _expected("PrioritizeRequest with task and nodes"):
+        told = from_json(raw)
+        objects = [node["Node"] for node in told["nodes"]]
+        names = tuple(node_of(node).name for node in objects)
+        placed = [pod for node, name in zip(told["nodes"], names, strict=True) for pod in _placed(node, name)]
+        return Args(pod_of(told["task"]["Pod"]), names, objects, placed)
+
+
+def _placed(node: Mapping[str, Json], name: str) -> Iterator[Pod]:
+    """Return the pods of a node, also those that were put there a moment ago, in this session of the scheduler."""
+    for task in mapping(node.get("Tasks")).values():
+        if isinstance(task, Mapping):
+            yield replace(pod_of(task.get("Pod")), node=name)
 
 
 def answer_of(told: object, status: int = 200) -> Response:
@@ -128,10 +157,10 @@ def answer_of(told: object, status: int = 200) -> Response:
 
 
 def doors(extender: Extender) -> APIRouter:
-    """Return the doors /kubernetes/filter and /kubernetes/prioritize."""
-    router = APIRouter(prefix="/kubernetes")
+    """Return the doors /kubernetes/filter, /kubernetes/prioritize and /volcano/prioritize."""
+    router = APIRouter()
 
-    @router.post("/filter", summary="Which nodes may hold a pod? (ExtenderArgs -> ExtenderFilterResult)")
+    @router.post("/kubernetes/filter", summary="Which nodes may hold a pod? (ExtenderArgs -> ExtenderFilterResult)")
     async def filter(request: Request) -> Response:
         raw = await request.body()
         try:
@@ -139,12 +168,27 @@ def doors(extender: Extender) -> APIRouter:
         except UnreadableError as error:
             return answer_of({"Error": str(error)})
 
-    @router.post("/prioritize", summary="How good is each node for a pod? (ExtenderArgs -> HostPriorityList)")
+    @router.post(
+        "/kubernetes/prioritize", summary="How good is each node for a pod? (ExtenderArgs -> HostPriorityList)"
+    )
     async def prioritize(request: Request) -> Response:
         raw = await request.body()
         try:
             return answer_of(await extender.scored(await asyncio.to_thread(args_of, raw)))
         except UnreadableError as error:
             return answer_of({"error": str(error)}, 400)
+
+    about = "How good is each node for a task? (PrioritizeRequest -> PrioritizeResponse)"
+
+    @router.post("/volcano/prioritize", summary=about, name="prioritize")
+    async def prioritize_for_volcano(request: Request) -> Response:
+        raw = await request.body()
+        try:
+            args = await asyncio.to_thread(volcanos_args_of, raw)
+        except UnreadableError as error:
+            return answer_of({"nodeScore": None, "errorMessage": str(error)})
+        place = await extender.wanted(args)
+        scores = {name: VOLCANOS_BEST if name == place else 0.0 for name in args.names}
+        return answer_of({"nodeScore": scores, "errorMessage": ""})
 
     return router

@@ -14,7 +14,7 @@ from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.kubernetes.api import AnsweredError, Api, UnreachableError
 from pipeline.kubernetes.asked import Words, state_of
-from pipeline.kubernetes.objects import GATE, OPENED, PROMISED, Pod, pod_of
+from pipeline.kubernetes.objects import GATE, OPENED, PROMISED, Pod, get, mapping, pod_of
 from pipeline.kubernetes.view import View
 
 TRIES = 5  # of opening a gate of a pod that others change at the same time
@@ -107,15 +107,13 @@ class Gates:
         return False
 
     def _follow(self, answer: Mapping[str, Json], waiting: Mapping[str, Pod]) -> bool:
-        decision = answer.get("decision")
-        decision = decision if isinstance(decision, Mapping) else {}
+        decision = mapping(answer.get("decision"))
         never, starts = decision.get("never"), decision.get("starts")
         for uid in never if isinstance(never, Sequence) else ():
             if uid in waiting:  # Kubernetes says why it cannot run, or makes a node for it
                 self._open(waiting[str(uid)], "")
         for start in starts if isinstance(starts, Sequence) else ():
-            told = start if isinstance(start, Mapping) else {}
-            job, places = str(told.get("job")), told.get("machines")
+            job, places = str(get(start, "job")), get(start, "machines")
             place = str(places[0]) if isinstance(places, Sequence) and places else ""
             if job in waiting and not self._open(waiting[job], place):
                 return False  # those behind it wait, too: else the order were another

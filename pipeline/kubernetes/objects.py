@@ -92,8 +92,8 @@ class Node:
 
 def pod_of(told: Json) -> Pod:
     """Return a pod of an API server's object; raise ValueError where it is none."""
-    whole, about, spec = _mapping(told), _mapping(_get(told, "metadata")), _mapping(_get(told, "spec"))
-    notes, status = _mapping(about.get("annotations")), _mapping(whole.get("status"))
+    whole, about, spec = mapping(told), mapping(get(told, "metadata")), mapping(get(told, "spec"))
+    notes, status = mapping(about.get("annotations")), mapping(whole.get("status"))
     created = _time(about.get("creationTimestamp"))
     if created is None:
         raise ValueError("a pod without creationTimestamp")
@@ -104,7 +104,7 @@ def pod_of(told: Json) -> Pod:
         str(about.get("resourceVersion", "")),
         created,
         _time(status.get("startTime")),
-        tuple(str(_mapping(gate).get("name")) for gate in _list(spec.get("schedulingGates"))),
+        tuple(str(mapping(gate).get("name")) for gate in _list(spec.get("schedulingGates"))),
         str(spec.get("nodeName") or ""),
         str(status.get("phase") or ""),
         wanted(spec, status),
@@ -117,8 +117,8 @@ def pod_of(told: Json) -> Pod:
 
 def node_of(told: Json) -> Node:
     """Return a node of an API server's object; raise ValueError where it is none."""
-    about, spec, status = (_mapping(_get(told, key)) for key in ("metadata", "spec", "status"))
-    conditions = [_mapping(one) for one in _list(status.get("conditions"))]
+    about, spec, status = (mapping(get(told, key)) for key in ("metadata", "spec", "status"))
+    conditions = [mapping(one) for one in _list(status.get("conditions"))]
     ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
     has = units_of(status.get("allocatable") or status.get("capacity"))
     return Node(_text(about, "name"), has, ready and not spec.get("unschedulable"))
@@ -127,7 +127,7 @@ def node_of(told: Json) -> Node:
 def units_of(told: Json) -> dict[str, float]:
     """Return amounts of the resources that are known here; of others nothing is said."""
     found: dict[str, float] = {}
-    for key, value in _mapping(told).items():
+    for key, value in mapping(told).items():
         for pattern, (name, unit) in UNITS.items():
             if re.fullmatch(pattern, key):
                 found[name] = found.get(name, 0.0) + amount(value) / unit
@@ -141,23 +141,23 @@ def wanted(spec: Mapping[str, Json], status: Mapping[str, Json] | None = None) -
     resize is under way counts where it is more; a resize that its node can never do does not count.
     """
     status = status or {}
-    resizes = [one for one in _list(status.get("conditions")) if _get(one, "type") == "PodResizePending"]
-    never = any(_get(one, "reason") == "Infeasible" for one in resizes)
+    resizes = [one for one in _list(status.get("conditions")) if get(one, "type") == "PodResizePending"]
+    never = any(get(one, "reason") == "Infeasible" for one in resizes)
     statuses = (*_list(status.get("containerStatuses")), *_list(status.get("initContainerStatuses")))
-    held = {str(_get(one, "name")): one for one in statuses}
+    held = {str(get(one, "name")): one for one in statuses}
 
     def resized(told: Json) -> dict[str, float]:
-        return _resized(_requests(told), held.get(str(_get(told, "name"))), never)
+        return _resized(_requests(told), held.get(str(get(told, "name"))), never)
 
     total: dict[str, float] = {}  # first of sidecars: init containers that stay
     largest: dict[str, float] = {}
     for told in _list(spec.get("initContainers")):
-        stays = _get(told, "restartPolicy") == "Always"
+        stays = get(told, "restartPolicy") == "Always"
         total = _added(total, resized(told)) if stays else total
         largest = _most(largest, total if stays else _added(total, _requests(told)))
     for told in _list(spec.get("containers")):
         total = _added(total, resized(told))
-    whole = _mapping(spec.get("resources"))
+    whole = mapping(spec.get("resources"))
     asked = units_of(whole.get("requests"))
     found = _of_a_pod(units_of(whole.get("limits"))) | _most(total, largest)
     if asked:
@@ -167,13 +167,13 @@ def wanted(spec: Mapping[str, Json], status: Mapping[str, Json] | None = None) -
 
 def _requests(container: Json) -> dict[str, float]:
     """Return what a container requests; what it only limits, it requests as much of."""
-    told = _mapping(_get(container, "resources"))
+    told = mapping(get(container, "resources"))
     return units_of(told.get("limits")) | units_of(told.get("requests"))
 
 
 def _resized(asked: dict[str, float], status: Json, never: bool) -> dict[str, float]:
     """Return what is asked for, or what is held meanwhile if that is more."""
-    kept = _most(units_of(_get(_get(status, "resources"), "requests")), units_of(_get(status, "allocatedResources")))
+    kept = _most(units_of(get(get(status, "resources"), "requests")), units_of(get(status, "allocatedResources")))
     return kept if kept and never else _most(asked, kept)
 
 
@@ -189,7 +189,8 @@ def _most(one: Amounts, other: Amounts) -> dict[str, float]:
     return {name: max(one.get(name, 0.0), other.get(name, 0.0)) for name in (*one, *other)}
 
 
-def _mapping(told: Json) -> Mapping[str, Json]:
+def mapping(told: Json) -> Mapping[str, Json]:
+    """Return a mapping of keys; of anything else, an empty one."""
     return told if isinstance(told, Mapping) else {}
 
 
@@ -197,8 +198,9 @@ def _list(told: Json) -> Sequence[Json]:
     return told if isinstance(told, Sequence) and not isinstance(told, str) else ()
 
 
-def _get(told: Json, key: str) -> Json:
-    return _mapping(told).get(key)
+def get(told: Json, key: str) -> Json:
+    """Return the value of a key; of what is no mapping, nothing."""
+    return mapping(told).get(key)
 
 
 def _text(told: Mapping[str, Json], key: str) -> str:

@@ -1,13 +1,13 @@
 """What an API server has, kept up to date: listed once, then watched; listed again where a watch has lost its place."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.kubernetes.api import AnsweredError, Api, UnreachableError
-from pipeline.kubernetes.objects import Node, Pod, node_of, pod_of
+from pipeline.kubernetes.objects import Node, Pod, get, mapping, node_of, pod_of
 
 PAGE = 500  # objects of one answer
 AGAIN_S = (0.1, 0.5, 2.0, 5.0)  # before the server is asked again: first, second, ...
@@ -83,9 +83,8 @@ class Watched(Generic[Kept]):
         query: dict[str, str | int] = {"limit": PAGE}
         while True:
             page = self._api.get(self._path, **query)
-            items, about = page.get("items"), page.get("metadata")
+            items, about = page.get("items"), mapping(page.get("metadata"))
             found += items if isinstance(items, list) else []
-            about = about if isinstance(about, Mapping) else {}
             if not about.get("continue"):
                 break
             query = {"limit": PAGE, "continue": str(about["continue"])}
@@ -110,7 +109,7 @@ class Watched(Generic[Kept]):
                     self.put(told)
                 elif event.get("type") == "DELETED":
                     self.drop(told)
-                place = version_of(told) or place
+                place = str(get(get(told, "metadata"), "resourceVersion") or "") or place
                 if self._stop.is_set():
                     break
         except UnreachableError as error:  # the connection was cut: what is kept still stands
@@ -149,13 +148,5 @@ class View:
 
 def key_of(told: Json) -> str:
     """Return what an object is called: namespace/name, or its name alone."""
-    about = told.get("metadata") if isinstance(told, Mapping) else None
-    if not isinstance(about, Mapping):
-        return ""
+    about = mapping(get(told, "metadata"))
     return f"{about.get('namespace', '')}/{about.get('name', '')}"
-
-
-def version_of(told: Json) -> str:
-    """Return an object's resourceVersion."""
-    about = told.get("metadata") if isinstance(told, Mapping) else None
-    return str(about.get("resourceVersion", "")) if isinstance(about, Mapping) else ""

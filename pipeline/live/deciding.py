@@ -133,11 +133,7 @@ class Decider(Generic[State, AnyNow, Decision]):
         return starts, None
 
     def _slot(self, view: Observation, action: int) -> int | None:
-        """Return the slot of the job that is chosen; none where the policy lets time pass.
-
-        Raises:
-            RefusedError: what it chose may not be chosen.
-        """
+        """Return the slot of the job that is chosen; none where the policy lets time pass."""
         legal, machines = view.legal[0].reshape(-1), view.legal.shape[2]
         if action == len(legal) or not legal.any():
             return None

@@ -1,6 +1,7 @@
 """What the states of live clusters, and the answers to them, have in common; both have a version.
 
-Names are text, and nothing but text: they are compared and returned.
+Names are text, and nothing but text: they are compared and returned. What is refused is a ValueError, which pydantic
+reports as it does its own.
 """
 
 from collections import Counter
@@ -26,22 +27,14 @@ def at_most(count: int, least: int | None = None) -> FieldInfo:
 
 
 def once(what: str, names: Iterable[str]) -> None:
-    """Refuse names that are there twice.
-
-    Raises:
-        ValueError: the first of them, as pydantic reports it.
-    """
+    """Refuse names that are there twice."""
     for name, count in Counter(names).items():
         if count > 1:
             raise ValueError(f"{what} '{name}' is there {count} times")
 
 
 def in_the_past(what: str, jobs: Sequence[Any], time: str, now: float) -> None:
-    """Refuse jobs with a time, `arrived` or `started`, that is still to come; jobs without names go by their numbers.
-
-    Raises:
-        ValueError: the first of them, as pydantic reports it.
-    """
+    """Refuse jobs with a time, `arrived` or `started`, that is still to come; jobs without names go by number."""
     for number, job in enumerate(jobs):
         if (at := getattr(job, time)) > now:
             name = f"'{job.id}'" if hasattr(job, "id") else number
@@ -49,11 +42,7 @@ def in_the_past(what: str, jobs: Sequence[Any], time: str, now: float) -> None:
 
 
 def last_in_the_past(last_arrival: float | None, now: float) -> None:
-    """Refuse a last arrival that is still to come.
-
-    Raises:
-        ValueError: as pydantic reports it.
-    """
+    """Refuse a last arrival that is still to come."""
     if last_arrival is not None and last_arrival > now:
         raise ValueError(f"last_arrival is {_number(last_arrival)}, after now, {_number(now)}")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from pipeline import storage
 from pipeline.config import PARAMS_FILE, Params
 from pipeline.errors import UserError
-from pipeline.execution.version import code_digest
+from pipeline.execution.beginning import code_digest
 from pipeline.logs.registry import check_there
 from pipeline.progress import say
 from pipeline.report.templating import TEMPLATES

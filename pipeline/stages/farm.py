@@ -9,10 +9,11 @@ from typing import TextIO
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.farming import asking, view
-from pipeline.farming.farm import REPRO, Farm, Stages, go_through
+from pipeline.farming import asking
+from pipeline.farming.farm import REPRO, Farm, failure, go_through
 from pipeline.farming.notes import Notes, alone, cut, keep, ordered, stages_of
 from pipeline.farming.plan import Plan, behind
+from pipeline.farming.work import Task
 from pipeline.progress import say
 from pipeline.stages import compiling
 from pipeline.tracking.digests import LOCK, dvc_waits, read_lock
@@ -74,9 +75,18 @@ def make_here(params: Params, needs: asking.Graph, stages: Collection[str], work
     notes.write()
     compiling.first(params, stages)
     plan = Plan(needs, sorted(stages), notes.seconds, LAST)
-    Farm(plan, workers, Stages(notes), held).work()
+
+    def ended(stage: str, fate: str, took_s: float) -> str:
+        """Keep dvc.lock as it now is, and how long the stage took."""
+        keep(read_lock())
+        if fate == asking.RAN:
+            notes.seconds[stage] = round(took_s, 1)
+            notes.write()
+        return fate
+
+    Farm(plan, workers, lambda stage: Task(asking.repro(stage)), ended, held).work()
     if plan.failed:
-        raise UserError(view.failure(plan))
+        raise UserError(failure(plan))
 
 
 def mended() -> Notes:

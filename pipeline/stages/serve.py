@@ -89,15 +89,14 @@ def extending(desk: Desk, kubernetes: str | None) -> Iterator[Sequence[APIRouter
     if kubernetes is None:
         yield ()
         return
-    from pipeline.kubernetes import extender, volcano
     from pipeline.kubernetes.api import Address, Api
+    from pipeline.kubernetes.extender import Extender, doors
     from pipeline.kubernetes.view import View
 
     view = View(Api(Address.found(None if kubernetes == IN_CLUSTER else kubernetes)))
     view.begin()
     try:
-        asked = extender.Extender(view, desk.answer)
-        yield [extender.doors(asked), volcano.doors(asked)]
+        yield [doors(Extender(view, desk.answer))]
     finally:
         view.end()
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from pipeline import storage
-from pipeline.config import PARAMS_FILE, Params, repository_root
+from pipeline.config import PARAMS_FILE, Params, check_params, repository_root
 from pipeline.config.gate import too_few
-from pipeline.config.params import params_in
+from pipeline.config.parsing import parsed
 from pipeline.config.records import NAME, NAMED
 from pipeline.errors import UserError
 from pipeline.logs.overview import tables
@@ -47,7 +47,7 @@ def run(params: Params, log: Path, name: str, format: str | None, machines: Sequ
     wanted = {"scenarios": {name: rows.scenario}, "agents": {rows.agent: rows.agent_row}, "sites": {name: rows.site}}
     wanted |= {"gate": {"fewer": rows.fewer}} if rows.fewer else {}
     text, said = with_rows(str(PARAMS_FILE), storage.read_text(PARAMS_FILE), wanted)
-    if too_few(params_in(text, str(PARAMS_FILE)), name):
+    if too_few(check_params(parsed(text, str(PARAMS_FILE)), str(PARAMS_FILE)), name):
         say(f"gate: {name}: no agent can pass: {rows.windows} windows of the test period are independent, too few")
     if said:
         storage.write(PARAMS_FILE, text.encode())

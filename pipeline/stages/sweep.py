@@ -2,19 +2,18 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from pipeline import storage
-from pipeline.config import PARAMS_FILE, Params
+from pipeline.config import Params, raw_params
 from pipeline.errors import UserError
 from pipeline.execution.relay import elsewhere
-from pipeline.farming import asking, grid, showing, view
-from pipeline.farming.farm import Farm
+from pipeline.farming import asking, grid, standing
+from pipeline.farming.farm import Farm, failure, some
 from pipeline.farming.grid import Point
 from pipeline.farming.notes import Notes, alone
 from pipeline.farming.plan import Plan, behind
-from pipeline.farming.standing import Saved, standing
-from pipeline.farming.work import Task
+from pipeline.farming.standing import Saved
 from pipeline.farming.workspaces import Base, clear, lay_out
 from pipeline.progress import say
 from pipeline.stages import compiling
@@ -26,56 +25,26 @@ FOLDER = storage.REPORTS / "sweeps"
 SAVED = "saved"
 
 
-class Swept(NamedTuple):
-    """What is swept."""
-
-    settings: Sequence[str]  # KEY=VALUE,VALUE
-    seeds: str | None
-    agents: Sequence[str]  # whose training takes the seeds; none: those that the keys are about
-
-
-class Points:
-    """Points of a sweep: a workspace and a `dvc repro` each."""
-
-    def __init__(self, base: Base, points: Mapping[str, Point], seconds: dict[str, float]) -> None:
-        """Take the points that are to be made.
-
-        Args:
-            base: what they start from.
-            points: by name.
-            seconds: takes how long one takes, of all of them, once the first has ended.
-        """
-        self._base, self._points, self._seconds = base, points, seconds
-
-    def begin(self, name: str) -> Task:
-        """Make a point's workspace, and return the command that makes the point."""
-        return lay_out(self._base, self._points[name], name)
-
-    def ended(self, name: str, fate: str, took_s: float) -> str:
-        """Remove the workspace."""
-        clear(name)
-        self._seconds.update(dict.fromkeys(self._points, took_s))
-        return SAVED
-
-
-def run(params: Params, asked: Swept, workers: int) -> None:
+def run(params: Params, settings: Sequence[str], seeds: str | None, named: Sequence[str], workers: int) -> None:
     """Make all points of a sweep that are not there yet, and show where each stands.
 
     Args:
         params: of params.yaml.
-        asked: what is swept.
+        settings: KEY=VALUE,VALUE of each key.
+        seeds: of trainings, as 1..5 or 1,2,7.
+        named: agents whose training takes the seeds; none: those that the keys are about.
         workers: points, or stages that all of them share, at the same time, at most.
 
     Raises:
         UserError: a key or value is wrong, or a point failed, and the others are saved.
     """
-    swept = grid.settings(asked.settings)
-    drawn = grid.seeds(asked.seeds) if asked.seeds is not None else []
-    agents = grid.agents_about(params, swept, asked.agents)
+    swept = grid.settings(settings)
+    drawn = grid.seeds(seeds) if seeds is not None else []
+    agents = grid.agents_about(params, swept, named)
     if drawn and not agents:
         raise UserError("farm: --seeds: no key that is set belongs to an agent; say whose seeds by --agent NAME")
     points = grid.grid(swept, drawn, agents)
-    checked = grid.checked(grid.read(PARAMS_FILE), points)
+    checked = grid.checked(raw_params(), points)
     workers = workers if elsewhere() else min(workers, os.cpu_count() or 1)
     with alone() as held:
         for line in Base.here().said:
@@ -84,12 +53,12 @@ def run(params: Params, asked: Swept, workers: int) -> None:
             say(f"farm: seeds {', '.join(map(str, drawn))} of pretrain and finetune of {', '.join(agents)}")
         affected = _make_shared(params, {key for point in points for key in point.values}, workers, held)
         base, content = Base.here(), working_tree().content
-        named = {point.name(content): point for point in points}
-        left = _make_points(base, named, affected, workers, held)
+        by_name = {point.name(content): point for point in points}
+        left = _make_points(base, by_name, affected, workers, held)
     saved = base.saved()
     every = [
         Saved(point, name, base.ref(name), of)
-        for (name, point), of in zip(named.items(), checked, strict=True)
+        for (name, point), of in zip(by_name.items(), checked, strict=True)
         if name in saved
     ]
     if every:
@@ -105,7 +74,7 @@ def _make_shared(params: Params, keys: Collection[str], workers: int, held: Text
     affected = behind(needs, asking.by_params(keys))
     if not affected:
         raise UserError(f"farm: no stage reads {', '.join(sorted(keys))}: there is nothing to compare")
-    say(f"farm: each point has {len(affected)} stages of its own: {view.some(sorted(affected))}")
+    say(f"farm: each point has {len(affected)} stages of its own: {some(sorted(affected))}")
     shared = behind(needs, asking.stale()) - affected
     if shared:
         say(f"farm: {len(shared)} stages that all points share are stale, and are made here first")
@@ -125,12 +94,19 @@ def _make_points(base: Base, named: Mapping[str, Point], affected: Collection[st
     took_s = sum(known.get(stage, 0.0) for stage in affected)
     seconds = dict.fromkeys(missing, took_s) if all(stage in known for stage in affected) else {}
     plan = Plan({name: frozenset[str]() for name in missing}, list(missing), seconds)
+
+    def ended(name: str, _: str, took_s: float) -> str:
+        """Remove the workspace; all points are taken to last as long as this one."""
+        clear(name)
+        seconds.update(dict.fromkeys(missing, took_s))
+        return SAVED
+
     clear()
     try:
-        Farm(plan, workers, Points(base, missing, seconds), held).work()
+        Farm(plan, workers, lambda name: lay_out(base, missing[name], name), ended, held).work()
     finally:
         clear()
-    return view.failure(plan) if plan.failed else ""
+    return failure(plan) if plan.failed else ""
 
 
 def _show(saved: Sequence[Saved], agents: Sequence[str]) -> None:
@@ -139,10 +115,10 @@ def _show(saved: Sequence[Saved], agents: Sequence[str]) -> None:
         say("farm: what was swept belongs to no agent: dvc exp show has the numbers of each point")
     what = md5_of(" ".join(sorted(one.name for one in saved)).encode())[:6]
     for agent in agents:
-        table = standing(saved, agent)
+        table = standing.standing(saved, agent)
         place = FOLDER / f"{agent}-{what}"
         storage.write(place.with_suffix(".csv"), table.to_csv(index=False, float_format="%.6g").encode())
-        storage.write(place.with_suffix(".png"), showing.picture(table))
-        for line in showing.lines(table):
+        storage.write(place.with_suffix(".png"), standing.picture(table))
+        for line in standing.lines(table):
             say(line)
         say(f"farm: {place}.csv, {place}.png; each point: dvc exp show")

@@ -20,10 +20,9 @@ from benchmarks.slurm.loopback import slurm, why_not
 from pipeline.errors import UserError
 from pipeline.execution import by_slurm
 from pipeline.execution import relay as module
-from pipeline.execution.beginning import KILLED
+from pipeline.execution.beginning import KILLED, code_digest
 from pipeline.execution.relay import RELAYED, relay
 from pipeline.execution.setting import FOLDER, VARIABLE
-from pipeline.execution.version import code_digest
 
 UPDATES = 300
 FIND_IT = 'until [ "$1" = /bin/sh ]; do shift; done'  # among the words that srun is given

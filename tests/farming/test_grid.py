@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from builders import REPOSITORY
 
-from pipeline.config import Params
+from pipeline.config import Params, raw_params
 from pipeline.errors import UserError
-from pipeline.farming.grid import agents_about, checked, grid, known_keys, read, seeds, settings
+from pipeline.farming.grid import agents_about, checked, grid, known_keys, seeds, settings
 
 RATE = "recipes.ours.learning_rate"
 
 
 @pytest.fixture(scope="module")
 def raw() -> dict[str, Any]:
-    return read(REPOSITORY / "params.yaml")
+    return raw_params(REPOSITORY / "params.yaml")
 
 
 def test_each_setting_has_each_seed_and_seeds_are_those_of_a_training(raw: dict[str, Any]) -> None:

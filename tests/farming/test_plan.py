@@ -69,12 +69,14 @@ def test_a_failure_holds_back_what_needs_it_alone() -> None:
     assert made.left_s(2, 0.0) == (0.0, 0)
 
 
-def test_the_time_left_is_that_of_stages_played_side_by_side() -> None:
+def test_the_time_left_is_that_of_the_longest_chain_or_of_all_work_over_the_workers() -> None:
     assert plan().left_s(1, 0.0) == (21.0, 0)  # all of them
-    assert plan().left_s(2, 0.0) == (14.0, 0)  # draw 2, long 10 beside the short ones, join 1, last 1
+    assert plan().left_s(2, 0.0) == (14.0, 0)  # draw 2, long 10, join 1, last 1
     made = plan("draw")
     made.begin("long", 100.0)
-    assert made.left_s(2, 106.0) == (8.0, 0)  # long 4, beside it short 3 and then aside 4; last 1 behind that
+    assert made.left_s(2, 106.0) == (6.5, 0)  # half of long 4, short 3, aside 4, join 1 and last 1
+    assert made.left_s(3, 106.0) == (6.0, 0)  # long 4, join 1, last 1
+    assert made.left_s(3, 115.0) == (5.0, 0)  # long is late: short 3, join 1, last 1
 
 
 def test_what_nobody_knows_is_said_to_be_unknown() -> None:

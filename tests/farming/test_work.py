@@ -70,8 +70,7 @@ def test_lines_and_the_exit_code_are_told(tmp_path: Path, monkeypatch: pytest.Mo
         time.sleep(0.02)
     work.tidy()
     assert lines(said) == ["one", "two"]
-    work.stopped()
-    assert work.code == 3
+    assert work.stopped() == 3
 
 
 def test_what_outlives_its_parent_is_ended_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +82,7 @@ def test_what_outlives_its_parent_is_ended_with_it(tmp_path: Path, monkeypatch: 
     work.tidy()
     assert lines(said) == ["begun"]
     assert ended(pids)
-    assert work.code == -signal.SIGKILL
+    assert work.stopped() == -signal.SIGKILL
 
 
 def test_a_stop_ends_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,9 @@ import pytest
 from executed import Sum, here, total
 
 from pipeline.config import Params
-from pipeline.execution import keys
-from pipeline.execution.keys import keys_of
-from pipeline.execution.version import code_digest
+from pipeline.execution import store
+from pipeline.execution.beginning import code_digest
+from pipeline.execution.store import keys_of
 
 TASK = Sum(np.array([1.0, 2.0]), Path("notes"))
 
@@ -65,12 +65,12 @@ def test_inputs_count_by_what_they_hold(tmp_path: Path) -> None:
 
 def test_another_version_of_the_code_has_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     first = key()
-    monkeypatch.setattr(keys, "code_digest", lambda: "another")
+    monkeypatch.setattr(store, "code_digest", lambda: "another")
     assert key() != first
 
 
 def test_another_process_finds_the_same_digest_of_the_code() -> None:
-    script = "from pipeline.execution.version import code_digest; print(code_digest())"
+    script = "from pipeline.execution.beginning import code_digest; print(code_digest())"
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert said.strip() == code_digest()
 

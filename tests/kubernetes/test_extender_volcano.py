@@ -13,9 +13,8 @@ from live_service import Service, service
 
 from pipeline.config import Params
 from pipeline.kubernetes.api import Address, Api
-from pipeline.kubernetes.extender import Extender
+from pipeline.kubernetes.extender import Extender, doors
 from pipeline.kubernetes.view import View
-from pipeline.kubernetes.volcano import doors
 from pipeline.serving.desk import Desk
 from pipeline.stages.serve import heuristic
 

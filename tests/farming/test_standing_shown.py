@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from pipeline.farming import showing
+from pipeline.farming import standing
 from pipeline.farming.standing import EVERY
 
 COLUMNS = (
@@ -24,7 +24,7 @@ def table() -> pd.DataFrame:
 
 
 def test_lines_mark_what_validation_says_and_nothing_is_chosen(table: pd.DataFrame) -> None:
-    said = list(showing.lines(table))
+    said = list(standing.lines(table))
     assert said[0] == "deeprm: mean slowdown over all loads, n 20; below 0 is better"
     assert said[2].split() == ["rate=1", "1", "2", "3", "-25.0", "%", "(-30.0", "to", "-20.0)"]
     assert said[4].split()[:3] == ["*", "rate=1", "all"]
@@ -33,7 +33,7 @@ def test_lines_mark_what_validation_says_and_nothing_is_chosen(table: pd.DataFra
 
 
 def test_a_picture_is_the_same_bytes_again(table: pd.DataFrame) -> None:
-    drawn = showing.picture(table)
+    drawn = standing.picture(table)
     assert drawn.startswith(b"\x89PNG")
-    assert showing.picture(table) == drawn
-    assert showing.picture(table.assign(difference=table["difference"] + 0.01)) != drawn
+    assert standing.picture(table) == drawn
+    assert standing.picture(table.assign(difference=table["difference"] + 0.01)) != drawn
