@@ -7,9 +7,9 @@ from typing import NamedTuple
 from pipeline.config import GroupsLog, Instances, MachinesLog, Params, PoolLog, repository_root
 from pipeline.errors import UserError
 from pipeline.logs import google2011, openb, swf
-from pipeline.logs.lines import FIELDS, is_number
+from pipeline.logs.lines import FIELDS, MARK, is_number
 from pipeline.logs.plausible import implausible
-from pipeline.logs.rows import MARK, Layout, opened
+from pipeline.logs.rows import Layout, opened
 from pipeline.logs.task_rows import TASK_LOGS
 from pipeline.logs.trace import Trace
 from pipeline.progress import ProgressCallback, no_progress

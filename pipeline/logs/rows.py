@@ -20,11 +20,10 @@ from pandera.errors import SchemaErrors
 
 from pipeline.core import IntArray
 from pipeline.errors import UserError
-from pipeline.logs.lines import CHUNK, LONGEST_LINE
+from pipeline.logs.lines import CHUNK, LONGEST_LINE, MARK
 from pipeline.progress import ProgressCallback, no_progress
 from pipeline.storage.files import unpacked
 
-MARK = b"\xef\xbb\xbf"  # of UTF-8, with which some programs begin a file
 COMMA, LINE_END = b",\n"
 NUMBER = "a number"
 
