@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing.statistics import ALL
+from pipeline.comparing.words import gap
 from pipeline.config import Params
 from pipeline.core import Policy
 from pipeline.explaining import differences as differing
-from pipeline.explaining.decisions import few, mean_of, outcomes_by, relative
+from pipeline.explaining.decisions import few, mean_of, outcomes_by
 from pipeline.explaining.distilling import Named, distil, rules
 from pipeline.explaining.explain import Explained, Explaining, ExplainRequest, Tried
 from pipeline.explaining.figures import PARTS, figures
@@ -244,5 +245,5 @@ def _tree(tree: str, table: pd.DataFrame, card: TreeCard, labels: Mapping[str, s
 def _slowdowns(name: str, table: pd.DataFrame) -> str:
     """Return the mean slowdown of a policy, and how it differs from each reference; nothing without any."""
     rows = table[(table["jobs"] == ALL) & (table["load"] == ALL) & (table["policy"] == name)].set_index("against")
-    said = [f"{other} {row['mean_against']:.3f}: {relative(row)}" for other, row in rows.iterrows()]
+    said = [f"{other} {row['mean_against']:.3f}: {gap(row)}" for other, row in rows.iterrows()]
     return f"{name}: mean slowdown {rows['mean'].iloc[0]:.3f}; against {', '.join(said)}" if said else ""
