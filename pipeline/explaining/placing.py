@@ -16,7 +16,7 @@ from pipeline.explaining.distilling import Named, distil, rules
 from pipeline.explaining.explain import Explained, Explaining, ExplainRequest, Tried
 from pipeline.explaining.figures import PARTS, figures
 from pipeline.explaining.recording import Decisions, Play, record
-from pipeline.explaining.tables import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, JOBS, MACHINES, OUTCOMES, WITHHELD
+from pipeline.explaining.tables import SCHEMAS
 from pipeline.explaining.tree import PLACE, TREE, TreeCard, tree_features, tree_policy, words
 from pipeline.lookahead.planner import Planner, SearchResult
 from pipeline.progress import ProgressCallback, ShareCallback
@@ -28,16 +28,6 @@ ON_TRAINING = 20  # jobsets of each load, at most: the agent is asked in all dec
 ON_VALIDATION = 10  # jobsets of each load, at most: every tree of every round plays them
 MOST = 3  # features that are named
 ENOUGH = 0.01  # of all times that a job was started or withheld, for a class to be named
-SCHEMAS = {
-    "differences": DIFFERENCES,
-    "jobs": JOBS,
-    "machines": MACHINES,
-    "withheld": WITHHELD,
-    "classes": CLASSES,
-    "effects": EFFECTS,
-    "importance": IMPORTANCE,
-    "outcomes": OUTCOMES,
-}
 
 JobSets = Mapping[int, Sequence[Any]]  # by load, as the problem has them
 # A policy, and whether it keeps to the legal actions: moves without a choice are then not asked of it (`masked`).
