@@ -29,6 +29,7 @@ class Stratum(NamedTuple):
     """The N jobsets of one load, scored by P policies, and S resamples of them."""
 
     load: int
+    jobset: IntArray  # [N]  numbers
     score: FloatArray  # [N, P]  of each jobset: its mean slowdown, or another column
     unfinished: IntArray  # [P]     jobs, over all jobsets
     unit: IntArray  # [N]     what each jobset is independent by: other ones are of other units
@@ -128,7 +129,7 @@ def stratified(
         else:
             unit = part.groupby("jobset")["unit"].first().loc[score.index].to_numpy()
             counts = together[:, unit]
-        strata.append(Stratum(load, score.to_numpy(), unfinished, unit, counts))
+        strata.append(Stratum(load, score.index.to_numpy(), score.to_numpy(), unfinished, unit, counts))
     return strata
 
 
