@@ -13,10 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
+from pydantic import Field
 
-from pipeline.comparing.resampling import by_jobset, resample
-from pipeline.comparing.statistics import ALL, NOTHING
-from pipeline.config import Gate
+from pipeline.champions.lines import Seat
+from pipeline.comparing.statistics import ALL, NOTHING, Stratum, stratified
+from pipeline.comparing.words import percent
+from pipeline.config import Frozen, Gate
 from pipeline.core import FloatArray
 from pipeline.schemas.columns import integers, table
 
@@ -38,6 +40,7 @@ GATE = table(
     },
     ["scenario", "candidate", "rule", "load"],
 )
+FIRST = "the best heuristic on validation jobsets: the scenario had no champion"
 Row = dict[str, str | int | float | bool]
 
 
@@ -52,15 +55,22 @@ class Trial(NamedTuple):
     refused: Mapping[str, str] = {}  # candidates that may not be promoted, and why
 
 
-class Sample(NamedTuple):
-    """The results of some policies at one load, and S resamples of what is independent."""
+class Verdict(Frozen):
+    """The verdict on a scenario, written to reports/gate.json and read by `promote`."""
 
-    load: str
-    cost: FloatArray  # [N, P]
-    tail: FloatArray  # [N, P]
-    counts: FloatArray  # [1 + S, N]; row 0: the sample itself
-    units: int
-    unfinished: FloatArray  # [P]
+    champion: Seat | None  # who was judged against; None: there was none, and the best heuristic stood in
+    promote: Seat | None = None  # who is to take the place
+    stays: str = ""  # who keeps it, where nobody is to take it
+    reasons: dict[str, list[str]] = Field(default_factory=dict)  # of each candidate: why it is refused, or may come
+
+    @property
+    def line(self) -> str:
+        """Return it on one line."""
+        if self.promote is None:
+            said = "; ".join(f"{name}: {reasons[0]}" for name, reasons in self.reasons.items())
+            return f"{self.stays} stays{f' ({said})' if said else ''}"
+        before = f" in place of {self.champion.policy}" if self.champion else ""
+        return f"{self.promote.policy}{before}: {self.promote.verdict}"
 
 
 def judged(results: pd.DataFrame, trial: Trial, rules: Gate, resamples: int, seed: int) -> pd.DataFrame:
@@ -77,14 +87,17 @@ def judged(results: pd.DataFrame, trial: Trial, rules: Gate, resamples: int, see
         ValueError: policies were scored on different jobsets.
     """
     policies = [trial.champion, *trial.candidates]
-    samples = _samples(results[results["policy"].isin(policies)], policies, trial, resamples, seed)
-    places = range(1, len(policies))
-    over = [_relative([sample.counts @ sample.cost / _drawn(sample) for sample in samples], k) for k in places]
+    part = results[results["policy"].isin(policies)]
+    cost, tail = (  # by the same seed, the resamples are the same
+        stratified(part, policies, resamples, np.random.default_rng(seed), column)
+        for column in (trial.cost, trial.tail)
+    )
+    over = [_relative(cost, place) for place in range(1, len(policies))]
     p = holm([float((1 + (gap[1:] >= -rules.margin).sum()) / len(gap)) for gap in over])
     rows = [
         {"scenario": trial.scenario, "champion": trial.champion, "candidate": name, **row}
         for k, name in enumerate(trial.candidates)
-        for row in _rows(samples, k + 1, over[k], p[k], rules, trial)
+        for row in _rows(cost, _relative(tail, k + 1), k + 1, over[k], p[k], rules, trial)
     ]
     return pd.DataFrame(rows)
 
@@ -102,26 +115,9 @@ def holm(p: Sequence[float]) -> list[float]:
     return found
 
 
-def _samples(results: pd.DataFrame, policies: list[str], trial: Trial, resamples: int, seed: int) -> list[Sample]:
-    rng, found = np.random.default_rng(seed), []
-    together = resample(results["unit"].nunique(), resamples, rng) if "unit" in results else None
-    for load, part in results.groupby("load"):
-        cost, tail = (by_jobset(part, policies, column) for column in (trial.cost, trial.tail))
-        counts, units = resample(len(cost), resamples, rng) if together is None else None, len(cost)
-        if together is not None:
-            unit = part.groupby("jobset")["unit"].first().loc[cost.index].to_numpy()
-            counts, units = together[:, unit], len(np.unique(unit))
-        left = part.groupby("policy")["unfinished"].sum().loc[policies].to_numpy()
-        found.append(Sample(f"{load:03d}", cost.to_numpy(), tail.to_numpy(), np.asarray(counts), units, left))
-    return found
-
-
-def _drawn(sample: Sample) -> FloatArray:
-    return np.asarray(sample.counts.sum(axis=1, keepdims=True))
-
-
-def _relative(means: Sequence[FloatArray], place: int) -> FloatArray:
+def _relative(strata: Sequence[Stratum], place: int) -> FloatArray:
     """Return a candidate's mean over loads relative to the champion's, less 1, in the sample and each resample."""
+    means = [stratum.means(stratum.score) for stratum in strata]
     together = np.mean(means, axis=0)
     # The mean of differences: between equal results it is exactly 0.
     gap = np.mean([mean[:, place] - mean[:, 0] for mean in means], axis=0)
@@ -129,30 +125,29 @@ def _relative(means: Sequence[FloatArray], place: int) -> FloatArray:
 
 
 def _rows(
-    samples: Sequence[Sample], place: int, over: FloatArray, p: float, rules: Gate, trial: Trial
+    cost: Sequence[Stratum], tail: FloatArray, place: int, over: FloatArray, p: float, rules: Gate, trial: Trial
 ) -> Iterator[Row]:
-    n, few = min(sample.units for sample in samples), rules.needed(trial.scenario)
+    n, few = min(stratum.units for stratum in cost), rules.needed(trial.scenario)
     enough = n >= few
     yield _row("jobsets", ALL, n, enough, f"{n} independent jobsets a load, {few} are needed")
     name = trial.candidates[place - 1]
     if name in trial.refused:
         yield _row("rolled back", ALL, n, False, trial.refused[name])
     better = p <= rules.level
-    said = f"{_percent(over[0])} over all loads, p = {p:.2g} that it is not better by more than {rules.margin:.0%}"
+    said = f"{percent(over[0])} over all loads, p = {p:.2g} that it is not better by more than {rules.margin:.0%}"
     yield _row("better", ALL, n, better, said) | {"difference": float(over[0]), "high": _high(over, rules), "p": p}
-    for sample in samples:
-        gap = _relative([sample.counts @ sample.cost / _drawn(sample)], place)
-        yield _limited("load", sample.load, sample.units, gap, rules.load_margin, rules)
-    tail = _relative([sample.counts @ sample.tail / _drawn(sample) for sample in samples], place)
+    for stratum in cost:
+        gap = _relative([stratum], place)
+        yield _limited("load", f"{stratum.load:03d}", stratum.units, gap, rules.load_margin, rules)
     yield _limited("tail", ALL, n, tail, rules.tail_margin, rules)
-    mine, theirs = (int(sum(sample.unfinished[k] for sample in samples)) for k in (place, 0))
+    mine, theirs = (int(sum(stratum.unfinished[k] for stratum in cost)) for k in (place, 0))
     yield _row("unfinished", ALL, n, mine <= theirs, f"{mine} unfinished jobs, the champion's are {theirs}")
 
 
 def _limited(rule: str, load: str, n: int, gap: FloatArray, margin: float, rules: Gate) -> Row:
     high = _high(gap, rules)
     where = f"at {int(load)} %" if rule == "load" else "in the 99th percentile"
-    said = f"{_percent(float(gap[0]))} {where}, at most {_percent(high)}; {_percent(margin)} is allowed"
+    said = f"{percent(float(gap[0]))} {where}, at most {percent(high)}; {percent(margin)} is allowed"
     return _row(rule, load, n, high <= margin, said) | {"difference": float(gap[0]), "high": high}
 
 
@@ -166,10 +161,34 @@ def _row(rule: str, load: str, n: int, passed: bool, reason: str) -> Row:
     return {"rule": rule, "load": load, "n": n, **measured, "passed": bool(passed), "reason": reason}
 
 
-def _percent(part: float) -> str:
-    """Return a part as a difference in percent.
+def verdict(rows: pd.DataFrame, champion: Seat | None, incumbent: Seat, seats: Mapping[str, Seat]) -> Verdict:
+    """Return who is to be champion: of those who passed every rule, the one that is best over all loads.
 
-    >>> _percent(-0.0512)
-    '-5.1 %'
+    Args:
+        rows: GATE of one scenario.
+        champion: by its line; None: it has none.
+        incumbent: the champion, or who stands in.
+        seats: of the candidates.
     """
-    return f"{100 * part:+.1f} %"
+    reasons = {str(name): _reasons(part) for name, part in rows.groupby("candidate", sort=False)} if len(rows) else {}
+    passed = [name for name in reasons if rows.loc[rows["candidate"] == name, "passed"].all()]
+    if passed:
+        gaps = rows[rows["rule"] == "better"].set_index("candidate")["difference"]
+        name = min(passed, key=lambda one: float(gaps[one]))
+        said = f"against {incumbent.policy} {'; '.join(reasons[name])}"
+        return Verdict(champion=champion, promote=seats[name].model_copy(update={"verdict": said}), reasons=reasons)
+    first = incumbent.model_copy(update={"verdict": FIRST}) if champion is None else None
+    return Verdict(champion=champion, promote=first, stays=incumbent.policy, reasons=reasons)
+
+
+def _reasons(rows: pd.DataFrame) -> list[str]:
+    """Return why a candidate is refused; of one that is not, what it has shown."""
+    failed = rows[~rows["passed"]]
+    if len(failed):
+        return [str(reason) for reason in failed["reason"]]
+    loads = rows[rows["rule"] == "load"]
+    worst = loads.sort_values("high").iloc[-1]
+    told = rows[rows["rule"].isin(("better", "tail", "jobsets"))]
+    order = ["better", "tail", "jobsets"]
+    said = [str(reason) for rule in order for reason in told.loc[told["rule"] == rule, "reason"]]
+    return [said[0], f"worst load: {worst['reason']}", *said[1:]]

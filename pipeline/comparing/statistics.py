@@ -29,7 +29,8 @@ class Stratum(NamedTuple):
     """The N jobsets of one load, scored by P policies, and S resamples of them."""
 
     load: int
-    slowdown: FloatArray  # [N, P]  mean slowdown of each jobset
+    jobset: IntArray  # [N]  numbers
+    score: FloatArray  # [N, P]  of each jobset: its mean slowdown, or another column
     unfinished: IntArray  # [P]     jobs, over all jobsets
     unit: IntArray  # [N]     what each jobset is independent by: other ones are of other units
     counts: FloatArray  # [1 + S, N]  how often each jobset counts; row 0: once each, the sample itself
@@ -37,6 +38,11 @@ class Stratum(NamedTuple):
     def means(self, value: FloatArray) -> FloatArray:
         """Return the mean of a value [N, P] over the sample and over each resample, [1 + S, P]."""
         return np.asarray(self.counts @ value / self.counts.sum(axis=1, keepdims=True))
+
+    @property
+    def units(self) -> int:
+        """Return how many jobsets, or windows, are independent."""
+        return len(np.unique(self.unit))
 
 
 class Averages(NamedTuple):
@@ -73,11 +79,11 @@ def comparison(
         ValueError: policies were scored on different jobsets, or a reference has no scores.
     """
     policies = list(frame["policy"].unique())
-    strata = _strata(frame, policies, settings.resamples, rng)
+    strata = stratified(frame, policies, settings.resamples, rng)
     groups = {f"{stratum.load:03d}": [place] for place, stratum in enumerate(strata)} | {ALL: list(range(len(strata)))}
     weights = seeds_drawn(policies, trainings, settings.resamples, rng)
     names = [*policies, *trainings]
-    value = _with_trainings(np.stack([stratum.means(stratum.slowdown) for stratum in strata]), weights)
+    value = _with_trainings(np.stack([stratum.means(stratum.score) for stratum in strata]), weights)
     means = {load: _over(value, [strata[k] for k in places], places, settings) for load, places in groups.items()}
     tables = []
     for label, choice in references.items():
@@ -100,23 +106,30 @@ def summary(frame: pd.DataFrame, scenario: str, settings: Evaluation, rng: np.ra
         ValueError: policies were scored on different jobsets.
     """
     policies = list(frame["policy"].unique())
-    strata = _strata(frame, policies, settings.resamples, rng)
+    strata = stratified(frame, policies, settings.resamples, rng)
     return pd.concat([_summary(frame, scenario, policies, stratum, settings) for stratum in strata], ignore_index=True)
 
 
-def _strata(frame: pd.DataFrame, policies: list[str], resamples: int, rng: np.random.Generator) -> list[Stratum]:
+def stratified(
+    frame: pd.DataFrame, policies: list[str], resamples: int, rng: np.random.Generator, column: str = "mean_slowdown"
+) -> list[Stratum]:
+    """Return the scores of each load, of one column, and their resamples.
+
+    Raises:
+        ValueError: policies were scored on different jobsets.
+    """
     together = resample(frame["unit"].nunique(), resamples, rng) if "unit" in frame else None
     strata: list[Stratum] = []
     for _, part in frame.groupby("load"):
-        slowdown, load = by_jobset(part, policies, "mean_slowdown"), int(part["load"].iloc[0])
+        score, load = by_jobset(part, policies, column), int(part["load"].iloc[0])
         unfinished = part.groupby("policy")["unfinished"].sum().loc[policies].to_numpy()
         if together is None:
-            unit = sum(len(stratum.unit) for stratum in strata) + np.arange(len(slowdown))
-            counts = resample(len(slowdown), resamples, rng)
+            unit = sum(len(stratum.unit) for stratum in strata) + np.arange(len(score))
+            counts = resample(len(score), resamples, rng)
         else:
-            unit = part.groupby("jobset")["unit"].first().loc[slowdown.index].to_numpy()
+            unit = part.groupby("jobset")["unit"].first().loc[score.index].to_numpy()
             counts = together[:, unit]
-        strata.append(Stratum(load, slowdown.to_numpy(), unfinished, unit, counts))
+        strata.append(Stratum(load, score.index.to_numpy(), score.to_numpy(), unfinished, unit, counts))
     return strata
 
 
@@ -131,7 +144,7 @@ def _column(policies: Sequence[str], label: str, choice: Mapping[int, str], load
 def _gaps(strata: Sequence[Stratum], columns: Sequence[int], weights: FloatArray) -> FloatArray:
     """Return [L, 1 + S, P + T], means of slowdown less the reference's; columns [L]: its place among the policies."""
     # The mean of differences, not the difference of means: between equal scores it is exactly 0, however BLAS rounds.
-    gap = [s.means(s.slowdown - s.slowdown[:, [column]]) for s, column in zip(strata, columns, strict=True)]
+    gap = [s.means(s.score - s.score[:, [column]]) for s, column in zip(strata, columns, strict=True)]
     return _with_trainings(np.stack(gap), weights)
 
 
@@ -147,7 +160,7 @@ def _over(value: FloatArray, strata: Sequence[Stratum], loads: list[int], settin
 
 
 def _fewest(strata: Sequence[Stratum]) -> int:
-    return min(len(np.unique(stratum.unit)) for stratum in strata)
+    return min(stratum.units for stratum in strata)
 
 
 def _compare(
@@ -182,9 +195,8 @@ def _compare(
 def _summary(
     frame: pd.DataFrame, scenario: str, policies: list[str], stratum: Stratum, settings: Evaluation
 ) -> pd.DataFrame:
-    mean = stratum.means(stratum.slowdown)
-    units = len(np.unique(stratum.unit))
-    low, high = interval(mean[1:], settings.confidence, units)
+    mean = stratum.means(stratum.score)
+    low, high = interval(mean[1:], settings.confidence, stratum.units)
     scored = frame[frame["load"] == stratum.load].groupby("policy")
     averages = scored.mean(numeric_only=True).loc[policies]
     withheld = averages.get("not_work_conserving", pd.Series(np.nan, averages.index))  # of scenarios in steps only
@@ -193,7 +205,7 @@ def _summary(
         "scenario": scenario,
         "load": stratum.load,
         "policy": policies,
-        "n": units,
+        "n": stratum.units,
         "jobs": totals["jobs"].to_numpy(),
         "slowdown": mean[0],
         "slowdown_low": low,

@@ -47,15 +47,10 @@ def objectives(table: pd.DataFrame) -> str:
     ]
     over = table[table["load"] == ALL]
     for (agent, scenario), rows in over.groupby(["policy", "scenario"], sort=False):
-        first, gaps = rows.iloc[0], [f"{row['against']} {_gap(row)}" for _, row in rows.iterrows()]
+        first, gaps = rows.iloc[0], [f"{row['against']} {gap(row)}" for _, row in rows.iterrows()]
         mean = f"{first['mean']:.2f}{'†' if first['unfinished'] else ''}"
         lines.append(f"| {agent} | {scenario} | {first['objective']} | {mean} | {first['n']} | {'; '.join(gaps)} |")
     return "\n".join(lines) if len(over) else ""
-
-
-def _gap(row: pd.Series) -> str:
-    low, high = (f"{100 * row[f'difference_{end}']:+.1f}" for end in ("low", "high"))
-    return f"{100 * row['difference']:+.1f} % ({low} to {high})"
 
 
 def headlines(
@@ -113,6 +108,44 @@ def _percent(row: pd.Series, column: str) -> str:
     return "-" if np.isnan(row[column]) else f"{100 * row[column]:.0f}"
 
 
+def side(low: float, high: float) -> str:
+    """Return where a whole interval of a difference is.
+
+    >>> side(-0.3, -0.1), side(0.1, 0.2), side(-0.1, 0.0)
+    ('below', 'above', 'open')
+    """
+    return "below" if high < 0 else "above" if low > 0 else "open"
+
+
+def percent(value: float) -> str:
+    """Return a relative difference with its sign.
+
+    >>> percent(-0.2871), percent(0.0)
+    ('-28.7 %', '+0.0 %')
+    """
+    return f"{100 * value:+.1f} %"
+
+
+def span(low: float, high: float) -> str:
+    """Return an interval of a relative difference; large ones without a digit that nobody needs.
+
+    >>> span(-0.298, 0.004), span(0.9, 1.285)
+    ('-29.8 to +0.4', '+90 to +128')
+    """
+    digits = 0 if max(abs(low), abs(high)) >= 1 else 1
+    return f"{100 * low:+.{digits}f} to {100 * high:+.{digits}f}"
+
+
+def gap(row: pd.Series) -> str:
+    """Return the difference of a comparison, with its interval, in percent."""
+    return f"{percent(row['difference'])} ({100 * row['difference_low']:+.1f} to {100 * row['difference_high']:+.1f})"
+
+
+def relative(row: pd.Series) -> str:
+    """Return the same, large differences without a digit that nobody needs."""
+    return f"{percent(row['difference'])} ({span(row['difference_low'], row['difference_high'])})"
+
+
 def listed(parts: Sequence[str]) -> str:
     """Join words as a sentence does.
 
@@ -166,14 +199,22 @@ def _within(row: pd.Series, name: str, digits: str, mark: str = "") -> str:
     return f"{row[name]:{digits}}{mark} ({row[f'{name}_low']:{digits}} to {row[f'{name}_high']:{digits}})"
 
 
-def _table(rows: pd.DataFrame, scenario: str, against: str, what: str, single: bool) -> str:
-    compared = rows[rows["against"] == against]
-    loads = list(compared["load"].unique())
+def means_of(rows: pd.DataFrame, against: str) -> pd.DataFrame:
+    """Return the mean of each policy at each load; a policy has no row of its own where it is the reference."""
     means = rows.drop_duplicates(["policy", "load"]).pivot(index="policy", columns="load", values="mean")
+    compared = rows[rows["against"] == against]
+    if compared.empty:
+        return means
     reference = compared.drop_duplicates("load").set_index("load")["mean_against"]
     if against not in means.index:
         means.loc[against] = reference
-    means = means.fillna(reference)  # a policy has no row of its own where it is the reference
+    return means.fillna(reference)
+
+
+def _table(rows: pd.DataFrame, scenario: str, against: str, what: str, single: bool) -> str:
+    compared = rows[rows["against"] == against]
+    loads = list(compared["load"].unique())
+    means = means_of(rows, against)
     few = compared["n"].min() < FEW
     cells = {(row["policy"], row["load"]): _cell(row, few) for _, row in compared.iterrows()}
     shown, n = loads if len(loads) > 2 else loads[:1], compared.drop_duplicates("load").set_index("load")["n"]
@@ -196,8 +237,8 @@ def _cell(row: pd.Series, few: bool) -> str:
     half = (row["difference_high"] - row["difference_low"]) / 2
     mark = "**" if row["difference_high"] < 0 else ""
     cut = "†" if row["unfinished"] else ""
-    gap = _gap(row) if few else f"{100 * row['difference']:+.1f} ±{100 * half:.1f} %"
-    return f"{mark}{row['mean']:.2f}{mark}{cut} ({gap})"
+    shown = gap(row) if few else f"{100 * row['difference']:+.1f} ±{100 * half:.1f} %"
+    return f"{mark}{row['mean']:.2f}{mark}{cut} ({shown})"
 
 
 def _findings(rows: pd.DataFrame, confidence: float, bounded: Collection[str]) -> Iterator[str]:

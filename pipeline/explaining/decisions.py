@@ -70,9 +70,3 @@ def mean_of(table: pd.DataFrame, name: str, count: str = "decisions") -> float:
     """
     there = table[table[count] > 0]
     return float((there[name] * there[count]).sum() / there[count].sum())
-
-
-def relative(row: pd.Series) -> str:
-    """Return a relative difference of a comparison, with its interval, in percent."""
-    middle, low, high = (100 * float(row[name]) for name in ("difference", "difference_low", "difference_high"))
-    return f"{middle:+.1f} % ({low:+.1f} to {high:+.1f})"

@@ -7,15 +7,16 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing.statistics import ALL
+from pipeline.comparing.words import gap
 from pipeline.config import Params
 from pipeline.core import Policy
 from pipeline.explaining import differences as differing
-from pipeline.explaining.decisions import few, mean_of, outcomes_by, relative
+from pipeline.explaining.decisions import few, mean_of, outcomes_by
 from pipeline.explaining.distilling import Named, distil, rules
 from pipeline.explaining.explain import Explained, Explaining, ExplainRequest, Tried
 from pipeline.explaining.figures import PARTS, figures
 from pipeline.explaining.recording import Decisions, Play, record
-from pipeline.explaining.tables import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, JOBS, MACHINES, OUTCOMES, WITHHELD
+from pipeline.explaining.tables import SCHEMAS
 from pipeline.explaining.tree import PLACE, TREE, TreeCard, tree_features, tree_policy, words
 from pipeline.lookahead.planner import Planner, SearchResult
 from pipeline.progress import ProgressCallback, ShareCallback
@@ -27,16 +28,6 @@ ON_TRAINING = 20  # jobsets of each load, at most: the agent is asked in all dec
 ON_VALIDATION = 10  # jobsets of each load, at most: every tree of every round plays them
 MOST = 3  # features that are named
 ENOUGH = 0.01  # of all times that a job was started or withheld, for a class to be named
-SCHEMAS = {
-    "differences": DIFFERENCES,
-    "jobs": JOBS,
-    "machines": MACHINES,
-    "withheld": WITHHELD,
-    "classes": CLASSES,
-    "effects": EFFECTS,
-    "importance": IMPORTANCE,
-    "outcomes": OUTCOMES,
-}
 
 JobSets = Mapping[int, Sequence[Any]]  # by load, as the problem has them
 # A policy, and whether it keeps to the legal actions: moves without a choice are then not asked of it (`masked`).
@@ -244,5 +235,5 @@ def _tree(tree: str, table: pd.DataFrame, card: TreeCard, labels: Mapping[str, s
 def _slowdowns(name: str, table: pd.DataFrame) -> str:
     """Return the mean slowdown of a policy, and how it differs from each reference; nothing without any."""
     rows = table[(table["jobs"] == ALL) & (table["load"] == ALL) & (table["policy"] == name)].set_index("against")
-    said = [f"{other} {row['mean_against']:.3f}: {relative(row)}" for other, row in rows.iterrows()]
+    said = [f"{other} {row['mean_against']:.3f}: {gap(row)}" for other, row in rows.iterrows()]
     return f"{name}: mean slowdown {rows['mean'].iloc[0]:.3f}; against {', '.join(said)}" if said else ""

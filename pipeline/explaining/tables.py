@@ -79,3 +79,8 @@ OUTCOMES = table(
     {"jobs": pa.Column(str, pa.Check.isin(("all", "short", "long")))} | dict(COMPARISON.columns),
     ["jobs", "load", "policy", "against"],
 )
+
+SCHEMAS = {
+    schema.name.lower(): schema
+    for schema in (DIFFERENCES, JOBS, MACHINES, WITHHELD, CLASSES, EFFECTS, IMPORTANCE, OUTCOMES)
+}

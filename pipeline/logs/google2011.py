@@ -16,18 +16,27 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 
 from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.logs.gathering import Facts, Part, in_order, jobs, together
 from pipeline.logs.lines import CHUNK
-from pipeline.logs.raw_tables import GOOGLE2011
-from pipeline.logs.rows import Layout, rows
+from pipeline.logs.rows import MOST, NUMBER, Layout, number, rows, schema
 from pipeline.logs.trace import PERCENT, Sieve, Trace, thousandths
 from pipeline.progress import ProgressCallback, no_progress
 
 NAMES = "time missing job task machine event user class priority cpu memory disk different_machine"
-LAYOUT = Layout(GOOGLE2011, tuple(NAMES.split()))
+BEYOND = 1e19  # of a time: above AFTER
+SCHEMA = schema("google2011", amounts="cpu memory", words="user").add_columns(
+    {
+        "time": number(BEYOND, nullable=False),
+        "job": number(MOST, nullable=False),
+        "task": number(MOST, nullable=False),
+        "event": pa.Column("float64", pa.Check.isin(range(9), error=f"{NUMBER} of an event, 0 to 8"), coerce=True),
+    }
+)
+LAYOUT = Layout(SCHEMA, tuple(NAMES.split()))
 FACTS = Facts(("cpu", "memory"), (PERCENT, PERCENT))
 SUBMIT, SCHEDULE, FINISH = 0, 1, 4
 BROKEN = {2: "evicted", 3: "failed", 5: "killed", 6: "lost"}

@@ -15,9 +15,10 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.core import FloatArray
+from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 
+MARK = b"\xef\xbb\xbf"  # of UTF-8, with which some programs begin a file
 FIELDS = 18
 MOST = 1e12  # of any field: more is junk, and could overflow sums
 CHUNK = 1 << 24  # bytes: some 200,000 lines
@@ -32,7 +33,8 @@ class Lines(NamedTuple):
     """Some job lines as they stand."""
 
     fields: FloatArray  # [J, 18]
-    short: int  # lines of 17 fields
+    number: IntArray  # [J]  of each line in the file, from 1
+    short: IntArray  # numbers of the lines that have 17 fields
     sizes: dict[str, int]  # what the header says of the machine, up to these lines
 
 
@@ -45,13 +47,17 @@ def job_lines(content: BinaryIO, path: Path, chunk: int = CHUNK) -> Iterator[Lin
     first, sizes = 1, dict[str, int]()
     while text := content.read(chunk):
         text += content.readline(LONGEST_LINE)
+        text = text.removeprefix(MARK) if first == 1 else text
         fields = _plain_numbers(text)
-        yield _line_by_line(text, first, path, sizes) if fields is None else Lines(fields, 0, sizes)
+        if fields is None:
+            yield _line_by_line(text, first, path, sizes)
+        else:
+            yield Lines(fields, np.arange(first, first + len(fields)), np.zeros(0, dtype=np.int64), sizes)
         first += text.count(b"\n")
 
 
 def _plain_numbers(text: bytes) -> FloatArray | None:
-    """Return the fields of lines that are all 18 numbers; None where there may be anything else."""
+    """Return the fields of lines that are all 18 numbers; None where there may be anything else, or an empty line."""
     if not text.isascii() or b";" in text or b"\0" in text or text.count(b"\r") != text.count(b"\r\n"):
         return None
     try:
@@ -60,14 +66,15 @@ def _plain_numbers(text: bytes) -> FloatArray | None:
         )
     except ValueError:
         return None
-    if frame.shape[1] != FIELDS or not all(kind.kind in "iuf" for kind in frame.dtypes):
+    lines = text.count(b"\n") + (not text.endswith(b"\n"))
+    if frame.shape != (lines, FIELDS) or not all(kind.kind in "iuf" for kind in frame.dtypes):
         return None
     fields = frame.to_numpy(dtype=np.float64)
     return fields if (np.abs(fields) < MOST).all() else None  # nan is a line of 17 fields, or junk
 
 
 def _line_by_line(text: bytes, first: int, path: Path, sizes: dict[str, int]) -> Lines:
-    values, short = array("d"), 0
+    values, numbers, short = array("d"), list[int](), list[int]()
     for number, line in enumerate(text.split(b"\n"), first):
         fields = line.split()
         if not fields:
@@ -81,9 +88,11 @@ def _line_by_line(text: bytes, first: int, path: Path, sizes: dict[str, int]) ->
             continue
         if len(fields) == FIELDS - 1:
             fields.append(b"-1")
-            short += 1
+            short.append(number)
         values.extend(_numbers(fields, f"{path}:{number}"))
-    return Lines(np.frombuffer(values).reshape(-1, FIELDS), short, sizes)
+        numbers.append(number)
+    found = np.frombuffer(values).reshape(-1, FIELDS)
+    return Lines(found, np.array(numbers, dtype=np.int64), np.array(short, dtype=np.int64), sizes)
 
 
 def _enter(said: re.Match[bytes], sizes: dict[str, int], where: str) -> None:

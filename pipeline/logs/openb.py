@@ -9,36 +9,27 @@ file of nodes they are the models that pods name.
 """
 
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from pipeline.core import ANY_KIND, MOST_KINDS, THOUSANDTHS, BoolArray, FloatArray, IntArray, KeyArray
+from pipeline.core import ANY_KIND, MOST_KINDS, THOUSANDTHS, IntArray, KeyArray
 from pipeline.errors import UserError
-from pipeline.logs.gathering import Facts, Part, in_order, jobs
+from pipeline.logs.gathering import Facts
 from pipeline.logs.lines import CHUNK
-from pipeline.logs.raw_tables import OPENB_NODES, OPENB_PODS
-from pipeline.logs.rows import Layout, rows
-from pipeline.logs.trace import CORES, GIB, GPUS, MachineTable, Sieve, Trace, thousandths
+from pipeline.logs.rows import Layout, rows, schema
+from pipeline.logs.task_rows import Tasks, read_tasks
+from pipeline.logs.trace import CORES, GIB, GPUS, MachineTable, Trace, thousandths
 from pipeline.progress import ProgressCallback, no_progress
 
-PODS, NODES = Layout(OPENB_PODS), Layout(OPENB_NODES)
+TIMES, AMOUNTS = "creation_time deletion_time scheduled_time", "cpu_milli memory_mib num_gpu gpu_milli"
+PODS = Layout(schema("openb pods", times=TIMES, amounts=AMOUNTS, words="gpu_spec"))
+NODES = Layout(schema("openb nodes", amounts="cpu_milli memory_mib gpu", words="model", nullable=False))
 RESOURCES, UNITS = ("cpu", "memory", "gpu"), (CORES, GIB, GPUS)
 NO_SUBMIT, NO_END, BACKWARDS = "time of creation unknown", "time of deletion unknown", "run time below 0"
 NEVER, EARLY = "never scheduled", "scheduled before it was created"
 NO_DEMAND, BELOW_0 = "CPU, memory or GPU unknown", "CPU, memory or GPU below 0"
 NO_MODEL = "wants GPU models that no node has"
-
-
-class _Pods(NamedTuple):
-    """Some rows as pods; nan = unknown."""
-
-    create: FloatArray  # [J]
-    start: FloatArray  # [J]
-    end: FloatArray  # [J]
-    amount: FloatArray  # [J, R]  cores, GiB, GPUs
-    kinds: KeyArray  # [J]
 
 
 def read(
@@ -53,17 +44,12 @@ def read(
     """
     names: dict[str, int] = {}
     machines = None if nodes is None else read_nodes(nodes, names, chunk)
-    parts, sieve, seen = list[Part](), Sieve(), 0
-    for frame in rows(path, PODS, on_progress, chunk):
-        pods = _pods(frame, _kinds(frame["gpu_spec"], names, machines is not None, path))
-        lines = frame.index.to_numpy()
-        kept = sieve.keep(lines, _causes(pods))
-        number = np.arange(seen + 1, seen + len(frame) + 1)
-        run, demand = sieve.lasting((pods.end - pods.start)[kept], lines[kept]), thousandths(pods.amount[kept])
-        wait = (pods.start - pods.create)[kept]
-        parts.append(jobs(number[kept], pods.create[kept], run, demand, wait_s=wait, kinds=pods.kinds[kept]))
-        seen += len(frame)
-    return in_order(parts, sieve, Facts(RESOURCES, UNITS, tuple(names) or ("",), machines=machines), seen, path)
+
+    def taken(frame: pd.DataFrame) -> Tasks:
+        return _pods(frame, _kinds(frame["gpu_spec"], names, machines is not None, path))
+
+    trace = read_tasks(path, PODS, taken, Facts(RESOURCES, UNITS, machines=machines), on_progress, chunk)
+    return trace._replace(kind_names=tuple(names) or ("",))
 
 
 def read_nodes(path: Path, names: dict[str, int], chunk: int = CHUNK) -> MachineTable:
@@ -81,25 +67,23 @@ def read_nodes(path: Path, names: dict[str, int], chunk: int = CHUNK) -> Machine
     return MachineTable(np.concatenate(capacity), np.array(kind, dtype=np.int64), RESOURCES)
 
 
-def _pods(frame: pd.DataFrame, kinds: KeyArray) -> _Pods:
+def _pods(frame: pd.DataFrame, kinds: KeyArray) -> Tasks:
     column = {name: frame[name].to_numpy() for name in frame.columns.drop("gpu_spec")}
+    create, start, end = (column[f"{name}_time"] for name in ("creation", "scheduled", "deletion"))
     # Who wants no GPU need not say how much of one.
     gpus = np.where(column["num_gpu"] == 0, 0, column["num_gpu"] * column["gpu_milli"] / THOUSANDTHS)
     amount = np.column_stack([column["cpu_milli"] / THOUSANDTHS, column["memory_mib"] / 1024, gpus])
-    return _Pods(column["creation_time"], column["scheduled_time"], column["deletion_time"], amount, kinds)
-
-
-def _causes(pods: _Pods) -> dict[str, BoolArray]:
-    return {
-        NO_SUBMIT: np.isnan(pods.create),
-        NEVER: np.isnan(pods.start),
-        EARLY: pods.start < pods.create,
-        NO_END: np.isnan(pods.end),
-        BACKWARDS: pods.end < pods.start,
-        NO_DEMAND: np.isnan(pods.amount).any(axis=1),
-        BELOW_0: (pods.amount < 0).any(axis=1),
-        NO_MODEL: pods.kinds == 0,
+    causes = {
+        NO_SUBMIT: np.isnan(create),
+        NEVER: np.isnan(start),
+        EARLY: start < create,
+        NO_END: np.isnan(end),
+        BACKWARDS: end < start,
+        NO_DEMAND: np.isnan(amount).any(axis=1),
+        BELOW_0: (amount < 0).any(axis=1),
+        NO_MODEL: kinds == 0,
     }
+    return Tasks(create, end - start, amount, causes, start - create, kinds)
 
 
 def _kinds(specs: pd.Series, names: dict[str, int], fixed: bool, path: Path) -> KeyArray:

@@ -4,15 +4,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from pipeline.config import GroupsLog, Instances, MachinesLog, Params, PoolLog, repository_root
 from pipeline.errors import UserError
 from pipeline.logs import google2011, openb, swf
-from pipeline.logs.lines import FIELDS, is_number
+from pipeline.logs.lines import FIELDS, MARK, is_number
 from pipeline.logs.plausible import implausible
-from pipeline.logs.rows import MARK, Layout, opened
+from pipeline.logs.rows import Layout, opened
 from pipeline.logs.task_rows import TASK_LOGS
-from pipeline.logs.trace import Trace
+from pipeline.logs.trace import Dropped, Trace
 from pipeline.progress import ProgressCallback, no_progress
+from pipeline.storage.user_tables import TABLE_SUFFIXES
 
 SWF_SUFFIXES = (".swf", ".swf.gz")
 HEAD = 1 << 16  # bytes that are looked at
@@ -110,6 +113,42 @@ def recognised(path: Path) -> str | None:
         return "swf"
     first = "" if path.is_dir() else _first_line(path)
     return next((name for name, each in FORMATS.items() if each.alike(path, first)), None)
+
+
+def log_format(path: Path) -> str | None:
+    """Return the format of a log, by its name or its first lines; None of a job table, which looks like none of them.
+
+    What is named like a table and cannot be read, a folder too, is one all the same: its reader says what is wrong.
+
+    Raises:
+        UserError: it cannot be read, or is neither.
+    """
+    if path.name.lower().endswith(SWF_SUFFIXES):
+        return "swf"
+    is_table = path.name.endswith(TABLE_SUFFIXES)
+    if path.suffix == ".parquet" or (is_table and path.is_dir()):
+        return None
+    try:
+        format = recognised(path)
+    except UserError:
+        if is_table:
+            return None
+        raise
+    if format is None and not is_table:
+        raise UserError(
+            f"{path}: expected a job table ({', '.join(TABLE_SUFFIXES)}) or a log of format {', '.join(FORMATS)}"
+        )
+    return format
+
+
+def distinct(trace: Trace) -> Trace:
+    """Return a log whose jobs have numbers of their own: where it repeats some, all are numbered by arrival."""
+    jobs = len(trace.id)
+    again = jobs - len(np.unique(trace.id))
+    if not again:
+        return trace
+    renamed = Dropped("number of another job: all are numbered in order of arrival, from 1", again, 0)
+    return trace._replace(id=np.arange(1, jobs + 1), repaired=(*trace.repaired, renamed))
 
 
 def _first_line(path: Path) -> str:

@@ -20,13 +20,29 @@ from pandera.errors import SchemaErrors
 
 from pipeline.core import IntArray
 from pipeline.errors import UserError
-from pipeline.logs.lines import CHUNK, LONGEST_LINE
+from pipeline.logs.lines import CHUNK, LONGEST_LINE, MARK
 from pipeline.progress import ProgressCallback, no_progress
 from pipeline.storage.files import unpacked
 
-MARK = b"\xef\xbb\xbf"  # of UTF-8, with which some programs begin a file
 COMMA, LINE_END = b",\n"
 NUMBER = "a number"
+MOST, MOST_AMOUNT = 1e15, 1e9  # of a time and of an amount: more is junk, and could overflow sums
+
+
+def number(most: float, nullable: bool = True) -> pa.Column:
+    """Return a column of numbers; where one is missing, the reader says whether its row is a job, and counts it."""
+    below = pa.Check.in_range(-most, most, error=f"{NUMBER} below {most:g}")
+    return pa.Column("float64", below, nullable=nullable, coerce=True)
+
+
+def schema(
+    name: str, *, times: str = "", amounts: str = "", words: str = "", nullable: bool = True
+) -> pa.DataFrameSchema:
+    """Return the raw columns of a format, as far as they are read; a row that breaks a rule is refused."""
+    columns = {column: number(MOST, nullable) for column in times.split()}
+    columns |= {column: number(MOST_AMOUNT, nullable) for column in amounts.split()}
+    columns |= {column: pa.Column("str", nullable=True, coerce=True) for column in words.split()}
+    return pa.DataFrameSchema(columns, name=name, strict=True)
 
 
 class Layout(NamedTuple):

@@ -10,18 +10,16 @@ memory would never be short (HPC2N: 1.7 times as much). Or each processor is a m
 many nodes as it has processors; memory is then left out.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 
-from pipeline.core import THOUSANDTHS, FloatArray, IntArray
+from pipeline.core import THOUSANDTHS
 from pipeline.errors import UserError
 from pipeline.logs.gathering import Facts, Part, in_order, jobs
-from pipeline.logs.lines import CHUNK, FIELDS, job_lines
+from pipeline.logs.lines import CHUNK, FIELDS, Lines, job_lines
 from pipeline.logs.plausible import least_held
-from pipeline.logs.rows import MARK, opened
+from pipeline.logs.rows import opened
 from pipeline.logs.trace import CORES, GIB, MachineTable, Sieve, Trace, thousandths
 from pipeline.progress import ProgressCallback, no_progress
 
@@ -42,33 +40,6 @@ PARTITIONS = "jobs of {} partitions: taken as one machine"
 PARTIALS, COMPLETED, CANCELLED = (2, 3, 4), 1, 5  # of a status
 
 
-class _Recalled:
-    """A file that keeps its last chunk, so that what is set aside can be told by its line."""
-
-    def __init__(self, content: BinaryIO) -> None:
-        self._content, self.text, self.first = content, b"", 1
-
-    def read(self, size: int) -> bytes:
-        whole = bool(self.text)
-        self.first += self.text.count(b"\n")
-        self.text = self._content.read(size)
-        self.text = self.text if whole else self.text.removeprefix(MARK)
-        return self.text
-
-    def readline(self, size: int) -> bytes:
-        more = self._content.readline(size)
-        self.text += more
-        return more
-
-
-class _Some(NamedTuple):
-    """The job lines of a chunk."""
-
-    fields: FloatArray  # [J, 18]
-    line: IntArray  # [J]
-    short: IntArray  # lines of 17 fields
-
-
 def read(
     path: Path, on_progress: ProgressCallback = no_progress, *, per_node: bool = False, chunk: int = CHUNK
 ) -> Trace:
@@ -79,13 +50,16 @@ def read(
     """
     parts, sieve, sizes, rows, partitions = list[Part](), Sieve(), dict[str, int](), 0, set[float]()
     estimates = memory = False
-    for some in _chunks(path, sizes, chunk, on_progress):
-        part = _part(some, sieve, per_node)
-        estimates |= bool((some.fields[:, 8] > 0).any())
-        memory |= not per_node and bool((part.demand[:, 1] > 0).any())
-        parts.append(part)
-        rows += len(some.line)
-        partitions |= set(np.unique(some.fields[:, 15]).tolist()) - {-1.0}
+    with opened(path) as (content, percent):
+        for lines in job_lines(content, path, chunk):
+            part = _part(lines, sieve, per_node)
+            sizes = lines.sizes
+            estimates |= bool((lines.fields[:, 8] > 0).any())
+            memory |= not per_node and bool((part.demand[:, 1] > 0).any())
+            partitions |= set(np.unique(lines.fields[:, 15]).tolist()) - {-1.0}
+            parts.append(part)
+            rows += len(lines.number)
+            on_progress(percent(), f"{rows:,} jobs")
     if not estimates:
         sieve.forget(NO_ESTIMATE)
     if not memory:
@@ -102,40 +76,21 @@ def read(
     return trace._replace(machines=machines, repaired=sieve.repaired)
 
 
-def _chunks(path: Path, sizes: dict[str, int], chunk: int, on_progress: ProgressCallback) -> Iterator[_Some]:
-    """Yield the job lines of a log, and enter what its header says of the machine."""
-    seen = 0
-    with opened(path) as (content, percent):
-        recalled = _Recalled(content)
-        for lines in job_lines(cast("BinaryIO", recalled), path, chunk):
-            sizes.update(lines.sizes)
-            count = recalled.text.count(b"\n") + (not recalled.text.endswith(b"\n"))
-            numbers = np.arange(recalled.first, recalled.first + count)
-            short = numbers[:0]
-            if lines.short or len(lines.fields) < count:  # else each line is a job's
-                words = [0 if line.lstrip()[:1] == b";" else len(line.split()) for line in recalled.text.split(b"\n")]
-                fields = np.array(words)[:count]
-                short, numbers = numbers[fields == FIELDS - 1], numbers[fields > 0]
-            yield _Some(lines.fields, numbers, short)
-            seen += len(lines.fields)
-            on_progress(percent(), f"{seen:,} jobs")
-
-
-def _part(some: _Some, sieve: Sieve, per_node: bool) -> Part:
+def _part(lines: Lines, sieve: Sieve, per_node: bool) -> Part:
     """Return the jobs that can be used, and count what was repaired of them, and the others."""
-    id, submit, wait, run, allocated, _, used_kb, requested, estimate, requested_kb, status, user = some.fields.T[:12]
+    id, submit, wait, run, allocated, _, used_kb, requested, estimate, requested_kb, status, user = lines.fields.T[:12]
     wanted = np.maximum(allocated, requested)
     processors = np.floor(wanted + 0.5)
     gib = np.maximum(np.where(requested_kb > 0, requested_kb, used_kb), 0) * processors / KB_OF_GIB
     causes = {PARTIAL: np.isin(status, PARTIALS), NO_ARRIVAL: submit < 0, NO_RUN: run < 0}
     causes[NEVER_RAN] = (run == 0) & ((status == CANCELLED) | ((allocated <= 0) & (status != COMPLETED)))
-    kept = sieve.keep(some.line, causes | {NO_PROCESSORS: processors <= 0, ABSURD: gib > MOST_GIB})
-    sieve.repair(SHORT, some.short)
+    kept = sieve.keep(lines.number, causes | {NO_PROCESSORS: processors <= 0, ABSURD: gib > MOST_GIB})
+    sieve.repair(SHORT, lines.short)
     repaired = {FRACTIONS: processors != wanted, NO_ESTIMATE: estimate <= 0, NO_MEMORY: gib == 0}
     repaired[NEGATIVE_WAIT] = (wait < 0) & (wait != -1)
     for reason, jobs_of_it in repaired.items():
-        sieve.repair(reason, some.line[kept & jobs_of_it])
-    lasting = sieve.lasting(run[kept], some.line[kept])
+        sieve.repair(reason, lines.number[kept & jobs_of_it])
+    lasting = sieve.lasting(run[kept], lines.number[kept])
     amount = np.ones((len(run), 1)) if per_node else np.column_stack([processors, gib])
     return jobs(
         np.floor(id[kept] + 0.5).astype(np.int64),

@@ -1,22 +1,22 @@
-"""Logs whose rows are tasks of several like instances: Alibaba's, and what CloudSimPy made of one.
+"""Logs whose rows are tasks; of several like instances in Alibaba's, and in what CloudSimPy made of one.
 
-Times are in seconds. None of them says whose a task is, nor which machines there were.
+Times are in seconds. None of these two says whose a task is, nor which machines there were.
 """
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
 
 from pipeline.config import Instances
-from pipeline.core import BoolArray, FloatArray
+from pipeline.core import ANY_KIND, BoolArray, FloatArray, KeyArray
 from pipeline.errors import UserError
 from pipeline.logs.gathering import Facts, Part, in_order, jobs, repeated
 from pipeline.logs.lines import CHUNK
-from pipeline.logs.raw_tables import ALIBABA2017, ALIBABA2018, CLOUDSIMPY
-from pipeline.logs.rows import Layout, rows
+from pipeline.logs.rows import Layout, rows, schema
 from pipeline.logs.trace import CORES, PERCENT, Sieve, Trace, thousandths
 from pipeline.progress import ProgressCallback, no_progress
 
@@ -32,17 +32,45 @@ class Tasks(NamedTuple):
 
     submit_s: FloatArray  # [J]
     run_s: FloatArray  # [J]
-    cpu: FloatArray  # [J]  cores
-    memory: FloatArray  # [J]  percent of a machine
-    instances: FloatArray  # [J]
-    causes: Mapping[str, BoolArray]  # why rows are set aside, before what is wrong with their numbers
+    amount: FloatArray  # [J, R]  in the units of the log's resources
+    causes: Mapping[str, BoolArray]  # why rows are set aside, in the order in which that is reported
+    wait_s: FloatArray | float = np.nan  # [J]
+    kinds: KeyArray | np.uint64 = ANY_KIND  # [J]
+    instances: FloatArray | None = None  # [J]  each a job by itself; None: a task is one job
+
+
+Taken = Callable[[pd.DataFrame], Tasks]
+
+
+def read_tasks(
+    path: Path, layout: Layout, taken: Taken, facts: Facts, on_progress: ProgressCallback, chunk: int
+) -> Trace:
+    """Read a log whose rows are tasks, each of which has the number of its row.
+
+    Raises:
+        UserError: it cannot be read, a row is not a task's, or no job is left.
+    """
+    parts, sieve, seen, found = list[Part](), Sieve(), 0, 0
+    for frame in rows(path, layout, on_progress, chunk):
+        tasks, lines = taken(frame), frame.index.to_numpy()
+        kept = sieve.keep(lines, tasks.causes)
+        number, amount = np.arange(seen + 1, seen + len(frame) + 1), np.where(kept[:, None], tasks.amount, 0.0)
+        every = jobs(number, tasks.submit_s, tasks.run_s, thousandths(amount), wait_s=tasks.wait_s, kinds=tasks.kinds)
+        part = Part._make(column[kept] for column in every)
+        lasting = sieve.lasting(part.run_s, lines[kept])
+        part = part._replace(run_s=lasting, estimate_s=lasting)
+        if tasks.instances is not None:
+            part = repeated(part, tasks.instances[kept].astype(np.int64), found, path)
+        parts.append(part)
+        seen, found = seen + len(frame), found + len(part.id)
+    return in_order(parts, sieve, facts, seen, path)
 
 
 class TaskLog(NamedTuple):
-    """A log of tasks: its columns, and how its rows are taken."""
+    """A log of tasks of several like instances: its columns, and how its rows are taken."""
 
     layout: Layout
-    taken: Callable[[pd.DataFrame], Tasks]
+    taken: Taken
 
     def read(
         self,
@@ -52,37 +80,36 @@ class TaskLog(NamedTuple):
         instances: Instances = "one",
         chunk: int = CHUNK,
     ) -> Trace:
-        """Read it, plain or .gz; with instances "each", every instance is a job, under the number of its task's row.
-
-        Raises:
-            UserError: it cannot be read, a row is not a task's, or no job is left.
-        """
+        """Read it, plain or .gz; with instances "each", every instance is a job."""
         if instances not in get_args(Instances):
             raise UserError(f"{path}: instances: expected one of {', '.join(get_args(Instances))}, found '{instances}'")
-        parts, sieve, seen, found = list[Part](), Sieve(), 0, 0
-        for frame in rows(path, self.layout, on_progress, chunk):
+
+        def taken(frame: pd.DataFrame) -> Tasks:
             tasks = self.taken(frame)
-            lines = frame.index.to_numpy()
-            kept = sieve.keep(lines, {**tasks.causes, **_causes(tasks)})
-            number = np.arange(seen + 1, seen + len(frame) + 1)
-            demand = thousandths(np.column_stack([tasks.cpu[kept], tasks.memory[kept]]))
-            part = jobs(number[kept], tasks.submit_s[kept], sieve.lasting(tasks.run_s[kept], lines[kept]), demand)
-            if instances == "each":
-                part = repeated(part, tasks.instances[kept].astype(np.int64), found, path)
-            parts.append(part)
-            seen, found = seen + len(frame), found + len(part.id)
-        return in_order(parts, sieve, FACTS, seen, path)
+            return tasks if instances == "each" else tasks._replace(instances=None)
+
+        return read_tasks(path, self.layout, taken, FACTS, on_progress, chunk)
 
 
-def _causes(tasks: Tasks) -> dict[str, BoolArray]:
-    return {
-        NO_SUBMIT: np.isnan(tasks.submit_s),
-        NO_RUN: np.isnan(tasks.run_s),
-        BACKWARDS: tasks.run_s < 0,
-        NO_DEMAND: np.isnan(tasks.cpu) | np.isnan(tasks.memory),
-        BELOW_0: (tasks.cpu < 0) | (tasks.memory < 0),
-        NO_INSTANCES: ~(tasks.instances >= 1),
+def _tasks(
+    submit: pd.Series,
+    run: pd.Series,
+    amounts: tuple[pd.Series, pd.Series],
+    instances: pd.Series,
+    causes: Mapping[str, pd.Series] = MappingProxyType({}),
+) -> Tasks:
+    """Return rows as tasks; amounts are cores, and percent of a machine's memory."""
+    amount = np.column_stack(amounts)
+    numbers = {
+        NO_SUBMIT: submit.isna(),
+        NO_RUN: run.isna(),
+        BACKWARDS: run < 0,
+        NO_DEMAND: np.isnan(amount).any(axis=1),
+        BELOW_0: (amount < 0).any(axis=1),
+        NO_INSTANCES: ~(instances >= 1),
     }
+    every = {reason: np.asarray(wrong) for reason, wrong in {**causes, **numbers}.items()}
+    return Tasks(submit.to_numpy(), run.to_numpy(), amount, every, instances=instances.to_numpy())
 
 
 def _of_2018(frame: pd.DataFrame) -> Tasks:
@@ -91,33 +118,22 @@ def _of_2018(frame: pd.DataFrame) -> Tasks:
     The log has no time of submission, and a task counts as submitted when it starts: so waits are unknown, and arrivals
     carry the delays of the log's own scheduler.
     """
-    start = frame["start_time"].to_numpy()
-    return Tasks(
-        submit_s=start,
-        run_s=frame["end_time"].to_numpy() - start,
-        cpu=frame["plan_cpu"].to_numpy() / CORE,
-        memory=frame["plan_mem"].to_numpy(),
-        instances=frame["instance_num"].to_numpy(),
-        causes={NOT_DONE: np.asarray(frame["status"].ne("Terminated"))},
-    )
+    start, run = frame["start_time"], frame["end_time"] - frame["start_time"]
+    amounts = frame["plan_cpu"] / CORE, frame["plan_mem"]
+    return _tasks(start, run, amounts, frame["instance_num"], {NOT_DONE: frame["status"].ne("Terminated")})
 
 
 def _of_2017(frame: pd.DataFrame) -> Tasks:
     """Take rows of Alibaba's cluster-trace-v2017; plan_cpu is 100 for a core, as its values show, plan_mem a share.
 
-    A time of 0 and less is before the log begins, and such a task is set aside, for nobody knows how long it ran. A
-    task is submitted when it is created and ends when its row is modified last: its run time is all that lies between,
-    so that waits are in it.
+    A time of 0 and less is before the log begins, and such a task is set aside, because its run time is unknown. A task
+    is submitted when it is created and ends when its row is modified last: its run time is all that lies between, so
+    that waits are in it.
     """
-    create = frame["create_timestamp"].to_numpy()
-    return Tasks(
-        submit_s=create,
-        run_s=frame["modify_timestamp"].to_numpy() - create,
-        cpu=frame["plan_cpu"].to_numpy() / CORE,
-        memory=frame["plan_mem"].to_numpy() * 100,
-        instances=frame["instance_num"].to_numpy(),
-        causes={NOT_DONE: np.asarray(frame["status"].ne("Terminated")), BEFORE: create <= 0},
-    )
+    create, run = frame["create_timestamp"], frame["modify_timestamp"] - frame["create_timestamp"]
+    amounts = frame["plan_cpu"] / CORE, frame["plan_mem"] * 100
+    causes = {NOT_DONE: frame["status"].ne("Terminated"), BEFORE: create <= 0}
+    return _tasks(create, run, amounts, frame["instance_num"], causes)
 
 
 def _of_cloudsimpy(frame: pd.DataFrame) -> Tasks:
@@ -125,19 +141,17 @@ def _of_cloudsimpy(frame: pd.DataFrame) -> Tasks:
 
     Disk is 0 throughout and is not read.
     """
-    return Tasks(
-        submit_s=frame["submit_time"].to_numpy(),
-        run_s=frame["duration"].to_numpy(),
-        cpu=frame["cpu"].to_numpy(),
-        memory=frame["memory"].to_numpy() * 100,
-        instances=frame["instances_num"].to_numpy(),
-        causes={},
-    )
+    amounts = frame["cpu"], frame["memory"] * 100
+    return _tasks(frame["submit_time"], frame["duration"], amounts, frame["instances_num"])
 
 
 # The batch tasks, `batch_task.csv`, of which the columns have no header; CloudSimPy's first line names its own.
 OF_2018 = "task_name instance_num job_name task_type status start_time end_time plan_cpu plan_mem"
 OF_2017 = "create_timestamp modify_timestamp job_id task_id instance_num status plan_cpu plan_mem"
+AMOUNTS = "instance_num plan_cpu plan_mem"
+ALIBABA2018 = schema("alibaba2018", times="start_time end_time", amounts=AMOUNTS, words="status")
+ALIBABA2017 = schema("alibaba2017", times="create_timestamp modify_timestamp", amounts=AMOUNTS, words="status")
+CLOUDSIMPY = schema("cloudsimpy", times="submit_time duration", amounts="cpu memory instances_num")
 TASK_LOGS = {
     "alibaba2018": TaskLog(Layout(ALIBABA2018, tuple(OF_2018.split())), _of_2018),
     "alibaba2017": TaskLog(Layout(ALIBABA2017, tuple(OF_2017.split())), _of_2017),

@@ -1,7 +1,10 @@
-"""Slowdown, completion time and makespan on many machines: Deepk8s's Figures 4 and 5 and Table 1.
+"""Slowdown, completion time, makespan and learning on many machines: Deepk8s's Figures 4 to 6 and Table 1.
 
 Judged at every load of the scenario, where the paper has one log of unknown load. Differences are relative to the other
 policy, and on the same jobsets. Deepk8s is Zhao and Sun 2021; see docs/systems/deepk8s.md.
+
+Figure 6 draws the total reward of an episode over iterations, whose size in episodes the paper does not give: ours are
+updates, and the faster agent is judged by both. The levels are of the test jobsets.
 """
 
 from collections.abc import Callable
@@ -11,14 +14,16 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pipeline.comparing import plots
+from pipeline.papers.curves import course, points, races
 from pipeline.papers.evidence import Evidence, Gap, Metric, OfJobs
 from pipeline.papers.roles import NAMES, Roles
-from pipeline.papers.rules import ABOVE, BELOW, Rule, at_least, at_most, below_by, within
-from pipeline.papers.verdicts import WHOLE, Find, Part, Shown, Source, compared, judged
+from pipeline.papers.rules import ABOVE, BELOW, CANNOT, NO, YES, Rule, at_least, at_most, below_by, within
+from pipeline.papers.verdicts import WHOLE, Find, Part, Shown, Source, Verdict, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+ALGORITHMS = ("ppo", "a3c", "dagger")
 HEURISTICS = ("fcfs", "random", "sjf", "tetris")  # the paper's
 SLOWDOWN, COMPLETION, MAKESPAN = "mean_slowdown", "completion_time", "makespan"
 LEAST, MOST = 0.075, 0.135  # shares of a heuristic's slowdown: how far PPO is below, by the abstract and section 5
@@ -50,12 +55,14 @@ def long(evidence: Evidence) -> OfJobs:
 
 
 def shown(evidence: Evidence) -> list[Shown]:
-    """Return the figures of mean slowdown and of completion time, with what Table 1 says of them."""
+    """Return the figures of mean slowdown, of completion time and of learning, each with its claims."""
     name = evidence.roles.scenario
+    learning = f"Learning on scenario {name}"
     slow, took = f"Mean slowdown of tasks, scenario {name}", f"Mean completion time of tasks, scenario {name}"
     return [
         Shown(f"deepk8s_slowdown_{name}", slow, _slowdown(evidence, slow), judged(OF_SLOWDOWN, evidence)),
         Shown(f"deepk8s_completion_{name}", took, _completion(evidence, took), judged(OF_COMPLETION, evidence)),
+        Shown(f"deepk8s_learning_{name}", learning, _learning(evidence, learning), judged(OF_LEARNING, evidence)),
     ]
 
 
@@ -105,6 +112,19 @@ def _completion(evidence: Evidence, title: str) -> "Figure":
     return figure
 
 
+def _learning(evidence: Evidence, title: str) -> "Figure | None":
+    """Draw the agents that stand for the algorithms; those validated at other loads than the first are left out."""
+    agents = [names[0] for names in map(evidence.roles.learned_by, ALGORITHMS) if names]
+    judged_ones = [agent for agent in agents if len(points(evidence.curves[agent], "validation"))]
+    if not judged_ones:
+        return None
+    first, rows = judged_ones[0], evidence.roles.agents
+    alike = [agent for agent in judged_ones if {*rows[agent].finetune.loads} == {*rows[first].finetune.loads}]
+    curves = {agent: evidence.curves[agent] for agent in alike}
+    levels = {name: level for name, level in evidence.levels[first].items() if name in HEURISTICS}
+    return plots.learning_curve(curves, levels, title, "validation")
+
+
 def ranked(metric: Metric | Callable[[Evidence], Metric], algorithm: str, other: str) -> Find:
     """Return the comparison of the agents that stand for two algorithms, or of one with a heuristic."""
 
@@ -120,7 +140,27 @@ def _each(word: str, rule: Rule, metric: Metric | Callable[[Evidence], Metric]) 
     return [compared(f"{word} {NAMES[name]}", rule, ranked(metric, "ppo", name)) for name in HEURISTICS]
 
 
-FOUR, FIVE, TABLE = Source("Deepk8s, Figure 4"), Source("Deepk8s, Figure 5"), Source("Deepk8s, Table 1")
+def _about(algorithm: str, iterations: int) -> Part:
+    """Return the part of a claim that an algorithm converges after so many iterations: in that tenth of a run."""
+
+    def judge(evidence: Evidence, agent: str) -> Verdict:
+        found = course(evidence, evidence.roles.lead_by(algorithm))
+        text = f"converged: {found}"
+        if found.ran < iterations:
+            return Verdict(f"{text}; a run of less than {iterations} cannot tell", CANNOT, [found.agent])
+        word = NO if not found.after < iterations <= found.by else CANNOT if found.by == inf else YES
+        return Verdict(text, word, [found.agent])
+
+    left = f"the tenth of the run in which it converges leaves out update {iterations}"
+    return Part(f"after about {iterations:,} iterations", left, judge)
+
+
+def _sooner(one: str, other: str, text: str) -> tuple[Part, Part]:
+    return races(text, lambda evidence, _: (evidence.roles.lead_by(one), evidence.roles.lead_by(other)))
+
+
+FOUR, FIVE, SIX = (Source(f"Deepk8s, Figure {number}") for number in (4, 5, 6))
+TABLE = Source("Deepk8s, Table 1")
 # That its slowdown is 1.325 and its completion time 94.116 no run of ours can refute: the log is not named.
 OF_SLOWDOWN = (
     FOUR.claim(
@@ -146,4 +186,21 @@ OF_COMPLETION = (
     FIVE.claim("Short tasks are faster under PPO than under every heuristic", *_each("than under", BELOW, short)),
     FIVE.claim("Long tasks are slower under PPO than under every heuristic", *_each("than under", ABOVE, long)),
     TABLE.claim("The makespan is nearly equal under all policies", *_each("PPO and", AS_SOON, MAKESPAN)),
+)
+OF_LEARNING = (
+    SIX.claim("PPO converges after about 1,000 iterations", _about("ppo", 1000)),
+    SIX.claim(
+        "A3C converges much later than PPO, to the same level",
+        *_sooner("ppo", "a3c", "PPO sooner"),
+        compared("the same level", AS_GOOD, ranked(SLOWDOWN, "a3c", "ppo")),
+    ),
+    SIX.claim(
+        "DAgger converges first, after about 500 iterations",
+        *_sooner("dagger", "ppo", "before PPO"),
+        *_sooner("dagger", "a3c", "before A3C"),
+        _about("dagger", 500),
+    ),
+    SIX.claim(
+        "DAgger ends only as good as SJF, its expert", compared(WHOLE, AS_GOOD, ranked(SLOWDOWN, "dagger", "sjf"))
+    ),
 )

@@ -12,24 +12,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.resampling import FEW, by_jobset, gap_interval, interval, lucky, resample
+from pipeline.comparing.resampling import FEW, gap_interval, interval, lucky
+from pipeline.comparing.statistics import Stratum, stratified
 from pipeline.config import Evaluation
-from pipeline.core import FloatArray, IntArray
+from pipeline.core import FloatArray
 from pipeline.papers.roles import Roles
 from pipeline.papers.verdicts import CannotTellError
 
 METRICS = ("mean_slowdown", "completion_time", "makespan", "not_work_conserving")  # those that results have
 MOST_LENGTHS = 12  # that are shown each for itself; more are put into groups
-
-
-class Sample(NamedTuple):
-    """The N jobsets of one load, scored by P policies, and S resamples of them."""
-
-    jobsets: IntArray  # [N]
-    counts: FloatArray  # [1 + S, N]  how often each jobset counts; row 0 is the sample itself
-    scores: dict[str, FloatArray]  # metric -> [N, P]
-    means: dict[str, FloatArray]  # metric -> [1 + S, P]
-    unfinished: IntArray  # [P]  jobs
 
 
 class OfJobs(NamedTuple):
@@ -42,6 +33,7 @@ class OfJobs(NamedTuple):
 
 
 Metric = str | OfJobs  # of jobsets by its column, or of single jobs
+Samples = Mapping[int, Mapping[str, Stratum]]  # by load and metric; all metrics of a load have the same jobsets
 
 
 class Mean(NamedTuple):
@@ -86,7 +78,7 @@ class Evidence:
     levels: Mapping[str, Mapping[str, float]]  # agent -> heuristic -> mean on validation jobsets, its training loads
     best: Mapping[int, str]  # load -> heuristic that was best on validation jobsets
     long: float  # duration from which a job is a long one; of tasks on machines, above which
-    samples: Mapping[int, Sample]  # by load
+    samples: Samples
     confidence: float
     # The sums over jobs that were asked for so far.
     _sums_of_jobs: dict[tuple[OfJobs, int, str], tuple[FloatArray, FloatArray]] = field(default_factory=dict)
@@ -104,7 +96,7 @@ class Evidence:
         """Return which share of the sum of a column over a policy's jobs is of jobs of some lengths."""
         rows = self.jobs_of(load, policy)
         sums = [
-            some.groupby("jobset")[column].sum().reindex(self.samples[load].jobsets, fill_value=0).to_numpy(dtype=float)
+            some.groupby("jobset")[column].sum().reindex(self._at(load).jobset, fill_value=0).to_numpy(dtype=float)
             for some in (rows[rows["duration"].isin(lengths)], rows)
         ]
         return self._mean(self._ratio(load, *sums), load)
@@ -117,7 +109,7 @@ class Evidence:
         difference = self._ratio(load, one - other, per) / mean_against
         numbers = float(mean[0]), float(mean_against[0]), float(difference[0])
         of, few = metric.name if isinstance(metric, OfJobs) else "", lucky(self._units, self.confidence)
-        unfinished = self.samples[load].unfinished[[self._column(policy), self._column(against)]].sum()
+        unfinished = self._at(load).unfinished[[self._column(policy), self._column(against)]].sum()
         return Gap(policy, against, load, len(one), *numbers, *self.span(difference), int(unfinished), of, few)
 
     def gaps(self, metric: Metric, policy: str, against: str) -> list[Gap]:
@@ -127,7 +119,8 @@ class Evidence:
     def means(self, metric: Metric, load: int, policy: str) -> FloatArray:
         """Return a policy's mean of a metric, in the sample and in each resample [1 + S]."""
         if isinstance(metric, str):
-            return self.samples[load].means[metric][:, self._column(policy)]
+            stratum = self.samples[load][metric]
+            return stratum.means(stratum.score)[:, self._column(policy)]
         total, per = self._sums(metric, load, policy)
         if not per.any():
             raise CannotTellError(f"at load {load} there are no {metric.name}")
@@ -140,7 +133,11 @@ class Evidence:
 
     @property
     def _units(self) -> int:
-        return min(len(sample.jobsets) for sample in self.samples.values())
+        return min(self._at(load).units for load in self.samples)
+
+    def _at(self, load: int) -> Stratum:
+        """Return the sample of a load by the first metric."""
+        return next(iter(self.samples[load].values()))
 
     def has(self, metric: Metric) -> bool:
         """Return whether there is anything of a metric at every load."""
@@ -178,29 +175,29 @@ class Evidence:
 
     def _sums(self, metric: Metric, load: int, policy: str) -> tuple[FloatArray, FloatArray]:
         """Return a policy's sum of a metric in each jobset [N], and what it is a sum of: one jobset, or its jobs."""
-        sample, column = self.samples[load], self._column(policy)
+        column = self._column(policy)
         if isinstance(metric, str):
-            total = sample.scores[metric][:, column]
+            total = self.samples[load][metric].score[:, column]
             return total, np.ones(len(total))
         known, asked = self._sums_of_jobs, (metric, load, policy)
         if asked not in known:
             rows = self.jobs_of(load, policy)
             some = rows[(rows["duration"] > metric.above) & (rows["duration"] <= metric.most)]
             by = some.groupby("jobset")[metric.column].agg(["sum", "size"])
-            whole = by.reindex(sample.jobsets, fill_value=0.0)
+            whole = by.reindex(self._at(load).jobset, fill_value=0.0)
             known[asked] = whole["sum"].to_numpy(dtype=float), whole["size"].to_numpy(dtype=float)
         return known[asked]
 
     def _ratio(self, load: int, total: FloatArray, per: FloatArray) -> FloatArray:
         """Return the sum of one value [N] over the sum of another, over the sample and each resample [1 + S]."""
-        counts = self.samples[load].counts
+        counts = self._at(load).counts
         if (per == 1.0).all():  # of jobsets, of which each resample has as many
             return np.asarray(counts @ total / len(per))
         with np.errstate(invalid="ignore"):  # a resample may hold none of some jobs: it is passed over
             return np.asarray(counts @ total / (counts @ per))
 
     def _mean(self, means: FloatArray, load: int) -> Mean:
-        n = len(self.samples[load].jobsets)
+        n = self._at(load).units
         mean, (low, high) = float(means[0]), map(float, interval(_finite(means[1:]), self.confidence, n))
         if n < FEW:  # the range holds the mean, but for rounding
             low, high = min(low, mean), max(high, mean)
@@ -226,18 +223,12 @@ def slowdown_of(lengths: Sequence[int]) -> OfJobs:
     return OfJobs("slowdown", lengths[0] - 1, lengths[-1], f"jobs of {ends}")
 
 
-def samples_of(results: pd.DataFrame, policies: Sequence[str], settings: Evaluation, seed: int) -> dict[int, Sample]:
-    """Return the sample of each load, with the resamples that `compare` draws."""
-    rng, found = np.random.default_rng(seed), {}
-    metrics = [metric for metric in METRICS if metric in results]
-    for load, part in results.groupby("load"):
-        tables = {metric: by_jobset(part, policies, metric) for metric in metrics}
-        jobsets = tables[metrics[0]].index.to_numpy()
-        counts = resample(len(jobsets), settings.resamples, rng)
-        scores = {metric: table.to_numpy(dtype=float) for metric, table in tables.items()}
-        unfinished = part.groupby("policy")["unfinished"].sum().loc[list(policies)].to_numpy()
-        means = {metric: np.asarray(counts @ value / len(jobsets)) for metric, value in scores.items()}
-        found[int(str(load))] = Sample(jobsets, counts, scores, means, unfinished)
+def samples_of(results: pd.DataFrame, policies: list[str], settings: Evaluation, seed: int) -> Samples:
+    """Return the sample of each load by each metric, with the resamples that `compare` draws."""
+    found: dict[int, dict[str, Stratum]] = {}
+    for metric in (metric for metric in METRICS if metric in results):
+        for stratum in stratified(results, policies, settings.resamples, np.random.default_rng(seed), metric):
+            found.setdefault(stratum.load, {})[metric] = stratum
     return found
 
 

@@ -6,7 +6,7 @@ from itertools import chain
 import pandas as pd
 
 from pipeline.config import Params, Synthetic
-from pipeline.papers import deepk8s, deepk8s_learning, durations, learning, loads, objectives, withheld
+from pipeline.papers import deepk8s, durations, learning, loads, objectives, withheld
 from pipeline.papers.evidence import Evidence, nearest, samples_of
 from pipeline.papers.roles import Roles
 from pipeline.papers.verdicts import Claim, Shown, left_open
@@ -14,7 +14,7 @@ from pipeline.papers.verdicts import Claim, Shown, left_open
 BY_SETTING = {
     "online": (loads, objectives, learning, durations, withheld),
     "offline": (learning,),
-    "machines": (deepk8s, deepk8s_learning),
+    "machines": (deepk8s,),
 }
 NOBODY = {
     "DeepRM": "no agent of a scenario with arrivals over time has network mlp and objective slowdown",
@@ -106,7 +106,7 @@ ONLINE: list[tuple[str, str, Sequence[Claim]]] = [
 MACHINES: list[tuple[str, str, Sequence[Claim]]] = [
     ("deepk8s_slowdown", "Mean slowdown of tasks", deepk8s.OF_SLOWDOWN),
     ("deepk8s_completion", "Mean completion time of tasks", deepk8s.OF_COMPLETION),
-    ("deepk8s_learning", "Learning on many machines", deepk8s_learning.CLAIMS),
+    ("deepk8s_learning", "Learning on many machines", deepk8s.OF_LEARNING),
 ]
 ALL = [*(claim for *_, claims in (*ONLINE, *MACHINES) for claim in claims), *chain(*learning.CLAIMS.values())]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pipeline.comparing.advice import AS_IT_IS, LEAST_BLOCKS, Advice, Change
 from pipeline.comparing.resampling import FEW
-from pipeline.report.headline import percent, span
+from pipeline.comparing.words import percent, span
 from pipeline.report.templating import template
 
 FIGURES = (

@@ -8,8 +8,8 @@ import pandas as pd
 
 from pipeline.comparing.comparing import BEST, REFERENCES, START
 from pipeline.comparing.statistics import ALL
-from pipeline.comparing.words import listed
-from pipeline.report.headline import SPOKEN, percent, side, span
+from pipeline.comparing.words import listed, percent, relative, side, span
+from pipeline.report.headline import SPOKEN
 
 SCALES = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0)  # percent from the best heuristic to the edge of a picture
 FAR = 0.25  # a relative difference that may lie beyond the edge
@@ -142,9 +142,7 @@ def _trained_for(objectives: pd.DataFrame, answer: Answer, agents: Mapping[str, 
     said = []
     for agent, rows in own.groupby("policy", sort=False):
         row = rows.iloc[0]
-        ends = span(row["difference_low"], row["difference_high"])
-        against = SPOKEN[row["against"]]
-        said.append(f"{agent} for {row['objective']}: {percent(row['difference'])} ({ends}) from {against} by it")
+        said.append(f"{agent} for {row['objective']}: {relative(row)} from {SPOKEN[row['against']]} by it")
     return said
 
 
@@ -245,5 +243,5 @@ def _scale(rows: pd.DataFrame) -> float:
 def _bar(policy: str, row: pd.Series, agent: bool, scale: float) -> Bar:
     middle, low, high = row["difference"], row["difference_low"], row["difference_high"]
     at, begin, end = (50 + 50 * min(max(100 * value / scale, -1.0), 1.0) for value in (middle, low, high))
-    text = f"{percent(middle)} ({span(low, high)}){'†' if row['unfinished'] else ''}"
+    text = f"{relative(row)}{'†' if row['unfinished'] else ''}"
     return Bar(policy, agent, side(low, high), text, at, begin, end, 100 * abs(middle) > scale)

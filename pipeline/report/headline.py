@@ -7,6 +7,7 @@ import pandas as pd
 
 from pipeline.comparing.comparing import BEST, REFERENCES
 from pipeline.comparing.statistics import ALL
+from pipeline.comparing.words import relative, side
 from pipeline.errors import UserError
 
 SPOKEN = {
@@ -37,34 +38,6 @@ class Row(NamedTuple):
     mean: str
     n: int
     verdicts: list[Verdict]
-
-
-def side(low: float, high: float) -> str:
-    """Return where a whole interval of a difference is.
-
-    >>> side(-0.3, -0.1), side(0.1, 0.2), side(-0.1, 0.0)
-    ('below', 'above', 'open')
-    """
-    return "below" if high < 0 else "above" if low > 0 else "open"
-
-
-def percent(value: float) -> str:
-    """Return a relative difference with its sign.
-
-    >>> percent(-0.2871), percent(0.0)
-    ('-28.7 %', '+0.0 %')
-    """
-    return f"{100 * value:+.1f} %"
-
-
-def span(low: float, high: float) -> str:
-    """Return an interval of a relative difference; large ones without a digit that nobody needs.
-
-    >>> span(-0.298, 0.004), span(0.9, 1.285)
-    ('-29.8 to +0.4', '+90 to +128')
-    """
-    digits = 0 if max(abs(low), abs(high)) >= 1 else 1
-    return f"{100 * low:+.{digits}f} to {100 * high:+.{digits}f}"
 
 
 def references(comparison: pd.DataFrame) -> list[str]:
@@ -100,8 +73,7 @@ def _verdict(rows: pd.DataFrame) -> Verdict:
     over, single = rows[rows["load"] == ALL].iloc[0], rows[rows["load"] != ALL]
     low, high = over["difference_low"], over["difference_high"]
     below = int((single["difference_high"] < 0).sum())
-    difference = f"{percent(over['difference'])} ({span(low, high)})"
-    return Verdict(difference, side(low, high), f"below at {below} of {len(single)} loads")
+    return Verdict(relative(over), side(low, high), f"below at {below} of {len(single)} loads")
 
 
 def at_home(comparison: pd.DataFrame, homes: Mapping[str, str]) -> pd.DataFrame:

@@ -7,8 +7,7 @@ import pandas as pd
 
 from pipeline.comparing.comparing import BEST, REFERENCES
 from pipeline.comparing.statistics import ALL
-from pipeline.comparing.words import stream_rows
-from pipeline.report.headline import percent, side, span
+from pipeline.comparing.words import means_of, percent, side, span, stream_rows
 
 
 class Cell(NamedTuple):
@@ -83,12 +82,7 @@ def _table(title: str, compared: pd.DataFrame, rows: pd.DataFrame, against: str)
     single = compared[compared["load"] != ALL]
     loads = ([ALL] if single["load"].nunique() > 1 else []) + sorted(single["load"].unique())
     counts = compared.drop_duplicates("load").set_index("load")["n"]
-    means = rows.drop_duplicates(["policy", "load"]).pivot(index="policy", columns="load", values="mean")
-    if against:  # a policy has no row of its own where it is the reference
-        reference = compared.drop_duplicates("load").set_index("load")["mean_against"]
-        if against not in means.index:
-            means.loc[against] = reference
-        means = means.fillna(reference)
+    means = means_of(rows, against)
     cells = {(row["policy"], row["load"]): _cell(row) for _, row in compared.iterrows()}
     order = means.sort_values(loads[0], kind="stable").iterrows()
     shown = [

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pipeline.core import FloatArray, IntArray, TimeArray
 from pipeline.errors import UserError
-from pipeline.logs.user_files import log_format
+from pipeline.logs.registry import log_format
 from pipeline.progress import ProgressCallback, progress, say
 from pipeline.storage.files import check_columns, check_table, line_of
 from pipeline.storage.user_tables import ROWS, as_told, user_table

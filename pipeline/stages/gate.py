@@ -3,9 +3,8 @@
 import pandas as pd
 
 from pipeline import storage, tracking
-from pipeline.champions.gate import GATE, Trial, judged
+from pipeline.champions.gate import GATE, Trial, Verdict, judged, verdict
 from pipeline.champions.lines import CHAMPIONS, Champion, champions_in
-from pipeline.champions.verdicts import Verdict, verdict
 from pipeline.comparing.resampling import windows
 from pipeline.config import Params
 from pipeline.config.gate import too_few

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pydantic import TypeAdapter, ValidationError
 
 from pipeline import storage
+from pipeline.champions.gate import Verdict
 from pipeline.champions.lines import CHAMPIONS, Champion, Seat, champions_in, promoted, rolled_back, with_line
-from pipeline.champions.verdicts import Verdict
 from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.stages.gate import VERDICTS

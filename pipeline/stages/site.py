@@ -13,9 +13,8 @@ from pipeline.config.parsing import parsed
 from pipeline.config.records import NAME, NAMED
 from pipeline.errors import UserError
 from pipeline.logs.overview import tables
-from pipeline.logs.registry import read
+from pipeline.logs.registry import log_format, read
 from pipeline.logs.trace import DAY_S, Trace
-from pipeline.logs.user_files import log_format
 from pipeline.problems import site_rows
 from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS

@@ -8,10 +8,9 @@ import pytest
 from log_samples import HEADER, SAMPLES, TASK
 
 from pipeline.errors import UserError
-from pipeline.logs.raw_tables import CLOUDSIMPY
 from pipeline.logs.registry import FORMATS, guess, read
 from pipeline.logs.rows import Layout, rows
-from pipeline.logs.task_rows import TASK_LOGS
+from pipeline.logs.task_rows import CLOUDSIMPY, TASK_LOGS
 
 ALIBABA2018, OF_CLOUDSIMPY = TASK_LOGS["alibaba2018"], TASK_LOGS["cloudsimpy"]
 

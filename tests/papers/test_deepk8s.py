@@ -26,7 +26,7 @@ from pipeline import storage
 from pipeline.comparing.plots import png
 from pipeline.comparing.statistics import comparison
 from pipeline.config import Params, check_params
-from pipeline.papers import deepk8s, deepk8s_learning
+from pipeline.papers import deepk8s
 from pipeline.papers.deepk8s import HEURISTICS, looked_at
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.figures import figures, table
@@ -88,20 +88,20 @@ def test_without_long_tasks_the_claims_about_them_are_left_open() -> None:
     made = few(long=10.0)
     found = verdicts(deepk8s.OF_COMPLETION, "Long tasks", made)
     assert set(found.values()) == {Verdict("at load 50 there are no tasks of more than 10", CANNOT)}
-    _, completion = deepk8s.shown(made)
+    _, completion, _ = deepk8s.shown(made)
     assert completion.drawing is not None
     assert len(completion.drawing.axes) == 2  # short, and all
 
 
 def test_what_is_found_of_learning_tells_updates_and_their_size() -> None:
-    found = verdicts(deepk8s_learning.CLAIMS, "much later", few())["PPO sooner, by updates"].found
+    found = verdicts(deepk8s.OF_LEARNING, "much later", few())["PPO sooner, by updates"].found
     assert found.startswith(
         "converged: ppo in updates 801 to 1000 of 2000 (of 8 episodes each), a3c in updates 4001 to 4800 of 8000 (of 2"
     )
 
 
 def test_agents_validated_at_other_loads_are_not_drawn_together() -> None:
-    (shown,) = deepk8s_learning.shown(few({**ALL, "a3c": learner("a3c", loads=[50])}))
+    shown = deepk8s.shown(few({**ALL, "a3c": learner("a3c", loads=[50])}))[-1]
     assert shown.drawing is not None
     labels = {str(drawn.get_label()) for drawn in shown.drawing.axes[0].get_lines()}
     assert labels >= {"ppo", "dagger"}
@@ -121,7 +121,7 @@ def test_agents_validated_at_other_loads_are_not_drawn_together() -> None:
 )
 def test_claims_about_an_algorithm_that_nobody_learns_by_are_left_open(missing: str, open_ones: set[str]) -> None:
     made = few({name: agent for name, agent in ALL.items() if name != missing})
-    found = table([shown for module in (deepk8s, deepk8s_learning) for shown in module.shown(made)])
+    found = table(deepk8s.shown(made))
     for words in open_ones:
         assert set(found.loc[found["claim"].str.contains(words, regex=False), "verdict"]) == {CANNOT}
     reason = f"no agent of scenario few has finetune {missing} and objective slowdown"
@@ -167,7 +167,7 @@ def test_every_scenario_of_machines_with_an_agent_for_slowdown_has_roles() -> No
 
 
 def test_every_figure_is_drawn_and_names_its_scenario() -> None:
-    found, repeated = ([*deepk8s.shown(made), *deepk8s_learning.shown(made)] for made in (few(), few()))
+    found, repeated = (deepk8s.shown(made) for made in (few(), few()))
     assert [shown.figure for shown in found] == [
         "deepk8s_slowdown_few",
         "deepk8s_completion_few",
@@ -181,7 +181,7 @@ def test_every_figure_is_drawn_and_names_its_scenario() -> None:
 
 
 def test_bars_show_the_means_of_every_policy_at_every_load() -> None:
-    slow, took = (shown.drawing for shown in deepk8s.shown(few()))
+    slow, took, _ = (shown.drawing for shown in deepk8s.shown(few()))
     assert slow is not None
     assert took is not None
     assert [axes.get_title(loc="left") for axes in slow.axes] == ["Load 50", "Load 110"]
@@ -195,13 +195,13 @@ def test_bars_show_the_means_of_every_policy_at_every_load() -> None:
 
 
 def test_learning_is_drawn_beside_the_papers_heuristics_on_validation() -> None:
-    (shown,) = deepk8s_learning.shown(few())
+    shown = deepk8s.shown(few())[-1]
     assert shown.drawing is not None
     (axes,) = shown.drawing.axes
     lines = {str(drawn.get_label()): list(np.asarray(drawn.get_ydata())) for drawn in axes.get_lines()}
     assert lines["ppo"] == list(VALIDATION["ppo"].values())
     assert {text.get_text() for text in axes.texts} == set(HEURISTICS)
-    assert deepk8s_learning.shown(few({}))[0].drawing is None
+    assert deepk8s.shown(few({}))[-1].drawing is None
 
 
 @pytest.mark.filterwarnings("error")

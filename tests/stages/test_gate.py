@@ -8,9 +8,8 @@ import pytest
 from dvc.repo import Repo
 
 from pipeline import storage
-from pipeline.champions.gate import GATE
+from pipeline.champions.gate import GATE, Verdict
 from pipeline.champions.lines import CHAMPIONS, Seat, champions_in, promoted, with_line
-from pipeline.champions.verdicts import Verdict
 from pipeline.config import Counts, Params
 from pipeline.errors import UserError
 from pipeline.problems.pool.learning import LEARNING

@@ -3,7 +3,7 @@
 What is told of a job is one number, the mean of three predictions: the median, which takes a job that may run for days
 for a short one; the squared mean of the square root, which less so; and the estimate times the mean share of it that is
 used, where the log has estimates, which takes a job that may fail at once for a long one. It is never above the user's
-estimate. Quantiles are learned each by itself and put in order.
+estimate.
 
 What is told of the jobs that are learned from is made from earlier ones, part by part (of the first fifth from the
 third: nothing lies before it, and what is known of jobs right behind it holds its run times). A policy that learns from
@@ -12,8 +12,6 @@ than 200 jobs are learned from, there is nothing to divide, and all are told wha
 
 One thread: sums over jobs taken in another order would differ in their last bits.
 """
-
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -50,7 +48,8 @@ def told(trace: Trace, learned: IntArray, known: FloatArray | None = None) -> Fl
 
 def _told(trace: Trace, learned: IntArray, shown: FloatArray) -> FloatArray:
     root = boosted(trace, learned, shown, np.sqrt(trace.run_s))
-    found = [*quantiles(trace, learned, (0.5,), shown), within(trace, np.maximum(root, 0.0) ** 2)]
+    median = np.exp(boosted(trace, learned, shown, np.log(trace.run_s), loss="quantile", quantile=0.5))
+    found = [within(trace, median), within(trace, np.maximum(root, 0.0) ** 2)]
     if trace.has_estimates:
         share = boosted(trace, learned, shown, trace.run_s / trace.estimate_s)
         found.append(within(trace, share * trace.estimate_s))
@@ -60,14 +59,6 @@ def _told(trace: Trace, learned: IntArray, shown: FloatArray) -> FloatArray:
 def predicted(trace: Trace, learned: IntArray) -> Trace:
     """Return a log whose estimates are what is predicted; arguments and errors are those of `told`."""
     return trace._replace(estimate_s=told(trace, learned), has_estimates=True)
-
-
-def quantiles(trace: Trace, learned: IntArray, shares: Sequence[float], known: FloatArray | None = None) -> FloatArray:
-    """Return the run times [Q, J] that jobs stay below with some chances; arguments and errors are those of `told`."""
-    must_tell(trace)
-    log = np.log(trace.run_s)
-    found = [boosted(trace, learned, known, log, loss="quantile", quantile=share) for share in shares]
-    return within(trace, np.sort(np.exp(found), axis=0))
 
 
 def must_tell(trace: Trace) -> None:
@@ -86,14 +77,11 @@ def within(trace: Trace, run_s: FloatArray) -> FloatArray:
     return np.asarray(np.minimum(np.maximum(np.round(run_s), SHORTEST_S), most))
 
 
-def boosted(
-    trace: Trace, learned: IntArray, known: FloatArray | None, target: FloatArray, **loss: str | float
-) -> FloatArray:
+def boosted(trace: Trace, learned: IntArray, shown: FloatArray, target: FloatArray, **loss: str | float) -> FloatArray:
     """Return what boosted trees make of a target [J], learned from some jobs; `loss`: other than squared errors."""
     from sklearn.ensemble import HistGradientBoostingRegressor  # seconds that nobody else need wait
     from threadpoolctl import threadpool_limits
 
-    shown = features(asked(trace)) if known is None else known
     model = HistGradientBoostingRegressor(
         max_iter=TREES,
         learning_rate=RATE,

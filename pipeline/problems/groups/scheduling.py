@@ -12,8 +12,7 @@ import pandas as pd
 from pipeline.config import GroupsLog, GroupsScenario, Params
 from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.logs.registry import read
-from pipeline.logs.user_files import distinct
+from pipeline.logs.registry import distinct, read
 from pipeline.problems.groups.evaluation.watching import Course, watch
 from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.policies import policy_by_name

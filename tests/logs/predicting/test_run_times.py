@@ -6,7 +6,7 @@ from machine_rows import trace
 
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
-from pipeline.logs.predicting.run_times import quantiles, told
+from pipeline.logs.predicting.run_times import told
 from pipeline.logs.trace import Trace
 
 JOBS, LEARNED = 400, np.arange(300)
@@ -77,14 +77,6 @@ def test_predictions_repeat_to_the_bit_and_do_not_look_at_the_number_of_threads(
     once = told(some, LEARNED)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert once.tobytes() == told(some, LEARNED).tobytes()
-
-
-def test_quantiles_are_in_order_and_hold_about_as_many_jobs_as_they_say() -> None:
-    some = two_users()
-    low, high = quantiles(some, LEARNED, (0.2, 0.8))
-    assert (low <= high).all()
-    assert (some.run_s[300:] <= low[300:]).mean() < 0.45
-    assert (some.run_s[300:] <= high[300:]).mean() > 0.55
 
 
 def test_a_log_without_users_and_estimates_is_refused() -> None:

@@ -9,8 +9,9 @@ import pandas as pd
 from pipeline import storage
 from pipeline.comparing.plots import GREY, LEARNED, canvas
 from pipeline.comparing.statistics import ALL
+from pipeline.comparing.words import gap
 from pipeline.config import Params
-from pipeline.explaining.decisions import few, mean_of, outcomes_by, relative
+from pipeline.explaining.decisions import few, mean_of, outcomes_by
 from pipeline.explaining.explain import Explained, Explaining, ExplainRequest
 from pipeline.explaining.figures import by_feature
 from pipeline.problems.groups.evaluation.foresight import Act
@@ -142,7 +143,7 @@ def _outcome(agent: str, table: pd.DataFrame, metric: str) -> str:
     rows = table[(table["metric"] == metric) & (table["load"] == ALL) & (table["policy"] == agent)]
     row = rows.iloc[0]
     by = "by demand" if row["against"] == differing.RULE else row["against"]
-    return f"{METRICS[metric]} {row['mean']:.4g}, {by} {row['mean_against']:.4g}: {relative(row)}"
+    return f"{METRICS[metric]} {row['mean']:.4g}, {by} {row['mean_against']:.4g}: {gap(row)}"
 
 
 EXPLAINING = Explaining(ready, refused={"leaves": "a controller sets shares, for which no tree is grown"})

@@ -14,8 +14,7 @@ from pipeline.config import Params, PoolLog, PoolScenario
 from pipeline.core import IntArray, Policy, keys
 from pipeline.errors import UserError
 from pipeline.logs.predicting.run_times import predicted
-from pipeline.logs.registry import read
-from pipeline.logs.user_files import distinct
+from pipeline.logs.registry import distinct, read
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.evaluation.searching import best_of_k, search_from
 from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet

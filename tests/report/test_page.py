@@ -3,7 +3,7 @@
 import pandas as pd
 
 from pipeline.report.answers import Answer
-from pipeline.report.overloads import overloads
+from pipeline.report.page import overloads
 from pipeline.schemas import STREAM_SUMMARY
 
 # Policy, load, slowdown, growth and its interval, jobs finished in 100 steps. SJF has the least slowdown.
