@@ -1,6 +1,7 @@
 """Train the agent with three seeds, for `measure.py`.
 
     PYTHONPATH=. python docs/results/deeprm3/train.py FOLDER [SEED ...]    # writes FOLDER/deeprm3_1, deeprm3_2, ...
+    PYTHONPATH=. python docs/results/deeprm3/train.py FOLDER 1x900         # FOLDER/deeprm3_1x900: 900 updates
 
 Run `make repro` before. A seed learns as `finetune` does from the untrained network, and keeps the weights that were
 best on validation jobsets; the progress of each goes to deeprm3/curve_<seed>.csv.
@@ -20,23 +21,25 @@ from pipeline.progress import say
 AGENT, HERE = "deeprm3", Path(__file__).resolve().parent
 
 
-def train(folder: Path, seed: int) -> None:
+def train(folder: Path, asked: str) -> None:
     """Write one training, and its costs."""
-    params = load_params()
+    params, (seed, _, updates) = load_params(), asked.partition("x")
     problem = problem_of(params, params.agent(AGENT).scenario)
-    part = params.agent(AGENT).finetune.model_copy(update={"seed": seed})
+    part = params.agent(AGENT).finetune
+    told = {"seed": int(seed), "updates": int(updates or part.updates)}
+    part = part.model_copy(update=told)
     task = problem.learning.task(params, AGENT, part)
     network, rows = problem.learning.untrained(params, AGENT, task), []
-    updates = problem.algorithms[part.name](network, task, part)
+    learning = problem.algorithms[part.name](network, task, part)
     validate = problem.learning.validate(network, task)
-    for update in best_on_validation(updates, network, validate, part.validate_every, part.updates):
+    for update in best_on_validation(learning, network, validate, part.validate_every, part.updates):
         if "validation" in update.metrics:
             rows.append({"update": update.step, "validation": round(update.metrics["validation"], 5)})
-            say(f"seed {seed}, update {update.step} of {part.updates}: validation {rows[-1]['validation']}")
-    storage.write_model(folder / f"{AGENT}_{seed}", problem.learning.model(params, AGENT, network))
-    pd.DataFrame(rows).to_csv(HERE / f"curve_{seed}.csv", index=False)
+            say(f"seed {asked}, update {update.step} of {part.updates}: validation {rows[-1]['validation']}")
+    storage.write_model(folder / f"{AGENT}_{asked}", problem.learning.model(params, AGENT, network))
+    pd.DataFrame(rows).to_csv(HERE / f"curve_{asked}.csv", index=False)
 
 
 if __name__ == "__main__":
     for number in sys.argv[2:] or ("1", "2", "3"):
-        train(Path(sys.argv[1]).resolve(), int(number))
+        train(Path(sys.argv[1]).resolve(), number)
