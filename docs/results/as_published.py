@@ -1,7 +1,7 @@
 """Tables of what the papers' texts say, run as they say it; the data lie beside each page's other data.
 
 Apply docs/params/as_published.diff or, for what they add, deeprm_paper.diff or gradient.diff, set `threads: 1` (for
-DeepRM2's seeds and `gradient` 2, as the default run has it), and run the stages of the agents and the heuristics of
+DeepRM2's seeds and gradient.diff 2, as the default run has it), and run the stages of the agents and the heuristics of
 their scenarios. `python docs/results/as_published.py` there keeps what they had, of all tables or of those named;
 `python docs/results/tables.py write` writes it.
 """
@@ -151,7 +151,7 @@ def gather(titles: Sequence[str]) -> None:
     for folder, entries in SHOWN.items():
         some = [entry for title, entry in entries.items() if not titles or title in titles]
         if found := [_jobsets(entry) for entry in some if isinstance(entry, Shown)]:
-            _keep(HERE / folder / JOBSETS, pd.concat(found), ["scenario", "measure", "policy"])
+            _keep(HERE / folder / JOBSETS, pd.concat(found), ["scenario", "measure", "policy", "load"])
         courses = [entry for entry in some if isinstance(entry, Course)]
         if names := dict.fromkeys(name for course in courses for name in course.agents):
             _keep(HERE / folder / CURVES, pd.concat(_curve(name) for name in names), ["agent"])
@@ -183,7 +183,7 @@ def _keep(path: Path, new: pd.DataFrame, by: Sequence[str]) -> None:
     before = pd.read_csv(path) if path.exists() else new[:0]
     own = pd.MultiIndex.from_frame(new[by])
     others = before[~pd.MultiIndex.from_frame(before[by]).isin(own)]
-    packed = {"method": "gzip", "mtime": 0}
+    new, packed = new.drop_duplicates(), {"method": "gzip", "mtime": 0}
     pd.concat([others, new]).to_csv(path, index=False, float_format="%.6g", compression=packed)
 
 

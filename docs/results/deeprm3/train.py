@@ -1,4 +1,4 @@
-"""Train the agent with three seeds, for `measure.py`.
+"""Train the agent with some seeds, for `measure.py`, or for longer.
 
     PYTHONPATH=. python docs/results/deeprm3/train.py FOLDER [SEED ...]    # writes FOLDER/deeprm3_1, deeprm3_2, ...
     PYTHONPATH=. python docs/results/deeprm3/train.py FOLDER 1x900         # FOLDER/deeprm3_1x900: 900 updates

@@ -170,7 +170,7 @@ def offline() -> str:
     alone, ahead = ([name for name in named if name.startswith(kind)] for kind in (LONG, f"plan_{LONG}"))
     trainings = {f"{names[0]}, mean of {len(names)}": names for names in (alone, ahead)}
     to = _offline(rows, SEARCHED, trainings)
-    single = ("plan_linear", "plan_deeprm3_off", ONE_WAY)
+    single = ("plan_linear", "plan_deeprm3_off", "plan_deeprm3_off, one way", ONE_WAY)
     one = {name: name.removeprefix("plan_").removesuffix(", one way") for name in single}
     own = {name: difference(_offline(rows, base).loc[name]) for name, base in one.items()}
     by_seed = _offline(paired_by_seed(rows, ahead, alone, LONG), LONG, {"mean": ahead})

@@ -6,7 +6,7 @@ import torch
 from builders import REPOSITORY, observation
 
 from pipeline.config import Mlp, Params
-from pipeline.core import FloatArray, IntArray, Observation, Policy, legal_actions
+from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy, legal_actions
 from pipeline.learning.stored import weights_of
 from pipeline.lookahead.planner import Base, Liking, SearchBudget
 from pipeline.problems.pool.evaluation.play import score
@@ -142,6 +142,12 @@ def test_a_stored_network_plays_on_in_ways_where_all_jobs_are_known(params: Para
     stream = planned(params, "offline", cluster._replace(arrivals_end=None), base, SearchBudget(12, 2, 20, 200_000))
     ways = [looking.search.best_way for looking in (plan, stream)]  # type: ignore[attr-defined]
     assert ways == [True, False]
+
+
+def test_while_jobs_arrive_scores_play_on_compiled(params: Params) -> None:
+    row, card = params.pool_scenario("streams"), card_of(params, "deeprm3")
+    base = network_base(card, weights_of(build(card.network, Cluster.of(row), 3)), row)
+    assert isinstance(base.player, CompiledRule)
 
 
 def test_jobs_behind_the_slots_are_not_known() -> None:

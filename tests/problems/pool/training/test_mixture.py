@@ -14,7 +14,16 @@ from pipeline.problems.pool.networks.relative import relative_buffer
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.training.mixture import LEAST, LearningBatch, advantages, chances, left, mixture, windows
+from pipeline.problems.pool.training.mixture import (
+    LEAST,
+    Learned,
+    LearningBatch,
+    advantages,
+    chances,
+    left,
+    mixture,
+    windows,
+)
 from pipeline.problems.pool.training.rolling import Rollout
 from pipeline.problems.pool.training.task import Task
 
@@ -253,16 +262,19 @@ def test_the_learning_rate_falls_to_nothing_in_a_line(recipe: Recipe) -> None:
     assert rates[False] == [0.04] * 4
 
 
-def test_the_weight_of_the_entropy_falls_from_the_second_update_on(recipe: Recipe) -> None:
-    found: dict[bool, list[bytes]] = {}
-    for annealed in (False, True):
-        network = sets()
-        task = set_task(recipe.model_copy(update={"entropy": 1.0, "annealed": annealed}))
-        found[annealed] = [
-            content(network) for _ in mixture(network, task, SHORT_RUNS.model_copy(update={"updates": 2}))
-        ]
-    assert found[True][0] == found[False][0]
-    assert found[True][1] != found[False][1]
+def test_the_weight_of_the_entropy_falls_in_a_line(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights: dict[bool, list[float]] = {False: [], True: []}
+    for annealed in weights:
+
+        def noted(*asked: object, so: bool = annealed) -> Learned:
+            weights[so].append(float(asked[4]))  # type: ignore[arg-type]
+            return Learned(0, {})
+
+        monkeypatch.setattr("pipeline.problems.pool.training.mixture.by_chance", noted)
+        task = set_task(recipe.model_copy(update={"entropy": 0.8, "annealed": annealed}))
+        list(mixture(sets(), task, SHORT_RUNS.model_copy(update={"updates": 4})))
+    assert weights[True] == pytest.approx([0.8, 0.6, 0.4, 0.2])
+    assert weights[False] == [0.8] * 4
 
 
 def test_what_is_to_stay_near_its_first_policy_moves_less(recipe: Recipe) -> None:
