@@ -15,6 +15,7 @@ from pipeline.config import load_params
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 AGENT, SEEDS, BEST = "deeprm3", ("deeprm3_1", "deeprm3_2", "deeprm3_3"), "best_heuristic"
+LONGER = "deeprm3_1x600"  # 600 updates in place of 300
 AGAINST = ("hold_long", BEST)
 TITLES = {
     "slots_5": "5 slots",
@@ -44,6 +45,7 @@ class Measured:
         params = load_params(ROOT / "params.yaml")
         self.rows = pd.read_csv(HERE / f"{name}.csv.gz")
         best = pd.read_csv(HERE / "best.csv").query("problem == @name").set_index("load")["heuristic"]
+        self.trainings = [name for name in (*SEEDS, LONGER) if name in set(self.rows["policy"])]
         self.best = {int(load): str(heuristic) for load, heuristic in best.items()}
         self.loads = list(self.best)
         references = {to: dict.fromkeys(self.best, to) for to in ("sjf", "hold_long", "linear")} | {BEST: self.best}
@@ -93,7 +95,7 @@ def by_load(name: str, policies: Sequence[str], to: Sequence[str] = AGAINST) -> 
 def seeds(name: str) -> str:
     """Return the difference of each training from the best heuristic."""
     found = measured(name)
-    rows = [[seed, *(found.gap(BEST, load, seed) for load in (*found.loads, ALL))] for seed in SEEDS]
+    rows = [[seed, *(found.gap(BEST, load, seed) for load in (*found.loads, ALL))] for seed in found.trainings]
     return table(["training", *(f"{load} %" for load in found.loads), "all"], rows)
 
 
@@ -121,11 +123,12 @@ def transfer() -> str:
 
 def curve() -> str:
     """Return the cost on validation jobsets in the course of learning."""
-    columns = [pd.read_csv(HERE / f"curve_{seed}.csv").set_index("update")["validation"] for seed in (1, 2, 3)]
+    names = [name.removeprefix(f"{AGENT}_") for name in (*SEEDS, LONGER)]
+    columns = [pd.read_csv(HERE / f"curve_{name}.csv").set_index("update")["validation"] for name in names]
     frame = pd.concat(columns, axis=1).cummin()
     shown = frame[[update in (10, 20, 50) or update % 100 == 0 for update in frame.index]]
-    rows = [[str(row.Index), *(f"{cost:.4f}" for cost in row[1:])] for row in shown.itertuples()]
-    return table(["update", *SEEDS], rows)
+    told = [["" if np.isnan(cost) else f"{cost:.4f}" for cost in row[1:]] for row in shown.itertuples()]
+    return table(["update", *SEEDS, LONGER], [[str(at), *row] for at, row in zip(shown.index, told, strict=True)])
 
 
 RULES = ("sjf", "hold_long", "linear")
