@@ -127,8 +127,8 @@ def curve() -> str:
     columns = [pd.read_csv(HERE / f"curve_{name}.csv").set_index("update")["validation"] for name in names]
     frame = pd.concat(columns, axis=1).cummin()
     shown = frame[[update in (10, 20, 50) or update % 100 == 0 for update in frame.index]]
-    told = [["" if np.isnan(cost) else f"{cost:.4f}" for cost in row[1:]] for row in shown.itertuples()]
-    return table(["update", *SEEDS, LONGER], [[str(at), *row] for at, row in zip(shown.index, told, strict=True)])
+    costs = [["" if np.isnan(cost) else f"{cost:.4f}" for cost in row[1:]] for row in shown.itertuples()]
+    return table(["update", *SEEDS, LONGER], [[str(at), *row] for at, row in zip(shown.index, costs, strict=True)])
 
 
 RULES = ("sjf", "hold_long", "linear")

@@ -7,6 +7,7 @@ Run `make repro` before. A seed learns as `finetune` does from the untrained net
 best on validation jobsets; the progress of each goes to deeprm3/curve_<seed>.csv.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -26,8 +27,7 @@ def train(folder: Path, asked: str) -> None:
     params, (seed, _, updates) = load_params(), asked.partition("x")
     problem = problem_of(params, params.agent(AGENT).scenario)
     part = params.agent(AGENT).finetune
-    told = {"seed": int(seed), "updates": int(updates or part.updates)}
-    part = part.model_copy(update=told)
+    part = part.model_copy(update={"seed": int(seed), "updates": int(updates or part.updates)})
     task = problem.learning.task(params, AGENT, part)
     network, rows = problem.learning.untrained(params, AGENT, task), []
     learning = problem.algorithms[part.name](network, task, part)
@@ -41,5 +41,8 @@ def train(folder: Path, asked: str) -> None:
 
 
 if __name__ == "__main__":
-    for number in sys.argv[2:] or ("1", "2", "3"):
-        train(Path(sys.argv[1]).resolve(), number)
+    seeds = sys.argv[2:] or ["1", "2", "3"]
+    if len(sys.argv) < 2 or not all(re.fullmatch(r"\d+(x[1-9]\d*)?", seed) for seed in seeds):
+        sys.exit(f"expected FOLDER [SEED or SEEDxUPDATES ...], found {' '.join(sys.argv[1:]) or 'nothing'}")
+    for seed in seeds:
+        train(Path(sys.argv[1]).resolve(), seed)
