@@ -11,17 +11,16 @@ from typing import Any
 
 import jsonschema
 import pytest
+from extending import extender_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kubernetes_server import Cluster, api_server, node, pod, until
-from live_service import Service, service
+from live_service import Service
 
 from pipeline.config import Params
 from pipeline.kubernetes.api import Address, Api
-from pipeline.kubernetes.extender import Extender, args_of, doors
+from pipeline.kubernetes.extender import Extender, args_of
 from pipeline.kubernetes.view import View
-from pipeline.serving.desk import Desk
-from pipeline.stages.serve import heuristic
 
 TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 FILTERED = {
@@ -66,17 +65,8 @@ def known() -> Known:
 
 @pytest.fixture(scope="module")
 def extending(params: Params, known: Known) -> Iterator[Service]:
-    with api_server(known.cluster) as url:
-        view = View(Api(Address(url)))
-        view.begin()
-        until(lambda: view.synced)
-
-        def more(desk: Desk) -> list[Any]:
-            return [doors(Extender(view, desk.answer))]
-
-        with service(params, lambda: heuristic("most_allocated"), more=more) as one:
-            yield one
-        view.end()
+    with extender_of(params, known.cluster) as one:
+        yield one
 
 
 NAMES = ["n0", "n1", "n2", "n3", "n9"]

@@ -6,17 +6,13 @@ from typing import Any
 
 import jsonschema
 import pytest
+from extending import extender_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kubernetes_server import Cluster, api_server, node, pod, until
-from live_service import Service, service
+from kubernetes_server import Cluster, node, pod
+from live_service import Service
 
 from pipeline.config import Params
-from pipeline.kubernetes.api import Address, Api
-from pipeline.kubernetes.extender import Extender, doors
-from pipeline.kubernetes.view import View
-from pipeline.serving.desk import Desk
-from pipeline.stages.serve import heuristic
 
 RESPONSE = {
     "type": "object",
@@ -36,17 +32,8 @@ def asked(params: Params) -> Iterator[Service]:
     for name in ("n2", "n3"):
         cluster.put("nodes", node(name))
     cluster.put("pods", pod("part", cpu="1", gated=False, nodeName="n2"))
-    with api_server(cluster) as url:
-        view = View(Api(Address(url)))
-        view.begin()
-        until(lambda: view.synced)
-
-        def more(desk: Desk) -> list[Any]:
-            return [doors(Extender(view, desk.answer))]
-
-        with service(params, lambda: heuristic("most_allocated"), more=more) as one:
-            yield one
-        view.end()
+    with extender_of(params, cluster) as one:
+        yield one
 
 
 def task(told: dict[str, Any]) -> dict[str, Any]:

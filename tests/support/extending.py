@@ -1,0 +1,31 @@
+"""The decision service with the scheduler's extender on a cluster, as tests of either scheduler ask it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kubernetes_server import Cluster, api_server, until
+from live_service import Service, service
+
+from pipeline.config import Params
+from pipeline.kubernetes.api import Address, Api
+from pipeline.kubernetes.extender import Extender, doors
+from pipeline.kubernetes.view import View
+from pipeline.serving.desk import Desk
+from pipeline.stages.serve import heuristic
+
+
+@contextmanager
+def extender_of(params: Params, cluster: Cluster) -> Iterator[Service]:
+    """Serve `most_allocated`, following a cluster that is known from the start."""
+    with api_server(cluster) as url:
+        view = View(Api(Address(url)))
+        view.begin()
+        until(lambda: view.synced)
+
+        def more(desk: Desk) -> list[Any]:
+            return [doors(Extender(view, desk.answer))]
+
+        with service(params, lambda: heuristic("most_allocated"), more=more) as one:
+            yield one
+        view.end()
