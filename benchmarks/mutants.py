@@ -3,8 +3,8 @@
     python -m benchmarks.mutants draw > mutants.csv
     python -m benchmarks.mutants run mutants.csv > results.csv
 
-`draw` lists 60 mutants (a comparison, a constant, an arithmetic operator or a removed call each). `run` applies them to this
-working copy one at a time and runs the tests of the mutated module and of its importers; use a copy that nothing else needs.
+`draw` lists 60 mutants (a comparison, a constant, an arithmetic operator or a removed call each). `run` applies them to
+this working copy one at a time and runs the tests of the mutated module and of its importers; use a copy of its own.
 """
 
 import argparse
@@ -21,9 +21,8 @@ from pathlib import Path
 SEED = 41
 SHARES = {"problems": 18} | dict.fromkeys(("comparing", "champions", "storage", "logs", "steering", "tracking"), 7)
 LIMIT_S = 1200
-COMPARISONS = {
-    "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "in": "not in", "not in": "in", "is": "is not", "is not": "is",
-}  # fmt: skip
+PAIRS = (("<", "<="), (">", ">="), ("==", "!="), ("in", "not in"), ("is", "is not"))
+COMPARISONS = dict(PAIRS) | {other: one for one, other in PAIRS}
 ARITHMETIC = {"+": "-", "-": "+", "*": "+", "/": "*", "//": "*", "%": "*", "**": "*"}
 
 
@@ -58,13 +57,12 @@ def _candidates(path: Path) -> Iterator[Mutant]:
     source = path.read_text()
     lines = source.splitlines()
     docstrings = {id(node.value) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree := ast.parse(source)):
+    for node in ast.walk(ast.parse(source)):
         for kind, start, end, text in _changes(node, source):
             if start[0] == end[0] and id(node) not in docstrings:
                 line = lines[start[0] - 1].encode()
                 after = line[: start[1]] + text.encode() + line[end[1] :]
                 yield Mutant(kind, str(path), start[0], line.decode(), after.decode())
-    del tree
 
 
 Change = tuple[str, tuple[int, int], tuple[int, int], str]
@@ -115,7 +113,8 @@ def tests_of(path: str) -> list[str]:
 
 def _imports(path: Path, module: str) -> bool:
     package, _, name = module.rpartition(".")
-    pattern = rf"^\s*(?:from {re.escape(module)} import|import {re.escape(module)}\b|from {re.escape(package)} import .*\b{name}\b)"
+    whole, package = re.escape(module), re.escape(package)
+    pattern = rf"^\s*(?:from {whole} import|import {whole}\b|from {package} import .*\b{name}\b)"
     return bool(re.search(pattern, path.read_text(), re.MULTILINE))
 
 
@@ -152,7 +151,7 @@ def main() -> None:
     if given.action == "draw":
         writer.writerows(asdict(mutant) for mutant in draw())
         return
-    for row in csv.DictReader(Path(given.table).open()):
+    for row in csv.DictReader(Path(given.table).read_text().splitlines()):
         mutant = Mutant(**(row | {"line": int(row["line"])}))  # type: ignore[arg-type]
         if mutant.result != "killed":
             mutant = run(mutant, [] if given.whole else tests_of(mutant.path))

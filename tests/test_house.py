@@ -53,6 +53,7 @@ AT_THE_ROOT = {
         "result_params",
         "signals",
         "tables",
+        "words",
         "workflows",
     ),
 }
