@@ -17,6 +17,7 @@ import torch
 from builders import REPOSITORY
 from builders import params as read_params
 from hypothesis import settings
+from live import FILES
 from once import once
 from order import place
 from repositories import Folder, begin
@@ -31,6 +32,12 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("compiled", deadline=None)
 settings.load_profile("compiled")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what needs a real server."""
+    if item.path.stem in FILES:
+        item.add_marker("live")
 
 
 @pytest.hookimpl(trylast=True)

@@ -13,6 +13,7 @@ from typing import Union, get_args, get_origin
 
 import pytest
 from builders import REPOSITORY
+from live import FILES
 from order import LONG
 
 from pipeline import config
@@ -217,6 +218,10 @@ def test_tests_mirror_the_package() -> None:
 
 def test_files_that_begin_first_are_there() -> None:
     assert set(LONG) <= {path.stem for path in (REPOSITORY / "tests").rglob("test_*.py")}
+
+
+def test_files_that_start_servers_are_there() -> None:
+    assert {path.stem for path in (REPOSITORY / "tests").rglob("test_*.py")} >= FILES
 
 
 def test_at_the_root_are_tests_of_the_whole_only() -> None:
