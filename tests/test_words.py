@@ -5,7 +5,7 @@ from avoided_words import count
 from builders import REPOSITORY
 
 # Falls with every rewrite and never rises.
-ALLOWED = {"pipeline": 1646, "deeprm": 11, "docs": 982, "README.md": 7, "CHANGELOG.md": 0}
+ALLOWED = {"pipeline": 1646, "deeprm": 11, "docs": 982, "README.md": 0, "CHANGELOG.md": 0}
 
 
 @pytest.mark.parametrize("place", ALLOWED)
