@@ -1,4 +1,4 @@
-"""`export`: a trained network as an ONNX file, which runs where nothing of this project is installed."""
+"""`export`: a trained network as an ONNX file, which runs without this project."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ def run(folder: Path, out: Path) -> None:
     """Write the network of a model's folder as an ONNX file.
 
     Raises:
-        UserError: it is no model, the file cannot be written, or a package is not installed.
+        UserError: the folder holds no model, the file cannot be written, or a package is not installed.
     """
     check_out(out, [".onnx"])
     word = storage.problem_of_model(folder)
