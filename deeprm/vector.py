@@ -20,7 +20,7 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
     """`num_envs` environments; each is, bit for bit, a `SchedulingEnv` seeded with `seed` + its number.
 
     Args:
-        num_envs: how many.
+        num_envs: number of environments.
         own: scenario of the id, given by the registration.
         autoreset_mode: NEXT_STEP (an episode begins at the step after its last; that step's action is ignored) or
             SAME_STEP (it begins at once; the last observation and info are in `final_obs` and `final_info`).
@@ -68,7 +68,7 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
         return self.episodes.observe(), self._infos(np.zeros(self.num_envs))
 
     def step(self, actions: IntArray) -> Stepped:
-        """Carry out one decision in each environment."""
+        """Make one decision in each environment."""
         if not self._over.any():
             taken = self.episodes.step(self._all, actions)
         else:
@@ -83,7 +83,7 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
         return seen, taken.reward, taken.over & ~taken.cut, taken.cut, infos
 
     def action_masks(self) -> BoolArray:
-        """Return which actions are legal [num_envs, actions]."""
+        """Return the legal actions [num_envs, actions]."""
         return self.episodes.mask
 
     def render(self) -> tuple[Any, ...]:
@@ -93,7 +93,7 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
         return tuple(rendered(self.episodes, k, self.render_mode) for k in range(self.num_envs))
 
     def _begin_and_step(self, actions: IntArray) -> Taken:
-        """Begin episodes where they were over, and carry out a decision in all others."""
+        """Begin episodes where the last step ended one, and make a decision in all other environments."""
         begun, others = np.flatnonzero(self._over), np.flatnonzero(~self._over)
         count = self.num_envs
         taken = Taken(np.zeros(count), np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_))
@@ -106,7 +106,7 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
     def _begun_at_once(
         self, seen: Observations, infos: Infos, ends: IntArray, ended: Infos
     ) -> tuple[Observations, Infos]:
-        """Begin episodes that have just ended; return what is seen of the new ones, with what was seen of the old."""
+        """Replace episodes that have just ended; return the new observations, with the last ones of the old."""
         last = np.full(self.num_envs, None, dtype=object)
         kept = {name: value[ends] for name, value in seen.items()}
         for place, k in enumerate(ends):
@@ -125,7 +125,7 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
         return infos | {f"_{name}": every for name in infos}
 
     def _filled(self, metrics: Mapping[str, FloatArray], ends: IntArray) -> Infos:
-        """Return metrics of some environments as Gymnasium tells them of all."""
+        """Return metrics of some environments in Gymnasium's form for all."""
         found: Infos = {}
         for name, value in metrics.items():
             found[name], found[f"_{name}"] = np.zeros(self.num_envs), np.zeros(self.num_envs, dtype=np.bool_)

@@ -7,23 +7,10 @@ from pathlib import Path
 
 COMPILED = "compiled-"  # prefix of the folders of compiled code
 # Packages that neither hold compiled code nor define its arguments.
-PLAIN = set(
-    [
-        "accounting",
-        "champions",
-        "cli",
-        "comparing",
-        "config",
-        "logs",
-        "papers",
-        "report",
-        "schemas",
-        "serving",
-        "stages",
-        "steering",
-    ]
-)
-PLAIN |= {"storage", "tracking"}
+PLAIN = {
+    *("accounting", "champions", "cli", "comparing", "config", "logs", "papers", "report", "schemas", "serving"),
+    *("stages", "steering", "storage", "tracking"),
+}
 
 
 def _key_compiled_code_by_sources() -> None:

@@ -88,11 +88,11 @@ Decider = Annotated[
 ]
 
 
-def read_params(every: bool = False, alone: bool = True) -> "Params":
+def read_params(every: bool = False, exclusive: bool = True) -> "Params":
     """Read and check params.yaml, report the first mistake or every one, and limit libraries to its threads.
 
-    `alone`: no other process of this command competes for the cores. A thread that spins while it waits may block the
-    thread that it waits for: two parallel trainings took five to ten times as long as in sequence.
+    `exclusive`: no other process of this command competes for the cores. A thread that spins while it waits may block
+    the thread that it waits for: two parallel trainings took five to ten times as long as in sequence.
     """
     from pipeline.config import load_params
 
@@ -100,7 +100,7 @@ def read_params(every: bool = False, alone: bool = True) -> "Params":
     os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(params.threads)
     # torch's idle threads yield to numba's, but not at once, because waking one takes longer than a lock step
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    os.environ.setdefault("GOMP_SPINCOUNT", "10000" if alone else "0")  # turns; about a hundred microseconds
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000" if exclusive else "0")  # turns; about a hundred microseconds
     from pipeline.problems import check  # imports numpy, whose BLAS reads its number of threads once
 
     check(params)

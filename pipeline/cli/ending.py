@@ -18,7 +18,7 @@ CLEANUP_S = 600.0  # limit for removing half-written files
 
 
 class Stopped(BaseException):
-    """A signal told the process to end; unlike KeyboardInterrupt, no library handles it."""
+    """A signal ends the process; unlike KeyboardInterrupt, no library handles it."""
 
 
 def main(program: typer.Typer = app) -> None:

@@ -38,7 +38,7 @@ def repro(workers: Workers = WORKERS) -> None:
     """
     from pipeline.execution.relay import elsewhere
 
-    params = read_params(alone=workers == 1 or elsewhere())
+    params = read_params(exclusive=workers == 1 or elsewhere())
     from pipeline.stages.everything import run
 
     run(params, workers)
@@ -78,7 +78,7 @@ def farm(
     """
     from pipeline.execution.relay import elsewhere
 
-    params = read_params(alone=workers == 1 or elsewhere())  # check here, or each stage would report the mistakes
+    params = read_params(exclusive=workers == 1 or elsewhere())  # check here, or each stage would report the mistakes
     if settings or seeds is not None:
         from pipeline.stages import sweep
 

@@ -30,11 +30,7 @@ SEEN = Path(".cache/repro")  # state at the last update of MLflow and the report
 
 
 def run(params: Params, workers: int) -> None:
-    """Bring everything up to date, with up to `workers` stages at the same time.
-
-    Raises:
-        UserError: a log is missing, or a stage failed.
-    """
+    """Bring everything up to date, with up to `workers` stages at the same time."""
 
     def prune_rows() -> None:
         with dvc_waits():

@@ -11,11 +11,7 @@ from pipeline.problems import problem_of
 
 
 def run(params: Params, asked: ExplainRequest) -> None:
-    """Write reports/explain/<policy>.
-
-    Raises:
-        UserError: the policy does not exist, or its scenario is not known.
-    """
+    """Write reports/explain/<policy>."""
     asked = resolved(params, asked)
     explain(problem_of(params, asked.scenario or "").explain, params, asked)
 

@@ -17,11 +17,7 @@ LOOK_S = 0.1
 
 
 def words_of(resources: str, seconds: float) -> Words:
-    """Return the terms in which the cluster is described.
-
-    Raises:
-        UserError: a resource is not known.
-    """
+    """Return the terms in which the cluster is described."""
     named, known = tuple(resources.split(",")), [name for name, _ in UNITS.values()]
     for name in named:
         if name not in known:
@@ -30,11 +26,7 @@ def words_of(resources: str, seconds: float) -> Words:
 
 
 def run(service: Address, server: Address, words: Words, patience: Patience, every_s: float, all_and_end: bool) -> None:
-    """Look at the cluster every `every_s` seconds until the process ends; all state is in the pods, so none is lost.
-
-    Raises:
-        UserError: the API server does not answer, or does not open all gates when asked to.
-    """
+    """Look at the cluster every `every_s` seconds until the process ends; all state is in the pods, so none is lost."""
     api, asked = Api(server), Api(service)
     view = View(api)
     view.begin()

@@ -18,11 +18,7 @@ AGAIN = "run 'dvc repro gate' first"
 
 
 def promote(params: Params, scenario: str | None) -> Iterator[str]:
-    """Apply the gate's verdict on one scenario or on all, and yield a line on each.
-
-    Raises:
-        UserError: no candidate passed for the named scenario, or the verdict is out of date.
-    """
+    """Apply the gate's verdict on one scenario or on all, and yield a line on each."""
     try:
         verdicts = READ.validate_python(storage.read_json(VERDICTS))
     except ValidationError as error:

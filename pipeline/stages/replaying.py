@@ -34,11 +34,7 @@ def workplace(links: Mapping[Path, Path]) -> Iterator[None]:
 
 @contextmanager
 def model_of(params: Params, scenario: str, seat: Seat) -> Iterator[Mapping[Path, Path]]:
-    """Find a champion's model, and yield the links that a workplace needs; a heuristic has none.
-
-    Raises:
-        UserError: it is gone, or the agent does not belong to the scenario any more.
-    """
+    """Find a champion's model, and yield the links that a workplace needs; a heuristic has none."""
     where = f"{CHAMPIONS}: {scenario}:"
     if seat.policy not in params.agents:
         files = storage.policy_folder(seat.policy)

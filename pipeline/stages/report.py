@@ -57,8 +57,13 @@ def run(params: Params) -> None:
     for note in notes:
         say(f"report: {note}")
     head = revisions.head()
-    versions = {"python": python_version()} | {name: metadata.version(name) for name in PACKAGES}
-    commit = (head.id, head.subject, head.dirty) if head else ("", "", ())
+    remote, versions = (
+        evidence.has_remote(),
+        {"python": python_version()} | {name: metadata.version(name) for name in PACKAGES},
+    )
+    origin = (
+        Origin(head.id, head.subject, head.dirty, versions, remote) if head else Origin("", "", (), versions, remote)
+    )
     page = html(
         Content(
             comparison=tables["comparison"],
@@ -81,7 +86,7 @@ def run(params: Params) -> None:
             parameters=storage.read_text(PARAMS_FILE),
             digests=digests(lock),
             cards=cards(evidence.read_cards()),
-            origin=Origin(*commit, versions, evidence.has_remote()),
+            origin=origin,
         )
     )
     storage.write(PAGE, page.encode())

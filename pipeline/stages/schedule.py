@@ -19,12 +19,7 @@ Means = dict[str, float]  # of a schedule, by column
 
 
 def run(params: Params, asked: ScheduleRequest, policies: Sequence[str]) -> list[str]:
-    """Write one schedule for each policy; return a table of their means if there are several.
-
-    Raises:
-        UserError: two policies would write one file.
-        PolicyError: an external policy failed, after the other schedules and the table.
-    """
+    """Write one schedule for each policy; return a table of their means if there are several."""
     how = problem_of(params, asked.scenario).schedule
     if len(policies) == 1:
         schedule(how, params, asked._replace(policy=policies[0]))

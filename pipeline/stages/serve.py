@@ -102,11 +102,7 @@ def _extender(desk: Desk, kubernetes: str | None) -> Iterator[Sequence[APIRouter
 
 @contextmanager
 def looking(params: Params, scenario: str, policy: str) -> Iterator[Callable[[], Named]]:
-    """Yield a function that returns the active policy; models that it found are kept until the end.
-
-    Raises:
-        UserError: the policy looks ahead, and its problem does not serve such policies.
-    """
+    """Yield a function that returns the active policy; models that it found are kept until the end."""
     if policy.startswith(PREFIX) and not problem_of(params, scenario).live.plans:
         raise UserError(f"{policy}: policies with look-ahead are not served in scenarios of this problem yet")
     with ExitStack() as kept:

@@ -28,11 +28,7 @@ WORDS = ("null", "true", "false", "yes", "no", "on", "off")  # of YAML
 
 
 def run(params: Params, log: Path, name: str, format: str | None, machines: Sequence[str], sure: bool = False) -> None:
-    """Describe a log, then put its scenario, agent and site into params.yaml; an existing site gets the new log.
-
-    Raises:
-        UserError: the name, the log or the new params.yaml is invalid, so that nothing is written.
-    """
+    """Describe a log, then put its scenario, agent and site into params.yaml; an existing site gets the new log."""
     _check_name(params, name)
     format = format or log_format(log)
     if format is None:

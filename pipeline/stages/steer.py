@@ -17,11 +17,7 @@ from pipeline.storage.files import OWNER, write
 
 
 def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: Settings) -> None:
-    """Steer until a signal arrives.
-
-    Raises:
-        UserError: there is no such policy, another controller is at work, or Slurm cannot be steered.
-    """
+    """Steer until a signal arrives."""
     live = problem_of(params, scenario).live
     if not live.places:
         raise UserError(f"scenario '{scenario}': its policies do not place jobs on machines, as Slurm does")

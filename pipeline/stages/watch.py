@@ -31,11 +31,7 @@ class Incumbent(NamedTuple):
 
 
 def run(params: Params, log: Path, scenario: str | None) -> tuple[int, list[str]]:
-    """Compare a champion with its rivals on the newest windows of a log; return the exit code and the findings.
-
-    Raises:
-        UserError: the scenario is not cut from a log, or has no champion.
-    """
+    """Compare a champion with its rivals on the newest windows of a log; return the exit code and the findings."""
     champion = _incumbent(params, _scenario(params, scenario))
     scenario = champion.scenario
     with progress(f"read {log}, percent", 100, brief=True) as advance:
