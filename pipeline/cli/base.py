@@ -46,6 +46,9 @@ def names_in(section: str) -> Callable[[str], list[str]]:
     return complete
 
 
+scenarios = names_in("scenarios")
+
+
 def policies(context: typer.Context, incomplete: str) -> list[str]:
     """Complete a policy: a trained model, or a heuristic of the named scenario or of all."""
     from pipeline.config import load_params
@@ -79,7 +82,7 @@ PlanName = Annotated[str, _row("plans", "PLAN", "A policy of params.yaml with lo
 PolicyName = Annotated[str, _row("policies", "POLICY", "An external policy of params.yaml, as 'mine'.")]
 TransferName = Annotated[str, _row("transfers", "TRANSFER", "A transfer of params.yaml, as 'streams'.")]
 SiteName = Annotated[str, _row("sites", "SITE", "A site of params.yaml.")]
-ScenarioOption = Annotated[str, Option(help="Scenario of the cluster.", autocompletion=names_in("scenarios"))]
+ScenarioOption = Annotated[str, Option(help="Scenario of the cluster.", autocompletion=scenarios)]
 Decider = Annotated[
     str,
     Option(

@@ -56,9 +56,7 @@ def farm(
             autocompletion=keys,
         ),
     ] = None,
-    seeds: Annotated[
-        str | None, Option(metavar="FIRST..LAST", help="Training seeds of each setting, as 1..5 or 1,2,7.")
-    ] = None,
+    seeds: Annotated[str | None, Option(metavar="FIRST..LAST", help="Training seeds, as 1..5 or 1,2,7.")] = None,
     agent: Annotated[
         list[str] | None,
         Option(

@@ -83,9 +83,7 @@ def _cell(value: str | float) -> str:
 def site(
     log: Annotated[Path, Argument(help="The site's log, plain or .gz; see docs/logs.md.")],
     name: Annotated[str, Option(help="Name of its scenario; an existing one is updated.")] = "site",
-    machines: Annotated[
-        list[str] | None, Option(help="Machines, as '4 cpu=64,memory=256'; repeatable (default: the log's).")
-    ] = None,
+    machines: Annotated[list[str] | None, Option(help="Machines, as '4 cpu=64,memory=256'; repeatable.")] = None,
     format: Format = None,
     yes: Annotated[bool, Option("--yes", help="Accept a log that looks implausible.")] = False,
 ) -> None:
@@ -101,17 +99,11 @@ def site(
 
 @imports.command()
 def slurm(
-    files: Annotated[
-        list[Path], Argument(help="Dumps of sacct --parsable2, or files of jobcomp/filetxt; plain or .gz.")
-    ],
+    files: Annotated[list[Path], Argument(help="Dumps of sacct --parsable2 or of jobcomp/filetxt; plain or .gz.")],
     out: Annotated[Path, Option(help="Folder for jobs.csv, log.swf and account.csv.")] = Path("imported"),
-    key_file: Annotated[
-        Path | None, Option(help="Key of the users' pseudonyms (default: OUT/users.key, created if missing).")
-    ] = None,
+    key_file: Annotated[Path | None, Option(help="Key of the users' pseudonyms (default: OUT/users.key).")] = None,
     name_users: Annotated[bool, Option(help="Write users.csv, with each user's number.")] = False,
-    partial: Annotated[
-        bool, Option(help="Accept a dump of one user, with a cut last line, or up to half of it unreadable.")
-    ] = False,
+    partial: Annotated[bool, Option(help="Accept a dump of one user, or one that is cut or half unreadable.")] = False,
     cluster: Annotated[str | None, Option(help="The cluster to import, if a dump holds several.")] = None,
 ) -> None:
     """Convert Slurm's accounting data to a job table and a log in SWF, and account for every row.

@@ -7,14 +7,10 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from pipeline.cli.base import ScenarioName, ScenarioOption, app, learning, names_in, policies, read_params
+from pipeline.cli.base import ScenarioName, ScenarioOption, app, learning, policies, read_params, scenarios
 
-ArrivalsEnd = Annotated[
-    int | None, Option(min=1, help="First step after all your arrivals, made known to policies (default: unknown).")
-]
-Load = Annotated[
-    float | None, Option(min=0.1, help="Load of your jobs in percent, made known to policies (default: unknown).")
-]
+ArrivalsEnd = Annotated[int | None, Option(min=1, help="First step after all your arrivals, if policies know it.")]
+Load = Annotated[float | None, Option(min=0.1, help="Load of your jobs in percent, if policies know it.")]
 Policy = Annotated[str, Option(help="A heuristic, or a model directory, as models/deeprm.", autocompletion=policies)]
 
 
@@ -65,12 +61,8 @@ def places(incomplete: str) -> list[str]:
 
 @app.command()
 def explain_params(
-    place: Annotated[
-        str, Argument(help="A place of params.yaml, as agents.deeprm3 (default: all).", autocompletion=places)
-    ] = "",
-    schema: Annotated[
-        Path | None, Option(help="Write a JSON schema for editors here instead (.json).", dir_okay=False)
-    ] = None,
+    place: Annotated[str, Argument(help="A place, as agents.deeprm3 (default: all).", autocompletion=places)] = "",
+    schema: Annotated[Path | None, Option(help="Write a JSON schema for editors (.json).", dir_okay=False)] = None,
 ) -> None:
     """Explain the keys of params.yaml: meaning, permitted values, and present values.
 
@@ -111,12 +103,8 @@ def schedule(
     horizon: Annotated[int | None, Option(help="Steps of the horizon (default: the scenario's).")] = None,
     arrivals_end: ArrivalsEnd = None,
     load: Load = None,
-    samples: Annotated[
-        int, Option(min=0, help="In hindsight: draw N schedules by a model, and keep the best one.")
-    ] = 0,
-    search: Annotated[
-        int, Option(min=0, help="In hindsight: try N schedules by local search from the best one so far.")
-    ] = 0,
+    samples: Annotated[int, Option(min=0, help="In hindsight: best of N schedules drawn by a model.")] = 0,
+    search: Annotated[int, Option(min=0, help="In hindsight: try N schedules by local search.")] = 0,
 ) -> None:
     """Schedule your own jobs: on one pooled cluster, on many machines, or in a cluster that groups share.
 
@@ -149,9 +137,7 @@ def show(
     against: Annotated[str, Option(help="The other policy, drawn on the right.", autocompletion=policies)],
     out: Annotated[Path, Option(help="Picture to write (.png).")],
     jobs: Annotated[Path | None, Argument(help="Job table or log (default: a test jobset of the scenario).")] = None,
-    load: Annotated[
-        float | None, Option(min=0.1, help="Load in percent: of the test jobset, or known to policies for your jobs.")
-    ] = None,
+    load: Annotated[float | None, Option(min=0.1, help="Load in percent; of your jobs, if policies know it.")] = None,
     jobset: Annotated[str | None, Option(help="Number of the test jobset (0), or an id of the table.")] = None,
     begin: Annotated[int | None, Option("--from", help="First step, or time, of the picture.")] = None,
     end: Annotated[int | None, Option("--to", help="End of the picture, as a step or time.")] = None,
@@ -180,7 +166,7 @@ def explain(
         ),
     ],
     scenario: Annotated[
-        str | None, Option(help="Scenario of the decisions (default: its own).", autocompletion=names_in("scenarios"))
+        str | None, Option(help="Scenario of the decisions (default: its own).", autocompletion=scenarios)
     ] = None,
     jobsets: Annotated[int, Option(min=1, help="Maximum number of jobsets of each load.")] = 50,
     leaves: Annotated[int, Option(min=2, help="Maximum number of leaves of the tree; none for user groups.")] = 24,
@@ -233,7 +219,7 @@ def prune() -> None:
 def promote(
     scenario: Annotated[
         str | None,
-        Argument(help="A scenario (default: all that the gate judged).", autocompletion=names_in("scenarios")),
+        Argument(help="A scenario (default: all that the gate judged).", autocompletion=scenarios),
     ] = None,
 ) -> None:
     """Make the candidate that passed the gate the champion of its scenario, in champions.yaml.
@@ -264,7 +250,7 @@ def watch(
     log: Annotated[Path, Argument(help="The scenario's log, with jobs that are newer than the champion's judgement.")],
     scenario: Annotated[
         str | None,
-        Option(help="A scenario cut from a log, if there are several.", autocompletion=names_in("scenarios")),
+        Option(help="A scenario cut from a log, if there are several.", autocompletion=scenarios),
     ] = None,
 ) -> None:
     """Compare a champion with the best heuristic on the new jobs of a log, and raise an alarm if it does worse.
@@ -285,9 +271,7 @@ def watch(
 @app.command()
 def publish(
     rev: Annotated[list[str] | None, Option(help="A commit, tag, branch or experiment; repeatable.")] = None,
-    everything: Annotated[
-        bool, Option("--all", help="All experiments, all commits with a dvc.lock, and the workspace.")
-    ] = False,
+    everything: Annotated[bool, Option("--all", help="All experiments, commits with a dvc.lock, workspace.")] = False,
 ) -> None:
     """Add to MLflow what is missing there: skipped, restored and spooled stages.
 
