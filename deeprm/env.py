@@ -102,13 +102,13 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
         return self._seen(), self._info(0.0)
 
     def step(self, action: int | IntArray) -> tuple[Observations, float, bool, bool, dict[str, Any]]:
-        """Carry out one decision."""
+        """Make one decision."""
         taken = self.episodes.step(ONLY, np.asarray(action)[None])
-        info, over, cut = self._info(float(taken.elapsed[0])), bool(taken.over[0]), bool(taken.cut[0])
-        seen = self._seen()
+        seen, over, cut = self._seen(), bool(taken.over[0]), bool(taken.cut[0])
+        info = self._info(float(taken.elapsed[0]))
         if over:
             info["metrics"] = {name: float(value[0]) for name, value in self.episodes.metrics(ONLY).items()}
-        return seen, float(taken.reward[0]), over and not cut, cut, info | {"action_mask": self._mask()}
+        return seen, float(taken.reward[0]), over and not cut, cut, info
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return the legal actions, for sb3-contrib."""

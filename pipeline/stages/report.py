@@ -25,12 +25,8 @@ from pipeline.tracking.source_tree import refusal
 
 PAGE, SUMMARY_FILE = storage.REPORTS / "index.html", storage.REPORTS / "summary.csv"
 TABLES = {  # read for the page
-    "comparison": COMPARISON,
-    "delay": DELAY,
-    "summary": SUMMARY,
-    "objectives": OBJECTIVES,
-    "stream_summary": STREAM_SUMMARY,
-    "hindsight": HINDSIGHT_SUMMARY,
+    **{"summary": SUMMARY, "comparison": COMPARISON, "delay": DELAY, "objectives": OBJECTIVES},
+    **{"stream_summary": STREAM_SUMMARY, "hindsight": HINDSIGHT_SUMMARY},
 }
 PACKAGES = ("torch", "numpy", "numba", "pandas", "pyarrow", "pandera", "pydantic", "dvc", "mlflow", "matplotlib")
 
@@ -57,13 +53,10 @@ def run(params: Params) -> None:
     for note in notes:
         say(f"report: {note}")
     head = revisions.head()
-    remote, versions = (
-        evidence.has_remote(),
-        {"python": python_version()} | {name: metadata.version(name) for name in PACKAGES},
-    )
-    origin = (
-        Origin(head.id, head.subject, head.dirty, versions, remote) if head else Origin("", "", (), versions, remote)
-    )
+    versions = {"python": python_version()} | {name: metadata.version(name) for name in PACKAGES}
+    origin = Origin("", "", (), versions, evidence.has_remote())
+    if head is not None:
+        origin = origin._replace(commit=head.id, subject=head.subject, dirty=head.dirty)
     page = html(
         Content(
             comparison=tables["comparison"],
