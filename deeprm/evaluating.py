@@ -205,7 +205,8 @@ class _Adapter:
     def __init__(self, policy: Any, game: Game, name: str) -> None:
         self.illegal = 0  # actions so far
         self._policy, self._game, self._name = policy, game, name
-        self._model, self._options = None, None  # of SB3: a network, or arguments of `predict`
+        self._model: Any = None  # a network of SB3
+        self._options: Any = None  # parameters of its `predict`
         if hasattr(getattr(policy, "policy", None), "obs_to_tensor") and isinstance(game, PlacingGame):
             from pipeline.external.models import of_sb3
 

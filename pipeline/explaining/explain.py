@@ -67,6 +67,7 @@ def explain(how: Explaining, params: Params, asked: ExplainRequest) -> None:
     """Write reports/explain/<policy>, and print a summary."""
     scenario = asked.scenario or {**params.agents, **params.plans}[asked.agent].scenario
     must_apply(asked._replace(scenario=scenario), how.refused)
+    frame: pd.DataFrame | None = None
     folder, title = storage.REPORTS / "explain" / asked.title, f"explain {asked.title}, percent"
     if how.tried is not None and asked.agent in params.plans:
         with progress(title, 100) as advance:
@@ -76,7 +77,7 @@ def explain(how: Explaining, params: Params, asked: ExplainRequest) -> None:
     else:
         run = how.ready(params, scenario, asked)
         with progress(title, 100) as advance:
-            found, frame = run(advance), None
+            found = run(advance)
             advance(100)
     pictures = {name: png(figure) for name, figure in found.figures.items()}
     storage.discard(folder)

@@ -16,7 +16,7 @@ from pipeline.explaining.differences import SCHEMAS
 from pipeline.explaining.distilling import Named, distil, rules
 from pipeline.explaining.explain import Explained, Explaining, ExplainRequest, Tried
 from pipeline.explaining.figures import PARTS, figures
-from pipeline.explaining.recording import Play, record
+from pipeline.explaining.recording import Decisions, Play, record
 from pipeline.explaining.tree import PLACE, TREE, TreeCard, tree_features, tree_policy, words
 from pipeline.lookahead.planner import Planner, SearchResult
 from pipeline.progress import ProgressCallback, ShareCallback
@@ -105,7 +105,7 @@ def explained(
     def tree() -> TreeCard:
         training, validation = few(splits["train"], ON_TRAINING), few(splits["validation"], ON_VALIDATION)
 
-        def label(card: TreeCard) -> differing.Decisions:
+        def label(card: TreeCard) -> Decisions:
             return record(what.begin(training, True), policy, tree_policy(card))
 
         def costs(cards: Sequence[TreeCard]) -> list[float]:

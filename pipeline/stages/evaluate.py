@@ -35,8 +35,8 @@ def score_agent(params: Params, agent: str, scenario: str, place: Path, run: tra
                 found = workers.map(one, names, inputs, advance)
             results = {name: done for each in found for name, done in each.items()}
         for name, done in results.items():
-            for what, curve in done.curves.items():
-                run.parent_curve(f"{what}/{name}", curve)
+            for kind, curve in done.curves.items():
+                run.parent_curve(f"{kind}/{name}", curve)
         storage.discard(place)
         more = {**tables_of(results), **problem.learning.examined(params, agent)}
         jobs, jobsets = [done.jobs for done in results.values()], [done.jobsets for done in results.values()]

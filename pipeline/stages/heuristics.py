@@ -32,8 +32,8 @@ def run(params: Params, scenario: str) -> None:
                 found = workers.map(one, names, [inputs], lambda done: advance(100 * done / len(names)))
                 results = dict(zip(names, found, strict=True))
         for name, done in results.items():
-            for what, curve in done.curves.items():
-                run.parent_curve(f"{what}/{name}", curve)
+            for kind, curve in done.curves.items():
+                run.parent_curve(f"{kind}/{name}", curve)
         storage.discard(place)
         jobs, jobsets = [done.jobs for done in results.values()], [done.jobsets for done in results.values()]
         storage.write_results(place, jobs, jobsets, problem.tables, tables_of(results))

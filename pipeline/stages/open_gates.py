@@ -1,4 +1,4 @@
-"""`open-gates`: remove the scheduling gates of Kubernetes pods in the order of the policy behind `serve`."""
+"""`open-gates`: remove the scheduling gates of Kubernetes pods in the order of the policy that `serve` runs."""
 
 import time
 from collections.abc import Mapping

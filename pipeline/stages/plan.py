@@ -17,7 +17,7 @@ def run(params: Params, plan: str) -> None:
         with progress(f"plan {plan} on {row.scenario}, percent", 100) as advance:
             results = here.score({plan: policy}, here.read("test"), on_progress=lambda share: advance(100 * share))
         done = results[plan]
-        for what, curve in done.curves.items():
-            run.parent_curve(f"{what}/{plan}", curve)
+        for kind, curve in done.curves.items():
+            run.parent_curve(f"{kind}/{plan}", curve)
         storage.discard(place)
         storage.write_results(place, [done.jobs], [done.jobsets], problem.tables, tables_of(results))

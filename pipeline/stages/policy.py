@@ -35,8 +35,8 @@ def run(params: Params, name: str) -> None:
             say(line)
             return
         done = results[name]
-        for what, curve in done.curves.items():
-            run.parent_curve(f"{what}/{name}", curve)
+        for kind, curve in done.curves.items():
+            run.parent_curve(f"{kind}/{name}", curve)
         storage.write_results(place, [done.jobs], [done.jobsets], problem.tables, tables_of(results))
 
 
