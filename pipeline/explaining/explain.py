@@ -19,7 +19,6 @@ from pipeline.schemas.columns import integers, numbers, table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DIGITS = 6  # of the table of candidates
 LEAVES = 24  # of a tree, by default
 
 
@@ -67,13 +66,13 @@ def explain(how: Explaining, params: Params, asked: ExplainRequest) -> None:
     """Write reports/explain/<policy>, and print a summary."""
     scenario = asked.scenario or {**params.agents, **params.plans}[asked.agent].scenario
     must_apply(asked._replace(scenario=scenario), how.refused)
-    frame: pd.DataFrame | None = None
     folder, title = storage.REPORTS / "explain" / asked.title, f"explain {asked.title}, percent"
     if how.tried is not None and asked.agent in params.plans:
         with progress(title, 100) as advance:
             tried = how.tried(params, asked, lambda share: advance(100 * share))
         frame = candidates_of(tried)
-        found = Explained({}, {}, candidates_in_words(asked.agent, tried.base, frame))
+        lines = candidates_in_words(asked.agent, tried.base, frame)
+        found = Explained({"candidates": (frame, CANDIDATES)}, {}, lines)
     else:
         run = how.ready(params, scenario, asked)
         with progress(title, 100) as advance:
@@ -81,8 +80,6 @@ def explain(how: Explaining, params: Params, asked: ExplainRequest) -> None:
             advance(100)
     pictures = {name: png(figure) for name, figure in found.figures.items()}
     storage.discard(folder)
-    if frame is not None:
-        storage.write_table(folder / "candidates.csv", frame, CANDIDATES, DIGITS)
     for name, (rows, schema) in found.tables.items():
         storage.write_table(folder / f"{name}.csv", rows, schema)
     for name, picture in pictures.items():
