@@ -11,10 +11,11 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 
 from pipeline.config import Params, repository_root
@@ -161,22 +162,9 @@ def parts(params: Params, scenarios: Sequence[str]) -> list[list[Step]]:
 
 def play(params: Params, steps: Sequence[Step]) -> str:
     """Run some stages in this process's folder; return an error message, or an empty string."""
-    from pipeline.stages import evaluate, finetune, generate, heuristics, hindsight, log, plan, pretrain, transfer
-
-    stages: Mapping[str, Callable[[Params, str], None]] = {
-        "log": lambda params, _: log.run(params),
-        "generate": generate.run,
-        "pretrain": pretrain.run,
-        "finetune": finetune.run,
-        "evaluate": evaluate.run,
-        "transfer": transfer.run,
-        "plan": plan.run,
-        "heuristics": heuristics.run,
-        "hindsight": hindsight.run,
-    }
     for stage, subject in steps:
         try:
-            stages[stage](params, subject)
+            import_module(f"pipeline.stages.{stage}").run(params, *filter(None, [subject]))
         except UserError as error:
             return str(error) if stage == "log" else f"{stage} {subject}: {error}"
         except Exception as error:  # the problem is too small for this part; the stage itself reports real faults
