@@ -125,8 +125,8 @@ def schedule(
     from pipeline.stages.schedule import run
 
     size, known = (capacity, slots, horizon), (arrivals_end, load)
-    asked = ScheduleRequest(jobs, scenario, policy[0], out, *size, samples, search, *known)
-    for line in run(params, asked, policy):
+    request = ScheduleRequest(jobs, scenario, policy[0], out, *size, samples, search, *known)
+    for line in run(params, request, policy):
         typer.echo(line)
 
 
@@ -182,10 +182,10 @@ def explain(
     from pipeline.explaining.explain import ExplainRequest
     from pipeline.stages.explain import resolved, run
 
-    asked = resolved(params, ExplainRequest(policy, jobsets, leaves, scenario))
-    if asked.agent in params.agents:
-        learning(params, asked.agent)
-    run(params, asked)
+    request = resolved(params, ExplainRequest(policy, jobsets, leaves, scenario))
+    if request.agent in params.agents:
+        learning(params, request.agent)
+    run(params, request)
 
 
 @app.command()

@@ -62,19 +62,19 @@ class Explaining(NamedTuple):
     refused: Mapping[str, str] = {}  # options that do not apply, with reasons
 
 
-def explain(how: Explaining, params: Params, asked: ExplainRequest) -> None:
+def explain(how: Explaining, params: Params, request: ExplainRequest) -> None:
     """Write reports/explain/<policy>, and print a summary."""
-    scenario = asked.scenario or {**params.agents, **params.plans}[asked.agent].scenario
-    must_apply(asked._replace(scenario=scenario), how.refused)
-    folder, title = storage.REPORTS / "explain" / asked.title, f"explain {asked.title}, percent"
-    if how.tried is not None and asked.agent in params.plans:
+    scenario = request.scenario or {**params.agents, **params.plans}[request.agent].scenario
+    must_apply(request._replace(scenario=scenario), how.refused)
+    folder, title = storage.REPORTS / "explain" / request.title, f"explain {request.title}, percent"
+    if how.tried is not None and request.agent in params.plans:
         with progress(title, 100) as advance:
-            tried = how.tried(params, asked, lambda share: advance(100 * share))
+            tried = how.tried(params, request, lambda share: advance(100 * share))
         frame = candidates_of(tried)
-        lines = candidates_in_words(asked.agent, tried.base, frame)
+        lines = candidates_in_words(request.agent, tried.base, frame)
         found = Explained({"candidates": (frame, CANDIDATES)}, {}, lines)
     else:
-        run = how.ready(params, scenario, asked)
+        run = how.ready(params, scenario, request)
         with progress(title, 100) as advance:
             found = run(advance)
             advance(100)

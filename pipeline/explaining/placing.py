@@ -55,14 +55,14 @@ def explaining(placing: Callable[[Params, str], Placing], planning: Callable[[Pa
         planning: (params, plan) -> a policy with look-ahead.
     """
 
-    def ready(params: Params, scenario: str, asked: ExplainRequest) -> Callable[[ProgressCallback], Explained]:
-        return explained(placing(params, scenario), params, scenario, asked)
+    def ready(params: Params, scenario: str, request: ExplainRequest) -> Callable[[ProgressCallback], Explained]:
+        return explained(placing(params, scenario), params, scenario, request)
 
-    def tried(params: Params, asked: ExplainRequest, on_progress: ShareCallback) -> Tried:
-        row = params.plan(asked.agent)
+    def tried(params: Params, request: ExplainRequest, on_progress: ShareCallback) -> Tried:
+        row = params.plan(request.agent)
         what = placing(params, row.scenario)
-        episodes, parts = what.begin(few(what.read("test"), asked.jobsets), True), list[pd.DataFrame]()
-        plan = planning(params, asked.agent)
+        episodes, parts = what.begin(few(what.read("test"), request.jobsets), True), list[pd.DataFrame]()
+        plan = planning(params, request.agent)
         for _ in plan.play(episodes.simulator, episodes.key, lambda turn, found: parts.append(_tried(turn, found))):
             on_progress(episodes.started() / len(episodes.jobs.arrival))
         return Tried(row.base, pd.concat(parts, ignore_index=True), episodes.load, episodes.number)
@@ -95,12 +95,12 @@ def _tried(turn: Turn, found: SearchResult) -> pd.DataFrame:
 
 
 def explained(
-    what: Placing, params: Params, scenario: str, asked: ExplainRequest
+    what: Placing, params: Params, scenario: str, request: ExplainRequest
 ) -> Callable[[ProgressCallback], Explained]:
     """Return a function that explains a policy by its own play of test jobsets."""
-    policy, masked = what.policy(asked.agent)
-    splits = {split: few(what.read(split), asked.jobsets) for split in ("train", "validation", "test")}
-    named, labels = Named(asked.title, scenario), words(what.unit)
+    policy, masked = what.policy(request.agent)
+    splits = {split: few(what.read(split), request.jobsets) for split in ("train", "validation", "test")}
+    named, labels = Named(request.title, scenario), words(what.unit)
 
     def tree() -> TreeCard:
         training, validation = few(splits["train"], ON_TRAINING), few(splits["validation"], ON_VALIDATION)
@@ -113,7 +113,7 @@ def explained(
             return [done.mean for done in results.values()]
 
         first = record(what.begin(training, masked), policy)
-        sizes = sorted({max(2, asked.leaves * part // 3) for part in (1, 2, 3)})
+        sizes = sorted({max(2, request.leaves * part // 3) for part in (1, 2, 3)})
         return distil(first, label, costs, sizes, ROUNDS, named, params.seed)
 
     def run(on_progress: ProgressCallback) -> Explained:

@@ -33,13 +33,13 @@ Column = pd.Series | FloatArray | IntArray
 OPTIONS = {"search": "tries", "arrivals-end": "arrivals_end"}  # whose field of a request has another name
 
 
-def must_apply(asked: Any, refused: Mapping[str, str]) -> None:
+def must_apply(request: Any, refused: Mapping[str, str]) -> None:
     """Refuse options of a request (a NamedTuple) that do not apply to the problem of its scenario."""
-    given, unset = asked._asdict(), asked._field_defaults
+    given, unset = request._asdict(), request._field_defaults
     for option, reason in refused.items():
         field = OPTIONS.get(option, option)
         if field in given and given[field] != unset[field]:
-            raise UserError(f"--{option}: not in scenario '{asked.scenario}': {reason}")
+            raise UserError(f"--{option}: not in scenario '{request.scenario}': {reason}")
 
 
 class ScheduleRequest(NamedTuple):
@@ -117,20 +117,20 @@ def played(
     on_progress(100, f"{count:,} jobs")
 
 
-def schedule(how: Scheduling[JobsInColumns], params: Params, asked: ScheduleRequest) -> None:
+def schedule(how: Scheduling[JobsInColumns], params: Params, request: ScheduleRequest) -> None:
     """Write the schedule of a job table or log, and the problem's additional tables."""
-    must_apply(asked, how.refused)
-    for place in (asked.out, *(added(asked.out, name) for name in how.extra)):
-        check_out(place, inputs=[asked.jobs])
-    ready = how.ready(params, asked)
-    mine = read_user_jobs(asked.jobs, ready.columns)
+    must_apply(request, how.refused)
+    for place in (request.out, *(added(request.out, name) for name in how.extra)):
+        check_out(place, inputs=[request.jobs])
+    ready = how.ready(params, request)
+    mine = read_user_jobs(request.jobs, ready.columns)
     found = ready.run(mine)
-    write(asked.out, mine, found, how)
+    write(request.out, mine, found, how)
     for name, (frame, schema, description) in found.extra.items():
-        place = added(asked.out, name)
+        place = added(request.out, name)
         write_table(place, frame, schema, how.digits)
         say(f"{place}: {description}")
-    say(f"{asked.out}: {len(mine.number)} jobs{found.said}")
+    say(f"{request.out}: {len(mine.number)} jobs{found.said}")
 
 
 def added(out: Path, name: str) -> Path:

@@ -76,44 +76,48 @@ class Showing(NamedTuple, Generic[Columns]):
 
 
 def draw(
-    how: Showing[JobsInColumns], params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str] = ()
+        UserError: an option does not apply, a policy or jobset does not exist, or a picture cannot hold the jobset.
+    params: Params,
+    request: ShowRequest,
+    policies: Sequence[str],
+    names: Sequence[str] = (),
 ) -> Picture:
     """Return the picture of a jobset under some policies."""
-    must_apply(asked if asked.jobs else asked._replace(load=None), how.refused)
-    viewer = how.ready(params, asked, policies, names or policies)
-    if asked.jobs is None:
-        chosen = _test_jobset(viewer.test(), asked)
+    must_apply(request if request.jobs else request._replace(load=None), how.refused)
+    viewer = how.ready(params, request, policies, names or policies)
+    if request.jobs is None:
+        chosen = _test_jobset(viewer.test(), request)
     else:
-        mine = read_user_jobs(asked.jobs, viewer.columns)
+        mine = read_user_jobs(request.jobs, viewer.columns)
         known = mine.jobsets
-        number = place_of(known, asked.jobs, asked.jobset)
+        number = place_of(known, request.jobs, request.jobset)
         rows = mine.rows()[number]
-        where = f"on the cluster of scenario {asked.scenario}"
-        title = f"{asked.jobs.name}, jobset {known[number]}, {where}: {len(rows)} jobs"
+        where = f"on the cluster of scenario {request.scenario}"
+        title = f"{request.jobs.name}, jobset {known[number]}, {where}: {len(rows)} jobs"
         chosen = Chosen(title, mine.taken(rows), mine.names(rows), number)
     watched = viewer.watch(chosen)
-    shown = window(watched, asked.begin, asked.end, how.most_jobs, how.most_steps)
+    shown = window(watched, request.begin, request.end, how.most_jobs, how.most_steps)
     figure = side_by_side(chosen.title, watched.halves, watched.grid(shown), shown)
     return Picture(png(figure), chosen.title, watched.halves, watched.slowdowns)
 
 
-def _test_jobset(jobsets: Mapping[int, Sequence[Columns]], asked: ShowRequest) -> Chosen[Columns]:
-    scenario, loads = f"scenario '{asked.scenario}'", ", ".join(str(known) for known in jobsets)
-    if asked.load is None and len(jobsets) > 1:
+def _test_jobset(jobsets: Mapping[int, Sequence[Columns]], request: ShowRequest) -> Chosen[Columns]:
+    scenario, loads = f"scenario '{request.scenario}'", ", ".join(str(known) for known in jobsets)
+    if request.load is None and len(jobsets) > 1:
         raise UserError(f"{scenario}: choose a load by --load; there are: {loads}")
-    load = next(iter(jobsets)) if asked.load is None else asked.load
+    load = next(iter(jobsets)) if request.load is None else request.load
     if load not in jobsets:
         raise UserError(f"{scenario}: unknown load {load:g}; there are: {loads}")
-    load, name = int(load), asked.jobset or "0"
+    load, name = int(load), request.jobset or "0"
     known = [str(k) for k in range(len(jobsets[load]))]
     if name not in known:
         raise UserError(
-            f"{scenario}, load {load}: unknown test jobset '{asked.jobset}'; there are: 0 to {len(known) - 1}"
+            f"{scenario}, load {load}: unknown test jobset '{request.jobset}'; there are: 0 to {len(known) - 1}"
         )
     number = known.index(name)
     jobs = jobsets[load][number]
     count = len(jobs.arrival)
-    title = f"Scenario {asked.scenario}, load {load} %, test jobset {number}: {count} jobs"
+    title = f"Scenario {request.scenario}, load {load} %, test jobset {number}: {count} jobs"
     return Chosen(title, jobs, [str(job) for job in range(count)], load * MOST_JOBSETS + number)
 
 

@@ -97,8 +97,8 @@ def _schedule(params: Params, objectives: pd.DataFrame, agents: Collection[str])
     load, problem = middle_load(objectives, scenario), problem_of(params, scenario)
     try:
         pair = evidence.read_pair(agent, scenario, problem.tables)
-        asked = ShowRequest(None, scenario, load, str(typical_jobset(pair, agent, load)))
-        drawn = draw(problem.show, params, asked, [word, "sjf"], [agent, "sjf"])
+        request = ShowRequest(None, scenario, load, str(typical_jobset(pair, agent, load)))
+        drawn = draw(problem.show, params, request, [word, "sjf"], [agent, "sjf"])
     except UserError as error:
         return None, [f"No schedule is drawn: {error}."]
     halves = ". ".join(half.replace("\n", "; ") for half in drawn.halves)

@@ -18,20 +18,20 @@ IDS = ("jobset", "job", "group", "queue", "machine")
 Means = dict[str, float]  # of a schedule, by column
 
 
-def run(params: Params, asked: ScheduleRequest, policies: Sequence[str]) -> list[str]:
+def run(params: Params, request: ScheduleRequest, policies: Sequence[str]) -> list[str]:
     """Write one schedule for each policy; return a table of their means if there are several."""
-    how = problem_of(params, asked.scenario).schedule
+    how = problem_of(params, request.scenario).schedule
     if len(policies) == 1:
-        schedule(how, params, asked._replace(policy=policies[0]))
+        schedule(how, params, request._replace(policy=policies[0]))
         return []
-    places = [place_of(asked.out, policy) for policy in policies]
+    places = [place_of(request.out, policy) for policy in policies]
     for place, count in Counter(places).items():
         if count > 1:
             raise UserError(f"--policy: {count} policies would write {place}: name each once")
     found, failed = dict[str, Means](), list[PolicyError]()
     for policy, place in zip(policies, places, strict=True):
         try:
-            schedule(how, params, asked._replace(policy=policy, out=place))
+            schedule(how, params, request._replace(policy=policy, out=place))
         except PolicyError as error:
             failed.append(error)
         else:

@@ -23,8 +23,8 @@ def try_it(out: Path) -> list[str]:
     """Write the picture; return the gain and the next steps."""
     check_out(out, [".png"])
     params = load_params(TRIAL / "params.yaml")
-    asked, policies = ShowRequest(TRIAL / "jobs.csv", "trial"), ["sjf", str(TRIAL / AGENT)]
-    drawn = draw(problem_of(params, "trial").show, params, asked, policies, ["SJF", AGENT])
+    request, policies = ShowRequest(TRIAL / "jobs.csv", "trial"), ["sjf", str(TRIAL / AGENT)]
+    drawn = draw(problem_of(params, "trial").show, params, request, policies, ["SJF", AGENT])
     storage.write(out, drawn.content)
     sjf, agent = drawn.slowdowns
     change, here = agent / sjf - 1, Path.cwd()
@@ -43,10 +43,10 @@ def try_it(out: Path) -> list[str]:
     ]
 
 
-def run(params: Params, asked: ShowRequest, policies: Sequence[str], out: Path) -> None:
+def run(params: Params, request: ShowRequest, policies: Sequence[str], out: Path) -> None:
     """Write the picture of a jobset under some policies."""
     check_out(out, [".png"])
-    picture = draw(problem_of(params, asked.scenario).show, params, asked, policies)
+    picture = draw(problem_of(params, request.scenario).show, params, request, policies)
     storage.write(out, picture.content)
     say(f"{out}: {picture.title}")
     for half in picture.halves:
