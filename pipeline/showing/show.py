@@ -76,7 +76,7 @@ class Showing(NamedTuple, Generic[Columns]):
 
 
 def draw(
-        UserError: an option does not apply, a policy or jobset does not exist, or a picture cannot hold the jobset.
+    how: Showing[JobsInColumns],
     params: Params,
     request: ShowRequest,
     policies: Sequence[str],
