@@ -1,1 +1,1 @@
-"""What a policy does differently from the rule that everybody knows; the same for every problem."""
+"""Differences of a policy from a well-known rule, for every problem."""

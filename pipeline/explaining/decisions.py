@@ -1,4 +1,4 @@
-"""Decisions of a policy, put together, compared and counted."""
+"""Decisions of a policy: concatenated, compared and counted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
@@ -23,11 +23,7 @@ def few(jobsets: Mapping[int, Sequence[OneJobset]], most: int) -> dict[int, Sequ
 
 
 def joined(parts: Sequence[Record]) -> Record:
-    """Return records of decisions end to end.
-
-    Raises:
-        UserError: there is no decision.
-    """
+    """Concatenate records of decisions."""
     if not any(len(part[0]) for part in parts):
         raise UserError(NO_CHOICE)
     return _joined(parts)
@@ -48,7 +44,7 @@ def outcomes_by(
     settings: Evaluation,
     seed: int,
 ) -> pd.DataFrame:
-    """Return COMPARISON of policies in several tables of jobsets, one after another; a first column names them."""
+    """Return COMPARISON of policies in several tables of jobsets, concatenated; a first column names the table."""
     frames = []
     for name, part in parts.items():
         against = {one: dict.fromkeys(part["load"].unique(), one) for one in references}
@@ -58,12 +54,12 @@ def outcomes_by(
 
 
 def jobsets_of(results: Mapping[str, Results]) -> pd.DataFrame:
-    """Return what policies made of every jobset, one policy after another."""
+    """Return the results of all policies on each jobset."""
     return pd.concat([done.jobsets for done in results.values()], ignore_index=True)
 
 
 def mean_of(table: pd.DataFrame, name: str, count: str = "decisions") -> float:
-    """Return the mean of a column, of the rows that count any, by how many.
+    """Return the mean of a column, weighted by a column of counts.
 
     >>> mean_of(pd.DataFrame({"part": [0.5, 1.0, np.nan], "decisions": [3, 1, 0]}), "part")
     0.625

@@ -1,4 +1,4 @@
-"""Write what a policy does differently, or what one that looks ahead tried, and say it; for every problem."""
+"""Write and print how a policy's decisions differ from a rule's, or what a policy with look-ahead tried."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,37 +19,36 @@ from pipeline.schemas.columns import integers, numbers, table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DIGITS = 6  # of what was tried
-LEAVES = 24  # of a tree, unless a user asks for others
+LEAVES = 24  # of a tree, by default
 
 
 class ExplainRequest(NamedTuple):
-    """Which policy to explain, where, and how much of it."""
+    """The policy to explain, its scenario, and the amount of data."""
 
     agent: str  # or a plan, or any other policy by name
-    jobsets: int  # of each load and split, at most
-    leaves: int = LEAVES  # of the tree, at most
+    jobsets: int  # maximum for each load and split
+    leaves: int = LEAVES  # maximum of the tree
     scenario: str | None = None  # None: the agent's own
 
     @property
     def title(self) -> str:
-        """Return the policy's name in files and words."""
+        """Return the policy's name in files and text."""
         return Path(self.agent).name
 
 
 class Explained(NamedTuple):
-    """What there is to write and to say of a policy."""
+    """Files to write and lines to print for a policy."""
 
     tables: Mapping[str, tuple[pd.DataFrame, pa.DataFrameSchema]]
     figures: "Mapping[str, Figure]"
     lines: Sequence[str]
-    files: Mapping[str, str] = {}  # more, by name
+    files: Mapping[str, str] = {}  # other text files, by name
 
 
 class Tried(NamedTuple):
-    """What a policy that looks ahead tried in some episodes."""
+    """Candidates of a policy with look-ahead in some episodes."""
 
-    base: str  # the name of what it improves
+    base: str  # the policy that it improves
     frame: pd.DataFrame  # candidates, each with its episode
     load: IntArray  # [B]
     number: IntArray  # [B]  of the jobset
@@ -60,50 +59,42 @@ class Explaining(NamedTuple):
 
     ready: Callable[[Params, str, ExplainRequest], Callable[[ProgressCallback], Explained]]  # (params, scenario, ...)
     tried: Callable[[Params, ExplainRequest, ShareCallback], Tried] | None = None  # None: it has no rows of `plans`
-    refused: Mapping[str, str] = {}  # options that mean nothing here, and why
+    refused: Mapping[str, str] = {}  # options that do not apply, with reasons
 
 
-def explain(how: Explaining, params: Params, asked: ExplainRequest) -> None:
-    """Write reports/explain/<policy>, and say what is in it.
-
-    Raises:
-        UserError: an option or the policy is not there, or there is nothing to explain.
-    """
-    scenario = asked.scenario or {**params.agents, **params.plans}[asked.agent].scenario
-    must_apply(asked._replace(scenario=scenario), how.refused)
-    folder = storage.REPORTS / "explain" / asked.title
-    if how.tried is not None and asked.agent in params.plans:
-        with progress(f"explain {asked.title}, percent", 100) as advance:
-            tried = how.tried(params, asked, lambda share: advance(100 * share))
-        lines: Sequence[str] = tried_in_words(asked.agent, tried.base, write_tried(folder, tried))
+def explain(how: Explaining, params: Params, request: ExplainRequest) -> None:
+    """Write reports/explain/<policy>, and print a summary."""
+    scenario = request.scenario or {**params.agents, **params.plans}[request.agent].scenario
+    must_apply(request._replace(scenario=scenario), how.refused)
+    folder, title = storage.REPORTS / "explain" / request.title, f"explain {request.title}, percent"
+    if how.tried is not None and request.agent in params.plans:
+        with progress(title, 100) as advance:
+            tried = how.tried(params, request, lambda share: advance(100 * share))
+        frame = candidates_of(tried)
+        lines = candidates_in_words(request.agent, tried.base, frame)
+        found = Explained({"candidates": (frame, CANDIDATES)}, {}, lines)
     else:
-        run = how.ready(params, scenario, asked)
-        with progress(f"explain {asked.title}, percent", 100) as advance:
+        run = how.ready(params, scenario, request)
+        with progress(title, 100) as advance:
             found = run(advance)
             advance(100)
-        _write(folder, found)
-        lines = found.lines
-    for line in lines:
-        say(line)
-    say(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
-
-
-def _write(folder: Path, found: Explained) -> None:
     pictures = {name: png(figure) for name, figure in found.figures.items()}
     storage.discard(folder)
-    for name, (frame, schema) in found.tables.items():
-        storage.write_table(folder / f"{name}.csv", frame, schema)
+    for name, (rows, schema) in found.tables.items():
+        storage.write_table(folder / f"{name}.csv", rows, schema)
     for name, picture in pictures.items():
         storage.write(folder / f"{name}.png", picture)
     for name, text in found.files.items():
         storage.write(folder / name, text.encode())
+    for line in found.lines:
+        say(line)
+    say(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
 
 
-# Rank 0 is the base's own action; a job of duration 0 is none: time passes. The demand is the largest share of all
-# machines that the job holds; `machine` is the one that it would start on, by number. The gain is what the action
-# saves, in slowdown summed over the jobs that wait and those that may come, mean over futures; its error is over
-# futures, too. Where all jobs are known and a network plays on in several ways, it is between the best of these,
-# without an error.
+# Rank 0 is the base's own action. A duration of 0 means no job: time passes. The demand is the largest share of all
+# machines that the job holds; `machine` is the number of the machine it would start on. The gain is the slowdown saved
+# by the action, summed over waiting and future jobs, mean over futures, and so is its error. If all jobs are known and
+# a network plays on in several ways, the gain is between the best of these, without an error.
 CANDIDATES = table(
     "Candidates",
     {name: integers(0) for name in ("load", "jobset", "decision")}
@@ -114,39 +105,29 @@ CANDIDATES = table(
 )
 
 
-def write_tried(place: Path, tried: Tried) -> pd.DataFrame:
-    """Write candidates.csv in place of what is in a folder, and return it."""
+def candidates_of(tried: Tried) -> pd.DataFrame:
+    """Return CANDIDATES."""
     episode = tried.frame["episode"].to_numpy()
-    written = tried.frame.assign(load=tried.load[episode], jobset=tried.number[episode])[list(CANDIDATES.columns)]
-    written = written.sort_values(["load", "jobset", "decision", "rank"], ignore_index=True)
-    storage.discard(place)
-    storage.write_table(place / "candidates.csv", written, CANDIDATES, DIGITS)
-    return written
+    frame = tried.frame.assign(load=tried.load[episode], jobset=tried.number[episode])[list(CANDIDATES.columns)]
+    return frame.sort_values(["load", "jobset", "decision", "rank"], ignore_index=True)
 
 
-def tried_in_words(plan: str, base: str, frame: pd.DataFrame) -> list[str]:
-    """Return what the candidates come to, in a few lines.
-
-    Args:
-        plan: the policy's name.
-        base: the name of what it improves.
-        frame: its candidates.
-    """
-    decisions = int((frame["rank"] == 0).sum())
-    taken = frame[frame["taken"]]
-    other = taken[taken["rank"] > 0]
+def candidates_in_words(plan: str, base: str, frame: pd.DataFrame) -> list[str]:
+    """Summarize the candidates of a policy that improves another one."""
+    key = ["load", "jobset", "decision"]
+    first, taken = frame[frame["rank"] == 0], frame[frame["taken"]]
+    decisions, other = len(first), taken[taken["rank"] > 0]
     lines = [
         f"{plan}: tried {len(frame)} candidates in {decisions} decisions; took another action than {base} in "
         f"{len(other)} ({100 * len(other) / max(decisions, 1):.1f} %)"
     ]
-    own = frame[frame["rank"] == 0].set_index(["load", "jobset", "decision"])["duration"]
-    before = own.reindex(pd.MultiIndex.from_frame(other[["load", "jobset", "decision"]])).to_numpy()
-    for words, which in (
+    before = first.set_index(key)["duration"].reindex(pd.MultiIndex.from_frame(other[key])).to_numpy()
+    for text, which in (
         ("let time pass instead of starting a job", other["duration"] == 0),
         ("started a job instead of letting time pass", before == 0),
         ("started another job", (other["duration"] > 0) & (before > 0)),
     ):
         some = other[np.asarray(which)]
         if len(some):
-            lines.append(f"{words}: {len(some)} times, expected to save {some['gain'].mean():.3f} slowdowns each")
+            lines.append(f"{text}: {len(some)} times, expected to save {some['gain'].mean():.3f} slowdowns each")
     return lines

@@ -1,4 +1,4 @@
-"""Figures of what a policy does differently."""
+"""Figures of a policy's differences from SJF."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ACROSS = 3  # small panels
-DARK = 0.6  # share from which text is white
+DARK = 0.6  # text is white above this share
 PARTS = {
     "agrees": ("as SJF", "#BBBBBB"),
     "another_machine": ("its job on another machine", LEARNED[1]),
@@ -24,14 +24,14 @@ LABELS = {"load": "Load (percent)", "waiting": "Jobs waiting", "free": "Least pe
 
 
 def figures(agent: str, tables: Mapping[str, pd.DataFrame], labels: Mapping[str, str]) -> "dict[str, Figure]":
-    """Return the figures of a policy that places jobs, by name; labels are those of features."""
-    withheld = f"Share of jobs that {agent} withholds, by one feature (area: how many)"
+    """Return the figures of a policy that places jobs, by name; `labels` are those of features."""
+    title = f"Share of jobs that {agent} withholds, by one feature (area: how many)"
     compared, policies = tables["outcomes"], [agent, f"{agent}_tree"]
     drawn = {
         "differences": _differences(agent, tables["differences"]),
         "classes": _classes(agent, tables["classes"], labels["duration"]),
-        "effects": by_feature(withheld, tables["effects"], "withheld", labels, (-0.05, 1.05)),
-        "outcomes": slowdowns(f"{agent}, its tree and rules", compared[compared["jobs"] == "all"], policies),
+        "effects": by_feature(title, tables["effects"], "withheld", labels, (-0.05, 1.05)),
+        "outcomes": _slowdowns(f"{agent}, its tree and rules", compared[compared["jobs"] == "all"], policies),
     }
     return {name: figure for name, figure in drawn.items() if name == "differences" or len(tables[name])}
 
@@ -41,7 +41,7 @@ def _differences(agent: str, table: pd.DataFrame) -> "Figure":
     for axes, (by, label) in zip(every, LABELS.items(), strict=True):
         rows = table[table["by"] == by]
         times, rows_of = (100 if by == "free" else 1), zip(rows["from"], rows["to"], rows["decisions"], strict=True)
-        names = [f"{span(times * low, times * high)}\nn = {n:,}" for low, high, n in rows_of]
+        names = [f"{_span(times * low, times * high)}\nn = {n:,}" for low, high, n in rows_of]
         places, bottom = np.arange(len(rows)), np.zeros(len(rows))
         for column, (part, colour) in PARTS.items():
             if table[column].any():
@@ -66,7 +66,7 @@ def _classes(agent: str, table: pd.DataFrame, label: str) -> "Figure":
     for name, ticks in (("duration", axes.set_xticks), ("demand", axes.set_yticks)):
         kinds = table.drop_duplicates(f"{name}_from")
         bounds = zip(kinds[f"{name}_from"], kinds[f"{name}_to"], strict=True)
-        ticks(range(len(kinds)), [span(*pair) for pair in bounds])
+        ticks(range(len(kinds)), [_span(*pair) for pair in bounds])
     axes.set_xlabel(label[:1].upper() + label[1:])
     axes.set_ylabel("Largest share it demands")
     figure.colorbar(drawn, ax=axes, label="Share withheld")
@@ -76,7 +76,7 @@ def _classes(agent: str, table: pd.DataFrame, label: str) -> "Figure":
 def by_feature(
     title: str, table: pd.DataFrame, column: str, labels: Mapping[str, str], limits: tuple[float, float]
 ) -> "Figure":
-    """Draw a column over the bins of each feature, in small panels; the area of a point says how many are in a bin."""
+    """Draw a column over the bins of each feature, in small panels; a point's area shows the size of its bin."""
     from matplotlib.figure import Figure
 
     names = [name for name in labels if name in set(table["feature"])]
@@ -96,7 +96,7 @@ def by_feature(
     return figure
 
 
-def slowdowns(title: str, table: pd.DataFrame, learned: Sequence[str]) -> "Figure":
+def _slowdowns(title: str, table: pd.DataFrame, learned: Sequence[str]) -> "Figure":
     """Draw the mean slowdown of policies by load, from COMPARISON."""
     columns = {"mean": "slowdown", "low": "slowdown_low", "high": "slowdown_high"}
     drawn = table[table["load"] != ALL].rename(columns=columns).drop_duplicates(["load", "policy"])
@@ -104,6 +104,5 @@ def slowdowns(title: str, table: pd.DataFrame, learned: Sequence[str]) -> "Figur
     return by_load(drawn, title, looks(drawn["policy"].unique(), list(learned)))
 
 
-def span(low: float, high: float) -> str:
-    """Return a range in words, or the one number that it is."""
+def _span(low: float, high: float) -> str:
     return f"{low:g}" if low == high else f"{low:g}-{high:g}"

@@ -1,4 +1,4 @@
-"""Record decisions: what an agent and SJF would do where someone plays, and what a tree would see there."""
+"""Record decisions: the actions of an agent and of SJF in the states of a play, and the features of a tree there."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,13 +7,12 @@ import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray, Observation, Policy
 from pipeline.explaining.decisions import joined
-from pipeline.explaining.tree import OF_JOB, TreeFeatures, fullness, tree_features
+from pipeline.explaining.tree import PLACE, TreeFeatures, fullness, tree_features
 from pipeline.simulation.choosing import choose, sjf
 from pipeline.simulation.outcomes import Jobs
 from pipeline.simulation.rollout import Episodes, play
 
-NEARLY = 1e-9  # shares this close are the same
-COLUMN = {name: place for place, name in enumerate(OF_JOB)}
+NEARLY = 1e-9  # tolerance for equal shares
 
 
 class Play(NamedTuple):
@@ -22,15 +21,15 @@ class Play(NamedTuple):
     simulator: Episodes
     jobs: Jobs  # of all of them
     key: KeyArray  # [B]
-    load: IntArray  # [B]  of each, in percent
-    number: IntArray  # [B]  of its jobset
+    load: IntArray  # [B]  in percent
+    number: IntArray  # [B]  of the jobset
     started: Callable[[], int]  # jobs so far
 
 
 class Placement(NamedTuple):
-    """Which of the machines that could take its job at once an agent chooses in D decisions."""
+    """Machines that an agent chooses in D decisions, of those that could take its job at once."""
 
-    uneven: BoolArray  # [D]  are there some that are not equally full?
+    uneven: BoolArray  # [D]  are some not equally full?
     first: FloatArray  # [D]  does the agent take the first of these?
     fullest: FloatArray  # [D]  does the agent take the fullest of these?
     fullest_by_chance: FloatArray  # [D]  share of these that are as full
@@ -45,11 +44,11 @@ class Decisions(NamedTuple):
 
     episode: IntArray  # [D]
     features: TreeFeatures
-    agent: IntArray  # [D]  what the agent does; where dispatch blocks, its job may be one that does not fit yet
-    sjf: IntArray  # [D]  what SJF would do
+    agent: IntArray  # [D]  the agent's action; where dispatch blocks, its job may be one that does not fit yet
+    sjf: IntArray  # [D]  SJF's action
     same_machine: BoolArray  # [D]  does the agent take SJF's?
     placement: Placement
-    until_arrival: FloatArray  # [D]  time until the next job came; nan = none did
+    until_arrival: FloatArray  # [D]  time until the next arrival; nan = none
 
     @property
     def slots(self) -> int:
@@ -58,18 +57,18 @@ class Decisions(NamedTuple):
 
     @property
     def starts(self) -> BoolArray:
-        """Return in which decisions [D] the agent chooses a job."""
+        """Return whether the agent chooses a job [D]."""
         return np.asarray(self.agent < self.slots)
 
     @property
     def same_job(self) -> BoolArray:
-        """Return in which decisions [D] the agent starts SJF's job or one as short, which SJF takes as well."""
+        """Return whether the agent starts SJF's job [D], or one as short, which is an optimal choice of SJF, too."""
         return np.asarray(self.starts & (self.of("duration", self.agent) == self.of("duration", self.sjf)))
 
     def of(self, name: str, action: IntArray) -> FloatArray:
-        """Return a feature [D] of the jobs that actions start; 0 of void."""
+        """Return a feature [D] of the jobs that actions start; 0 for void."""
         slot = np.minimum(action, self.slots - 1)
-        value = self.features.job[np.arange(len(action)), slot, COLUMN[name]]
+        value = self.features.job[np.arange(len(action)), slot, PLACE[name]]
         return np.asarray(np.where(action < self.slots, value, 0.0))
 
 
@@ -77,32 +76,32 @@ def record(episodes: Play, agent: Policy, player: Policy | None = None) -> Decis
     """Return the decisions of some episodes.
 
     Args:
-        episodes: what is played.
-        agent: whose actions are recorded; it acts on the same draws.
-        player: decides where play goes; None: the agent.
+        episodes: played to their end.
+        agent: its actions are recorded; it gets the same draws as the player.
+        player: its actions are carried out; None: the agent's.
 
     Raises:
         UserError: no job could start in any decision.
     """
-    said: list[IntArray] = []
+    pending: list[IntArray] = []
     parts: list[Decisions] = []
 
-    def both(view: Observation, draws: FloatArray) -> IntArray:
+    def policy(view: Observation, draws: FloatArray) -> IntArray:
         actions = agent(view, draws)
-        said.append(actions)
+        pending.append(actions)
         return actions if player is None else player(view, draws)
 
     def watch(rows: IntArray, view: Observation, _: IntArray) -> None:
-        actions, could = said.pop(), np.flatnonzero((view.legal & view.fits_now).any(axis=(1, 2)))
-        if len(could):  # where dispatch blocks, a policy is also asked where nothing fits
-            parts.append(_noted(episodes.jobs, rows[could], view.take(could), actions[could]))
+        actions, could = pending.pop(), np.flatnonzero((view.legal & view.fits_now).any(axis=(1, 2)))
+        if len(could):  # where dispatch blocks, a policy also decides in states where no job fits
+            parts.append(_decisions(episodes.jobs, rows[could], view.take(could), actions[could]))
 
-    play(episodes.simulator, both, episodes.key, watch)
+    play(episodes.simulator, policy, episodes.key, watch)
     return joined(parts)
 
 
-def _noted(jobs: Jobs, rows: IntArray, view: Observation, actions: IntArray) -> Decisions:
-    """Return decisions in which a job could start; what is not legal lets time pass, as void does."""
+def _decisions(jobs: Jobs, rows: IntArray, view: Observation, actions: IntArray) -> Decisions:
+    """Return decisions in which a job could start; an illegal action lets time pass, as void does."""
     count, slots, machines = view.legal.shape
     legal = np.concatenate([view.legal.reshape(count, -1), np.zeros((count, 1), dtype=bool)], axis=1)
     mine = np.where(legal[np.arange(count), actions], actions, slots * machines)
@@ -110,19 +109,14 @@ def _noted(jobs: Jobs, rows: IntArray, view: Observation, actions: IntArray) -> 
     seen = tree_features(view)
     small = seen._replace(job=seen.job.astype(np.float32), rest=seen.rest.astype(np.float32))
     same_machine = np.asarray(mine % machines == others % machines)
-    return Decisions(
-        rows,
-        small,
-        mine // machines,
-        others // machines,
-        same_machine,
-        _placement(view, mine),
-        _until(jobs, rows, view),
-    )
+    apart = int(max(jobs.arrival.max(), view.now.max())) + 1
+    due = np.searchsorted(jobs.episode * apart + jobs.arrival, rows * apart + view.now, side="right")
+    comes = jobs.arrival[np.minimum(due, len(jobs.arrival) - 1)]
+    until = np.asarray(np.where(due < jobs.first[rows + 1], comes - view.now, np.nan))
+    return Decisions(rows, small, mine // machines, others // machines, same_machine, _placement(view, mine), until)
 
 
 def _placement(view: Observation, action: IntArray) -> Placement:
-    """Return which machines actions choose."""
     _, slots, machines = view.legal.shape
     row, slot, taken = np.arange(len(action)), np.minimum(action // machines, slots - 1), action % machines
     able = view.fits_now[row, slot] & (action < slots * machines)[:, None]
@@ -130,15 +124,7 @@ def _placement(view: Observation, action: IntArray) -> Placement:
     most, least = np.where(able, full, -np.inf).max(axis=1), np.where(able, full, np.inf).min(axis=1)
     found = [(taken == first).astype(float)]
     for extreme in (most, least):
-        alike = able & (np.abs(full - np.where(np.isfinite(extreme), extreme, 0.0)[:, None]) <= NEARLY)
-        chance = alike.sum(axis=1) / np.maximum(able.sum(axis=1), 1)
-        found += [alike[row, taken].astype(float), chance, alike[row, first].astype(float)]
+        equal = able & (np.abs(full - np.where(np.isfinite(extreme), extreme, 0.0)[:, None]) <= NEARLY)
+        chance = equal.sum(axis=1) / np.maximum(able.sum(axis=1), 1)
+        found += [equal[row, taken].astype(float), chance, equal[row, first].astype(float)]
     return Placement(most > least + NEARLY, *found)
-
-
-def _until(jobs: Jobs, rows: IntArray, view: Observation) -> FloatArray:
-    """Return the time [B] until the next job comes; nan after the last."""
-    apart = int(max(jobs.arrival.max(), view.now.max())) + 1
-    due = np.searchsorted(jobs.episode * apart + jobs.arrival, rows * apart + view.now, side="right")
-    comes = jobs.arrival[np.minimum(due, len(jobs.arrival) - 1)]
-    return np.asarray(np.where(due < jobs.first[rows + 1], comes - view.now, np.nan))

@@ -1,7 +1,7 @@
-"""A small decision tree as a policy: the features it sees, in words of people, and how it decides.
+"""A small decision tree as a policy, and its features.
 
-The tree gives every job that may start its chance to be started. The job of the highest chance is; of equal ones the
-shortest, then the lowest slot. None is where that chance is not above a threshold and void is legal. The job goes to
+The tree gives every job that may start a chance. The job with the highest chance starts; of equal ones the shortest,
+then the one in the lowest slot. None starts if that chance is not above a threshold and void is legal. The job goes to
 the first, the fullest or the emptiest of the machines that can take it.
 """
 
@@ -17,17 +17,18 @@ from pipeline.core import BoolArray, FloatArray, IntArray, Observation, Policy, 
 from pipeline.errors import UserError
 
 LEAF = -1  # in place of a feature
+TREE = "_tree"  # suffix of the name of an agent's tree
 Machine = Literal["first", "fullest", "emptiest"]
 MACHINES: tuple[Machine, ...] = ("first", "fullest", "emptiest")
 
-# Features of a job, and of all else, in the order of columns; {unit} is the problem's, of time.
+# Features of a job, and of the state, in the order of columns; {unit} is the problem's unit of time.
 OF_JOB = {
     "duration": "duration ({unit})",
     "times_shortest": "duration / shortest waiting",
     "demand": "largest share it demands",
     "waited": "{unit} it has waited",
     "shorter_waiting": "shorter jobs waiting",
-    "keeps_out": "shorter jobs that fit, but not beside it",
+    "keeps_out": "shorter jobs that fit, but not together with it",
     "leaves": "least free share it leaves",
     "nodes": "machines it runs on",
     "fits_in": "{unit} until it fits",
@@ -45,16 +46,16 @@ PLACE = {name: place for place, name in enumerate(FEATURES)}
 
 
 def words(unit: str) -> dict[str, str]:
-    """Return the features in words, by name."""
-    return {name: said.format(unit=unit) for name, said in FEATURES.items()}
+    """Return descriptions of the features, by name."""
+    return {name: text.format(unit=unit) for name, text in FEATURES.items()}
 
 
 class TreeFeatures(NamedTuple):
-    """What the tree sees of D decisions."""
+    """Features of D decisions."""
 
     job: FloatArray  # [D, M, OF_JOB]
     rest: FloatArray  # [D, OF_REST]
-    may_start: BoolArray  # [D, M]  is it legal on any machine, be it to wait there until it fits?
+    may_start: BoolArray  # [D, M]  is it legal on any machine, also to wait there until it fits?
     fits: BoolArray  # [D, M]  would it start at once?
     may_wait: BoolArray  # [D]  is void legal?
 
@@ -65,7 +66,7 @@ class TreeFeatures(NamedTuple):
 
 
 class Node(Frozen):
-    """One node of a tree; a row goes left where its feature is at most `at`. A leaf has no feature."""
+    """One node of a tree; a row goes left if its feature is at most `at`. A leaf has no feature."""
 
     chance: float = Field(ge=0, le=1)
     feature: str | None = None
@@ -75,13 +76,13 @@ class Node(Frozen):
 
 
 class TreeCard(Frozen):
-    """A tree as it is stored; node 0 is the root."""
+    """A stored tree; node 0 is the root."""
 
     agent: str
     scenario: str
     threshold: float = Field(ge=0, le=1)  # of the chance above which a job starts
     nodes: tuple[Node, ...] = Field(min_length=1)
-    machine: Machine = "first"  # of those that can take the job, where it goes
+    machine: Machine = "first"  # of those that can take the job
 
     @model_validator(mode="after")
     def _leads_down(self) -> "TreeCard":
@@ -94,7 +95,7 @@ class TreeCard(Frozen):
 
     @property
     def leaves(self) -> int:
-        """Return how many leaves there are."""
+        """Return the number of leaves."""
         return sum(node.feature is None for node in self.nodes)
 
     def chances(self, rows: FloatArray) -> FloatArray:
@@ -125,8 +126,13 @@ def tree_policy(card: TreeCard) -> Policy:
     def policy(view: Observation, draws: FloatArray) -> IntArray:
         slot, machines = decide(card, tree_features(view)), view.legal.shape[2]
         some = np.minimum(slot, view.legal.shape[1] - 1)
-        on = machines_of(view, view.legal[np.arange(len(slot)), some])[card.machine]
-        return np.asarray(np.where(slot > some, slot * machines, slot * machines + on))
+        able, full = view.legal[np.arange(len(slot)), some], fullness(view)  # [B, K]
+        on: Mapping[Machine, IntArray] = {
+            "first": able.argmax(axis=1),
+            "fullest": np.where(able, full, -np.inf).argmax(axis=1),
+            "emptiest": np.where(able, full, np.inf).argmin(axis=1),
+        }
+        return np.asarray(np.where(slot > some, slot * machines, slot * machines + on[card.machine]))
 
     return policy
 
@@ -136,58 +142,12 @@ def fullness(view: Observation) -> FloatArray:
     return np.asarray(1.0 - (view.free[:, :, 0] / np.maximum(view.capacity, 1)).mean(axis=2))
 
 
-def machines_of(view: Observation, able: BoolArray) -> Mapping[Machine, IntArray]:
-    """Return which of the machines that are able [B, K] each word of MACHINES means [B]."""
-    full = fullness(view)
-    most, least = np.where(able, full, -np.inf).argmax(axis=1), np.where(able, full, np.inf).argmin(axis=1)
-    return dict(zip(MACHINES, (able.argmax(axis=1), most, least), strict=True))
-
-
 def tree_features(view: Observation) -> TreeFeatures:
-    """Return what the tree sees of observations; amounts are summed over machines."""
+    """Return the tree's features of observations; amounts are summed over machines."""
     capacity = np.maximum(view.capacity.sum(axis=1), 1).astype(float)
-    return TreeFeatures(
-        np.stack(_of_jobs(view, capacity), axis=2),
-        np.stack(_of_rest(view, capacity), axis=1),
-        np.asarray(view.legal.any(axis=2)),
-        np.asarray((view.legal & view.fits_now).any(axis=2)),
-        legal_actions(view)[:, -1],
-    )
-
-
-def _of_jobs(view: Observation, capacity: FloatArray) -> list[FloatArray]:
-    """Return OF_JOB, each [B, M]; of empty slots anything."""
-    duration, free, held = (
-        view.duration.astype(float),
-        view.free[:, :, 0].sum(axis=1),
-        view.nodes[..., None] * view.demand,
-    )
-    share, waits, fits = held / capacity[:, None], duration > 0, np.asarray(view.fits_now.any(axis=2))
-    shorter = waits[:, None, :] & (
-        duration[:, None, :] < duration[:, :, None]
-    )  # [B, M, M]  the last than the one before
-    beside = np.ones(shorter.shape, dtype=bool)
-    for r in range(held.shape[2]):
-        beside &= held[:, :, None, r] + held[:, None, :, r] <= free[:, None, None, r]
-    shortest = np.where(waits, duration, np.inf).min(axis=1, keepdims=True)
-    return [
-        duration,
-        duration / np.where(np.isinf(shortest), 1.0, shortest),
-        share.max(axis=2),
-        view.waited.astype(float),
-        shorter.sum(axis=2).astype(float),
-        (shorter & fits[:, None] & ~beside).sum(axis=2).astype(float),
-        ((free / capacity)[:, None] - share).min(axis=2),
-        view.nodes.astype(float),
-        np.where(np.isfinite(view.fits_in), view.fits_in, 0.0),
-    ]
-
-
-def _of_rest(view: Observation, capacity: FloatArray) -> list[FloatArray]:
-    """Return OF_REST, each [B]."""
     free = view.free.sum(axis=1)  # [B, T, R]
     more = np.any(free > free[:, :1], axis=2)
-    return [
+    rest = [
         (view.duration > 0).sum(axis=1).astype(float),
         view.backlog.astype(float),
         (free[:, 0] / capacity).min(axis=1),
@@ -195,22 +155,43 @@ def _of_rest(view: Observation, capacity: FloatArray) -> list[FloatArray]:
         view.since_arrival.astype(float),
         (view.arrived[:, 2:] / (capacity * (view.now[:, None] + 1.0))).mean(axis=1),
     ]
+    return TreeFeatures(
+        np.stack(_of_jobs(view, capacity), axis=2),
+        np.stack(rest, axis=1),
+        np.asarray(view.legal.any(axis=2)),
+        np.asarray((view.legal & view.fits_now).any(axis=2)),
+        legal_actions(view)[:, -1],
+    )
 
 
-TREE = "_tree"  # ends the name of an agent's tree
+def _of_jobs(view: Observation, capacity: FloatArray) -> list[FloatArray]:
+    """Return OF_JOB, each [B, M]; values of empty slots are arbitrary."""
+    duration, free = view.duration.astype(float), view.free[:, :, 0].sum(axis=1)
+    held = view.nodes[..., None] * view.demand
+    share, waits, fits = held / capacity[:, None], duration > 0, np.asarray(view.fits_now.any(axis=2))
+    shorter = waits[:, None, :] & (duration[:, None, :] < duration[:, :, None])  # [B, M, M]  the last than the other
+    together = np.ones(shorter.shape, dtype=bool)
+    for r in range(held.shape[2]):
+        together &= held[:, :, None, r] + held[:, None, :, r] <= free[:, None, None, r]
+    shortest = np.where(waits, duration, np.inf).min(axis=1, keepdims=True)
+    return [
+        duration,
+        duration / np.where(np.isinf(shortest), 1.0, shortest),
+        share.max(axis=2),
+        view.waited.astype(float),
+        shorter.sum(axis=2).astype(float),
+        (shorter & fits[:, None] & ~together).sum(axis=2).astype(float),
+        ((free / capacity)[:, None] - share).min(axis=2),
+        view.nodes.astype(float),
+        np.where(np.isfinite(view.fits_in), view.fits_in, 0.0),
+    ]
 
 
 def tree_by_name(name: str) -> Policy:
-    """Return the tree `<agent>_tree` as a policy; it keeps to the legal actions.
-
-    Raises:
-        UserError: it has not been made, or is no tree.
-    """
+    """Return the tree `<agent>_tree` as a policy; it keeps to the legal actions."""
     agent = name.removesuffix(TREE)
-    path, first = (
-        storage.REPORTS / "explain" / agent / "tree.json",
-        f"run 'python -m pipeline explain --policy models/{agent}' first",
-    )
+    path = storage.REPORTS / "explain" / agent / "tree.json"
+    first = f"run 'python -m pipeline explain --policy models/{agent}' first"
     if not path.is_file():
         raise UserError(f"policy '{name}': {path} is missing: {first}")
     try:

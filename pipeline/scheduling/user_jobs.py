@@ -1,7 +1,7 @@
-"""A user's own jobs, for every problem: a job table, read and checked a chunk at a time, or a log of any format.
+"""A user's own jobs, for every problem: a job table, read and checked in chunks, or a log of any format.
 
-A table may be longer than memory: what stays of it is compact columns. A problem supplies the schema of its tables, and
-what becomes of checked rows and of a log.
+A table may exceed memory, which holds only compact columns. A problem supplies the schema of its tables, and the
+conversion of checked rows and of a log.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,15 +21,15 @@ from pipeline.storage.files import check_columns, check_table, line_of
 from pipeline.storage.user_tables import ROWS, as_told, user_table
 
 IDS = ("jobset", "job")
-ONLY = "0"  # jobset of a table that has no such column
-PLAIN = r"0|-?[1-9]\d{0,17}"  # ids that are the same as numbers and as words
-EXACT = 2**53  # whole numbers below it are exact as floats
-AT_ONCE = 1_000_000  # jobs whose ids are compared at a time, or that are played side by side
-OPTIONAL = ("estimate", "nodes")  # columns that a table may lack, where its problem has them
+ONLY = "0"  # the jobset of a table without such a column
+PLAIN = r"0|-?[1-9]\d{0,17}"  # ids that are equal as numbers and as text
+EXACT = 2**53  # floats represent whole numbers below it exactly
+AT_ONCE = 1_000_000  # jobs whose ids are compared, or that are played, in one go
+OPTIONAL = ("estimate", "nodes")  # columns of a problem that a table may lack
 
 
 class JobsInColumns(Protocol):
-    """Columns of J jobs, as a NamedTuple; None for what jobs do not have."""
+    """Columns of J jobs, as a NamedTuple; None for absent ones."""
 
     @property
     def arrival(self) -> TimeArray:
@@ -45,9 +45,9 @@ Columns = TypeVar("Columns", bound=JobsInColumns)
 class UserJobs(NamedTuple, Generic[Columns]):
     """Jobs in the order of the file."""
 
-    ids: pa.Table  # jobset (as a dictionary) and job, as the user wrote them
+    ids: pa.Table  # jobset (as a dictionary) and job, in the user's form
     number: IntArray  # [J]  of each job's jobset, by first appearance
-    jobs: Columns  # all of them, of any jobset
+    jobs: Columns  # of all jobsets
     notes: Sequence[str] = ()  # for people
 
     @property
@@ -57,7 +57,7 @@ class UserJobs(NamedTuple, Generic[Columns]):
         return [str(self.ids["jobset"][int(row)].as_py()) for row in first]
 
     def rows(self) -> list[IntArray]:
-        """Return the rows of each jobset's jobs in order of arrival; those of one time stay as they are."""
+        """Return the rows of each jobset's jobs, stably sorted by arrival."""
         ordered = np.lexsort((self.jobs.arrival, self.number))
         return np.split(ordered, np.cumsum(np.bincount(self.number))[:-1])
 
@@ -80,12 +80,9 @@ class Part(NamedTuple, Generic[Columns]):
 
 
 def parts(mine: UserJobs[Columns], most: int, jobs: int = AT_ONCE) -> Iterator[Part[Columns]]:
-    """Yield all jobsets in the order in which they first appear, as many at a time as memory allows.
+    """Yield all jobsets in order of appearance, up to `most` with up to `jobs` jobs at a time.
 
-    Args:
-        mine: the jobs.
-        most: jobsets of a part.
-        jobs: of a part; a longer jobset is a part of its own.
+    A longer jobset is a part of its own.
     """
     number, arrival = mine.number, mine.jobs.arrival
     same = np.diff(number) == 0
@@ -106,25 +103,21 @@ def parts(mine: UserJobs[Columns], most: int, jobs: int = AT_ONCE) -> Iterator[P
 class JobColumns(NamedTuple, Generic[Columns]):
     """How a problem reads a user's jobs."""
 
-    policies_know: str  # of run times, as the scenario says
-    columns: Mapping[str, pandera.Column]  # of its tables, behind jobset and job
+    policies_know: str  # of run times, by the scenario
+    columns: Mapping[str, pandera.Column]  # of its tables, after jobset and job
     jobs: Callable[[pd.DataFrame, str], Columns]  # (checked rows, the file's name) -> jobs
     log: Callable[[Path, str, ProgressCallback], UserJobs[Columns]]  # (file, its format, on_progress)
 
 
 def user_jobs_schema(columns: Mapping[str, pandera.Column], there: Collection[str]) -> pandera.DataFrameSchema:
-    """Return the schema of a user's job table that has some columns, OPTIONAL ones only if they are there."""
+    """Return the schema of a user's job table; OPTIONAL columns are part of it if present."""
     ids = {name: pandera.Column(nullable=False) for name in IDS if name == "job" or name in there}
     kept = {name: column for name, column in columns.items() if name not in OPTIONAL or name in there}
     return pandera.DataFrameSchema(ids | kept, strict=True, unique=list(ids), name="UserJobs")
 
 
 def read_user_jobs(path: Path, columns: JobColumns[Columns], rows: int = ROWS) -> UserJobs[Columns]:
-    """Read a job table, `rows` rows at a time, or a log, and tell people what there is to say of it.
-
-    Raises:
-        UserError: the file cannot be read, or a row is not a job that the scenario's cluster can run.
-    """
+    """Read a job table, `rows` rows at a time, or a log, and print notes on it."""
     with progress(f"read {path}, percent", 100, brief=True) as advance:
         format = log_format(path)
         found = _table(path, columns, rows, advance) if format is None else columns.log(path, format, advance)
@@ -134,7 +127,7 @@ def read_user_jobs(path: Path, columns: JobColumns[Columns], rows: int = ROWS) -
 
 
 def of_log(ids: IntArray, jobs: Columns, notes: Sequence[str]) -> UserJobs[Columns]:
-    """Return the jobs of a log as one jobset, under the log's own numbers."""
+    """Return the jobs of a log as one jobset, with the log's own numbers."""
     number = np.zeros(len(ids), dtype=np.int32)
     one = pa.DictionaryArray.from_arrays(pa.array(number), pa.array([0]))
     return UserJobs(pa.table({"jobset": one, "job": ids}), number, jobs, notes)
@@ -152,7 +145,10 @@ def _table(path: Path, columns: JobColumns[Columns], rows: int, on_progress: Pro
         on_progress(percent, f"{seen:,} jobs")
     if not seen:
         raise UserError(f"{path}: expected jobs, found none")
-    together = pa.concat_tables(_alike(ids)).unify_dictionaries()
+    if any(table.schema != ids[0].schema for table in ids):  # some chunk has ids that are no plain numbers
+        words = [table.cast(pa.schema([(name, pa.large_string()) for name in IDS])) for table in ids]
+        ids = [table.set_column(0, "jobset", table["jobset"].dictionary_encode()) for table in words]
+    together = pa.concat_tables(ids).unify_dictionaries()
     number = np.concatenate([chunk.indices.to_numpy() for chunk in together["jobset"].chunks])
     again = _repeated(together["job"], number)
     if again is not None:
@@ -175,7 +171,7 @@ def _checked(frame: pd.DataFrame, columns: JobColumns[Columns], where: str) -> p
 
 def _numbers(column: pd.Series, whole: bool, where: str) -> pd.Series:
     many, one = ("whole numbers", "a whole number") if whole else ("numbers", "a number")
-    if column.dtype.kind in "Mmbc":  # pandas would make numbers of dates and of yes and no
+    if column.dtype.kind in "Mmbc":  # pandas would convert dates and booleans to numbers
         raise UserError(f"{where}: expected {many}, got {column.dtype}")
     try:
         found: FloatArray = pd.to_numeric(column, errors="coerce").to_numpy(dtype="float64", na_value=np.nan)
@@ -189,11 +185,11 @@ def _numbers(column: pd.Series, whole: bool, where: str) -> pd.Series:
 
 
 def _ids(frame: pd.DataFrame) -> pa.Table:
-    """Return the ids: whole numbers where they look like them, other numbers as words, so that no digit is lost."""
+    """Return the ids: as whole numbers if they look like them, or else as text, so that no digit is lost."""
     plain = {}
     for name in IDS:
         ids = frame[name]
-        if ids.dtype.kind == "f":  # as pandas makes of whole numbers next to missing ones
+        if ids.dtype.kind == "f":  # pandas converts whole numbers next to missing ones
             whole = (ids == np.floor(ids)) & (ids.abs() < EXACT)
             plain[name] = ids.astype("int64") if whole.all() else ids.map(repr).astype("str")
         elif ids.dtype == "str" and ids.str.fullmatch(PLAIN).all():
@@ -204,17 +200,8 @@ def _ids(frame: pd.DataFrame) -> pa.Table:
     return table.set_column(0, "jobset", encoded).replace_schema_metadata()
 
 
-def _alike(tables: list[pa.Table]) -> list[pa.Table]:
-    """Return ids of one kind each: words, if any chunk has some that are no plain numbers."""
-    if all(table.schema == tables[0].schema for table in tables):
-        return tables
-    words = pa.schema([(name, pa.large_string()) for name in IDS])
-    same = [table.cast(words) for table in tables]
-    return [table.set_column(0, "jobset", table["jobset"].dictionary_encode()) for table in same]
-
-
 def _joined(parts: list[Columns]) -> Columns:
-    """Return the jobs of all chunks, and let go of them column by column."""
+    """Concatenate the jobs of all chunks, and free them column by column."""
     like, columns = type(parts[0]), [list(one) for one in zip(*parts, strict=True)]
     parts.clear()
     joined = []
@@ -225,13 +212,12 @@ def _joined(parts: list[Columns]) -> Columns:
 
 
 def _made(like: type[Columns], columns: Iterable[Any]) -> Columns:
-    """Return columns as a NamedTuple of a type."""
     made: Columns = cast("Any", like)._make(columns)
     return made
 
 
 def _repeated(job: pa.ChunkedArray, jobset: IntArray) -> int | None:
-    """Return the first row whose jobset and job are those of another row, too."""
+    """Return the first row that has the same jobset and job as another row."""
     mixed = np.empty(len(jobset), dtype=np.uint64)
     for first in range(0, len(mixed), AT_ONCE):
         rows = slice(first, first + AT_ONCE)
@@ -239,7 +225,9 @@ def _repeated(job: pa.ChunkedArray, jobset: IntArray) -> int | None:
         mixed[rows] = pd.util.hash_pandas_object(some, index=False).to_numpy()
     ordered = np.sort(mixed)
     suspect = ordered[1:][ordered[1:] == ordered[:-1]]
-    for row in np.flatnonzero(np.isin(mixed, suspect)):  # one look nearly always: different ids hardly ever meet
+    for row in np.flatnonzero(
+        np.isin(mixed, suspect)
+    ):  # rarely more than one: hashes of different ids hardly ever collide
         same = np.flatnonzero(mixed == mixed[row])
         found = {(int(jobset[other]), job[int(other)].as_py()) for other in same}
         if len(found) < len(same):

@@ -1,6 +1,6 @@
-"""The picture: a column for each policy, rows that share their axes, and what rows are drawn with.
+"""The picture: a column for each policy, rows with common axes, and elements of rows.
 
-Colours are matplotlib's cividis, which colour-blind readers can tell apart.
+Colours are matplotlib's cividis, which colour-blind readers can distinguish.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 14.0  # inches
-POINTS = 0.42 * WIDTH * 72  # about, across the axes of one policy
+POINTS = 0.42 * WIDTH * 72  # approximate width of one policy's axes
 NUMBER = 6.0  # points of a job's number
-NEARLY = 1e-9  # amounts this close are the same
-SLOTS, BEHIND = "#9FB6CF", "#3B5B7E"
+NEARLY = 1e-9  # tolerance for equal amounts
+SLOTS, BACKLOG = "#9FB6CF", "#3B5B7E"
 
 
 class Window(NamedTuple):
-    """The time from `begin` to `end`, which is drawn."""
+    """The drawn time, from `begin` to `end`."""
 
     begin: float
     end: float
@@ -35,21 +35,21 @@ class Row(NamedTuple):
 
     label: str
     height: float  # inches
-    draw: Callable[["Axes", int], None]  # what a policy did, by its place
+    draw: Callable[["Axes", int], None]  # one policy, by its index
 
 
 class Grid(NamedTuple):
-    """What is drawn of every policy."""
+    """The rows of all policies."""
 
     rows: Sequence[Row]
     unit: str  # of time
     caption: str
-    room: float  # inches, for what is around the rows
-    shade: "tuple[ScalarMappable, str] | None" = None  # what colours mean
+    room: float  # inches around the rows
+    shade: "tuple[ScalarMappable, str] | None" = None  # meaning of colours
 
 
 class Box(NamedTuple):
-    """A rectangle: a job, or a part of it, for as long as it runs."""
+    """A rectangle: a job, or a part of it, while it runs."""
 
     job: int
     begin: float
@@ -59,7 +59,7 @@ class Box(NamedTuple):
 
 
 def side_by_side(title: str, halves: Sequence[str], grid: Grid, shown: Window) -> "Figure":
-    """Draw each policy as a column; rows of the picture share their axes."""
+    """Draw each policy as a column; rows of the picture have common axes."""
     from matplotlib.figure import Figure
 
     heights = [row.height for row in grid.rows]
@@ -87,7 +87,7 @@ def side_by_side(title: str, halves: Sequence[str], grid: Grid, shown: Window) -
 
 
 def shade(norm: "Normalize") -> "ScalarMappable":
-    """Return the colour of a number; the palest end of the map, which paper swallows, is left out."""
+    """Return the colour of a number, without the palest end of the map, which is invisible on paper."""
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap
@@ -98,11 +98,11 @@ def shade(norm: "Normalize") -> "ScalarMappable":
 def boxes(
     axes: "Axes", found: Sequence[Box], names: Sequence[str], colours: FloatArray, shown: Window, points: float
 ) -> None:
-    """Draw jobs, each with its name where there is room.
+    """Draw the jobs in the window, each with its name if there is room.
 
     Args:
         axes: to draw on.
-        found: what is drawn; of it, what the window shows.
+        found: rectangles of jobs.
         names: [J] of jobs.
         colours: [J, 4] of jobs.
         shown: the window.
@@ -119,36 +119,29 @@ def boxes(
         faces.append(colours[job])
         wide = (right - left) * POINTS / (shown.end - shown.begin)
         if wide > NUMBER * (0.65 * len(names[job]) + 0.3) and abs(top - bottom) * points > 1.2 * NUMBER:
-            dark = colours[job, :3].sum() < 1.5
-            axes.text(
-                (left + right) / 2, (bottom + top) / 2, names[job], ha="center", va="center", fontsize=NUMBER,
-                color="white" if dark else "black",
-            )  # fmt: skip
+            middle, dark = ((left + right) / 2, (bottom + top) / 2), colours[job, :3].sum() < 1.5
+            colour = "white" if dark else "black"
+            axes.text(*middle, names[job], ha="center", va="center", fontsize=NUMBER, color=colour)
     axes.add_collection(PolyCollection(corners, facecolors=faces, edgecolors="white", linewidths=0.4))
 
 
 def queue(axes: "Axes", edges: TimeArray, waiting: IntArray, slots: int) -> None:
-    """Draw how many jobs wait between N + 1 times, in slots and behind them."""
+    """Draw the number of waiting jobs between N + 1 times, in slots and in the backlog."""
     inside = np.minimum(waiting, slots)
     axes.stairs(inside, edges, fill=True, color=SLOTS, label="in slots")
-    axes.stairs(waiting, edges, baseline=inside, fill=True, color=BEHIND, label="behind them")
+    axes.stairs(waiting, edges, baseline=inside, fill=True, color=BACKLOG, label="in the backlog")
     whole_ticks(axes)
 
 
 def whole_ticks(axes: "Axes") -> None:
-    """Mark whole numbers only, a few."""
+    """Mark only whole numbers."""
     from matplotlib.ticker import MaxNLocator
 
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
 
 
-def legend(axes: "Axes", columns: int) -> None:
-    """Explain the colours of a queue."""
-    axes.legend(loc="upper right", fontsize=8, frameon=False, ncols=columns)
-
-
 class Bar(NamedTuple):
-    """A rectangle: some of what a job holds, for as long as it runs."""
+    """A rectangle: a part of a job's amount while it runs."""
 
     job: int
     bottom: float
@@ -160,12 +153,12 @@ class Bar(NamedTuple):
 def bars(start: TimeArray, finish: TimeArray, held: FloatArray | IntArray, room: float = 1.0) -> list[Bar]:
     """Return the rectangles of a schedule on one resource, in order of start.
 
-    A job gets the lowest gap that is high enough, and is split over the lowest gaps where none is. The resource has no
-    such places: they only serve the picture.
+    A job gets the lowest gap that is high enough, or else is split over the lowest gaps. These positions exist only in
+    the picture.
 
     Args:
-        start: [N] when each job begins.
-        finish: [N] when it is over.
+        start: [N] of each job.
+        finish: [N] of each job.
         held: [N] of the resource; in sum at most `room`.
         room: all of the resource.
     """
@@ -181,7 +174,7 @@ def bars(start: TimeArray, finish: TimeArray, held: FloatArray | IntArray, room:
 
 
 def _places(taken: list[tuple[float, float]], height: float, room: float) -> list[tuple[float, float]]:
-    """Return (bottom, height) of where a job goes between what is taken."""
+    """Return (bottom, height) of a job's parts between the taken intervals."""
     gaps, low = [], 0.0
     for bottom, top in [*taken, (room, room)]:
         if bottom > low:

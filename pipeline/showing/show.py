@@ -1,4 +1,4 @@
-"""Choose a jobset, let policies play it, and draw what they did; for every problem."""
+"""Choose a jobset, let policies play it, and draw the result; for every problem."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
@@ -13,11 +13,11 @@ from pipeline.scheduling.user_jobs import Columns, JobColumns, JobsInColumns, re
 from pipeline.showing.drawing import Grid, Window, side_by_side
 from pipeline.simulation.results import MOST_JOBSETS
 
-MOST_NAMED = 12  # ids in a line of refusal
+MOST_NAMED = 12  # ids in an error message
 
 
 class ShowRequest(NamedTuple):
-    """Which jobset to draw, and which of its time."""
+    """The jobset and the time to draw."""
 
     jobs: Path | None  # a job table or log; None: the test jobsets of the scenario
     scenario: str
@@ -29,16 +29,16 @@ class ShowRequest(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A drawn jobset, and what can be said of it."""
+    """A drawn jobset, and its description."""
 
     content: bytes  # PNG
     title: str
-    halves: Sequence[str]  # what is written over each half
+    halves: Sequence[str]  # titles
     slowdowns: Sequence[float]  # mean of each half
 
 
 class Chosen(NamedTuple, Generic[Columns]):
-    """The jobset that is shown."""
+    """The jobset to draw."""
 
     title: str
     jobs: Columns  # in order of arrival
@@ -47,13 +47,13 @@ class Chosen(NamedTuple, Generic[Columns]):
 
 
 class Watched(NamedTuple):
-    """What policies did with a jobset."""
+    """Results of policies on a jobset."""
 
-    halves: Sequence[str]  # the result of each in words
-    slowdowns: Sequence[float]  # mean of each
+    halves: Sequence[str]  # results as text
+    slowdowns: Sequence[float]  # means
     first: float  # time of the first arrival
     last: float  # time at which all are over
-    running: Callable[[Window], int]  # jobs that run in a part of the time, at most
+    running: Callable[[Window], int]  # maximum number of running jobs in a window
     grid: Callable[[Window], Grid]
 
 
@@ -70,76 +70,59 @@ class Showing(NamedTuple, Generic[Columns]):
 
     # (params, request, policies, their names for people)
     ready: Callable[[Params, ShowRequest, Sequence[str], Sequence[str]], Viewer[Columns]]
-    most_jobs: float = inf  # that are still legible in one picture
+    most_jobs: float = inf  # legible in one picture
     most_steps: float = inf  # of time
-    refused: Mapping[str, str] = {}  # options that mean nothing here, and why
+    refused: Mapping[str, str] = {}  # options that do not apply, with reasons
 
 
 def draw(
     how: Showing[JobsInColumns],
     params: Params,
-    asked: ShowRequest,
+    request: ShowRequest,
     policies: Sequence[str],
     names: Sequence[str] = (),
 ) -> Picture:
-    """Return the picture of a jobset under some policies.
-
-    Raises:
-        UserError: an option, a policy or the jobset is not there, or it is too much for a picture.
-    """
-    must_apply(asked if asked.jobs else asked._replace(load=None), how.refused)
-    viewer = how.ready(params, asked, policies, names or policies)
-    chosen = choose(asked, viewer)
+    """Return the picture of a jobset under some policies."""
+    must_apply(request if request.jobs else request._replace(load=None), how.refused)
+    viewer = how.ready(params, request, policies, names or policies)
+    if request.jobs is None:
+        chosen = _test_jobset(viewer.test(), request)
+    else:
+        mine = read_user_jobs(request.jobs, viewer.columns)
+        known = mine.jobsets
+        number = place_of(known, request.jobs, request.jobset)
+        rows = mine.rows()[number]
+        where = f"on the cluster of scenario {request.scenario}"
+        title = f"{request.jobs.name}, jobset {known[number]}, {where}: {len(rows)} jobs"
+        chosen = Chosen(title, mine.taken(rows), mine.names(rows), number)
     watched = viewer.watch(chosen)
-    shown = window(watched, asked.begin, asked.end, how.most_jobs, how.most_steps)
+    shown = window(watched, request.begin, request.end, how.most_jobs, how.most_steps)
     figure = side_by_side(chosen.title, watched.halves, watched.grid(shown), shown)
     return Picture(png(figure), chosen.title, watched.halves, watched.slowdowns)
 
 
-def choose(asked: ShowRequest, viewer: Viewer[Columns]) -> Chosen[Columns]:
-    """Return a test jobset of the scenario, or one of the user's own.
-
-    Raises:
-        UserError: there is no such load or jobset, or several and none is named.
-    """
-    if asked.jobs is None:
-        return _of_scenario(viewer.test(), asked)
-    mine = read_user_jobs(asked.jobs, viewer.columns)
-    known = mine.jobsets
-    number = place_of(known, asked.jobs, asked.jobset)
-    rows = mine.rows()[number]
-    where = f"on the cluster of scenario {asked.scenario}"
-    title = f"{asked.jobs.name}, jobset {known[number]}, {where}: {len(rows)} jobs"
-    return Chosen(title, mine.taken(rows), mine.names(rows), number)
-
-
-def _of_scenario(jobsets: Mapping[int, Sequence[Columns]], asked: ShowRequest) -> Chosen[Columns]:
-    loads = ", ".join(str(known) for known in jobsets)
-    if asked.load is None and len(jobsets) > 1:
-        raise UserError(f"scenario '{asked.scenario}': choose a load by --load; there are: {loads}")
-    load = next(iter(jobsets)) if asked.load is None else asked.load
+def _test_jobset(jobsets: Mapping[int, Sequence[Columns]], request: ShowRequest) -> Chosen[Columns]:
+    scenario, loads = f"scenario '{request.scenario}'", ", ".join(str(known) for known in jobsets)
+    if request.load is None and len(jobsets) > 1:
+        raise UserError(f"{scenario}: choose a load by --load; there are: {loads}")
+    load = next(iter(jobsets)) if request.load is None else request.load
     if load not in jobsets:
-        raise UserError(f"scenario '{asked.scenario}': unknown load {load:g}; there are: {loads}")
-    load = int(load)
+        raise UserError(f"{scenario}: unknown load {load:g}; there are: {loads}")
+    load, name = int(load), request.jobset or "0"
     known = [str(k) for k in range(len(jobsets[load]))]
-    if (asked.jobset or "0") not in known:
+    if name not in known:
         raise UserError(
-            f"scenario '{asked.scenario}', load {load}: unknown test jobset '{asked.jobset}'; "
-            f"there are: 0 to {len(known) - 1}"
+            f"{scenario}, load {load}: unknown test jobset '{request.jobset}'; there are: 0 to {len(known) - 1}"
         )
-    number = known.index(asked.jobset or "0")
+    number = known.index(name)
     jobs = jobsets[load][number]
     count = len(jobs.arrival)
-    title = f"Scenario {asked.scenario}, load {load} %, test jobset {number}: {count} jobs"
+    title = f"Scenario {request.scenario}, load {load} %, test jobset {number}: {count} jobs"
     return Chosen(title, jobs, [str(job) for job in range(count)], load * MOST_JOBSETS + number)
 
 
 def place_of(known: Sequence[str], where: Path, name: str | None) -> int:
-    """Return the place of the named jobset of a user's file, or of the only one.
-
-    Raises:
-        UserError: there is no such jobset, or several and none is named.
-    """
+    """Return the place of the named jobset of a user's file, or of the only one."""
     more = f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
     there = f"there are: {', '.join(known[:MOST_NAMED])}{more}"
     if name is None and len(known) > 1:
@@ -152,11 +135,7 @@ def place_of(known: Sequence[str], where: Path, name: str | None) -> int:
 def window(
     watched: Watched, begin: float | None, end: float | None, most_jobs: float = inf, most_steps: float = inf
 ) -> Window:
-    """Return the time to draw: what is asked for, or all from the first arrival to the end.
-
-    Raises:
-        UserError: nothing happens in it, or more than one picture can hold.
-    """
+    """Return the time to draw, by default from the first arrival to the end."""
     first, last = watched.first, watched.last
     shown = Window(first if begin is None else begin, last if end is None else end)
     whole = f"the jobset runs from {first:.10g} to {last:.10g}"

@@ -1,4 +1,4 @@
-"""What policies that place jobs did with a jobset, and how that is drawn whatever the problem: jobs that wait."""
+"""Results of policies that place jobs, and the picture of their queues."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray, TimeArray
-from pipeline.showing.drawing import Grid, Row, Window, legend, queue
+from pipeline.showing.drawing import Grid, Row, Window, queue
 from pipeline.showing.show import Watched
 
 if TYPE_CHECKING:
@@ -17,22 +17,22 @@ ROOM = 1.4  # times the longest queue, for the legend
 
 
 class Trace(NamedTuple):
-    """What one policy did with a jobset."""
+    """One policy's schedule of a jobset."""
 
     policy: str  # its name for people
     start: FloatArray  # [J]  nan = never started
-    finish: FloatArray  # [J]  of an unfinished job where the episode was cut
+    finish: FloatArray  # [J]  of an unfinished job, where the episode was cut
     left: FloatArray  # [J]  when it left its slot: its start, unless placed ahead; nan = never
-    slowdown: FloatArray  # [J]  of an unfinished job the lower bound
-    end: float  # when the episode was over
+    slowdown: FloatArray  # [J]  of an unfinished job, the lower bound
+    end: float  # of the episode
     unfinished: int  # jobs
-    said: Callable[["Trace"], str]  # the result in words, after the mean slowdown
-    withheld: Sequence[Sequence[int]] = ()  # [J]  steps in which it was withheld, where that is noted
+    said: Callable[["Trace"], str]  # the result as text, after the mean slowdown
+    withheld: Sequence[Sequence[int]] = ()  # [J]  steps in which it was withheld, if recorded
     machines: Callable[[int], IntArray] = lambda job: np.zeros(0, dtype=np.int64)  # of a job; none if it never started
 
     @property
     def cut(self) -> str:
-        """Return what is said of jobs that are unfinished; nothing without any."""
+        """Return a phrase on unfinished jobs, if there are any."""
         return f", {self.unfinished} jobs unfinished" if self.unfinished else ""
 
     @property
@@ -47,7 +47,7 @@ class Trace(NamedTuple):
 
 
 def watched(traces: Sequence[Trace], arrival: TimeArray, grid: Callable[[Window], Grid]) -> Watched:
-    """Return what policies did with the jobs that arrive at some times [J]."""
+    """Return the results of policies on jobs with given arrivals [J]."""
     return Watched(
         [f"{trace.policy}: mean slowdown {trace.slowdown.mean():.2f}, {trace.said(trace)}" for trace in traces],
         [float(trace.slowdown.mean()) for trace in traces],
@@ -64,7 +64,7 @@ def inside(trace: Trace, shown: Window) -> BoolArray:
 
 
 def waiting(arrival: TimeArray, trace: Trace) -> tuple[FloatArray, IntArray]:
-    """Return the times at which the number of waiting jobs changes, and how many wait from each of them on.
+    """Return the times at which the number of waiting jobs changes, and the number from each of them on.
 
     >>> start, none = np.array([0.0, 1.0, 2.5, np.nan]), np.zeros(4)
     >>> trace = Trace("sjf", start, none, start, none, 4.0, 1, str)
@@ -78,12 +78,12 @@ def waiting(arrival: TimeArray, trace: Trace) -> tuple[FloatArray, IntArray]:
 
 
 def until(arrival: TimeArray, trace: Trace) -> FloatArray:
-    """Return when each job [J] stopped waiting, at the latest where the episode ended."""
+    """Return the end of each job's wait [J], at the latest the end of the episode."""
     return np.where(np.isnan(trace.left), np.maximum(arrival, trace.end), trace.left)
 
 
 def queued(arrival: TimeArray, trace: Trace, shown: Window) -> tuple[FloatArray, IntArray]:
-    """Return the times in a window between which the queue is of one length, and these lengths."""
+    """Return the times in a window between which the queue has one length, and these lengths."""
     times, number = waiting(arrival, trace)
     kept = (times > shown.begin) & (times < shown.end)
     before = number[np.searchsorted(times, shown.begin, side="right") - 1] if times[0] <= shown.begin else 0
@@ -97,7 +97,7 @@ def queue_row(
     shown: Window,
     mark: Callable[["Axes", Trace], None] | None = None,
 ) -> Row:
-    """Return the row of the jobs that wait; `mark` draws on it what a problem has to add."""
+    """Return the row of waiting jobs; `mark` adds a problem's own elements."""
     most = ROOM * max(1, *(queued(arrival, trace, shown)[1].max() for trace in traces))
 
     def drawn(axes: "Axes", column: int) -> None:
@@ -106,6 +106,6 @@ def queue_row(
             mark(axes, traces[column])
         axes.set_ylim(0, most)
         if column == 0:
-            legend(axes, 3)
+            axes.legend(loc="upper right", fontsize=8, frameon=False, ncols=3)
 
     return Row("Jobs waiting", QUEUE, drawn)

@@ -9,11 +9,11 @@ from pipeline.progress import progress, say
 
 
 def run(params: Params, agent: str) -> None:
-    """Write models/<agent>/pretrained and the curve of its training."""
+    """Write models/<agent>/pretrained and its learning curve."""
     row = params.agent(agent)
     problem = problem_of(params, row.scenario)
-    how = problem.learning
-    chosen, results = row.pretrain, (storage.model_folder(agent, "pretrained"), storage.curve_file(agent, "pretrain"))
+    how, chosen = problem.learning, row.pretrain
+    model, curve = storage.model_folder(agent, "pretrained"), storage.curve_file(agent, "pretrain")
     with tracking.stage("pretrain", agent, params) as run:
         inputs = (storage.jobsets_folder(row.scenario),)
         run.inputs(*inputs)
@@ -30,7 +30,7 @@ def run(params: Params, agent: str) -> None:
             end = Update(len(training.curve) + 1, {"validation": how.validate(network, task)()})
             run.metrics(end.metrics, end.step)
             advance(chosen.budget, end.note)
-        storage.discard(*results)
-        storage.write_model(results[0], how.model(params, agent, network))
-        storage.write_curve(results[1], [*training.curve, end])
+        storage.discard(model, curve)
+        storage.write_model(model, how.model(params, agent, network))
+        storage.write_curve(curve, [*training.curve, end])
     training.finish()

@@ -1,4 +1,4 @@
-"""`farm --set`, `farm --seeds`: a grid of experiments, several at a time; then where its points stand."""
+"""`farm --set`, `farm --seeds`: make a grid of experiments, several at a time, and rank its points."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ from pipeline.farming.standing import Saved
 from pipeline.farming.workspaces import Base, clear, lay_out
 from pipeline.progress import say
 from pipeline.stages import compiling
-from pipeline.stages.farm import make_here, mended
+from pipeline.stages.farm import make_here, repaired
 from pipeline.tracking.digests import md5_of
 from pipeline.tracking.source_tree import working_tree
 
@@ -26,17 +26,17 @@ SAVED = "saved"
 
 
 def run(params: Params, settings: Sequence[str], seeds: str | None, named: Sequence[str], workers: int) -> None:
-    """Make all points of a sweep that are not there yet, and show where each stands.
+    """Make all missing points of a sweep, and show the results of all.
 
     Args:
         params: of params.yaml.
         settings: KEY=VALUE,VALUE of each key.
         seeds: of trainings, as 1..5 or 1,2,7.
-        named: agents whose training takes the seeds; none: those that the keys are about.
-        workers: points, or stages that all of them share, at the same time, at most.
+        named: agents whose training takes the seeds; none: the agents that the keys configure.
+        workers: maximum number of points, or of stages that all share, at the same time.
 
     Raises:
-        UserError: a key or value is wrong, or a point failed, and the others are saved.
+        UserError: a key or value is wrong, or a point failed while the others are saved.
     """
     swept = grid.settings(settings)
     drawn = grid.seeds(seeds) if seeds is not None else []
@@ -54,7 +54,7 @@ def run(params: Params, settings: Sequence[str], seeds: str | None, named: Seque
         affected = _make_shared(params, {key for point in points for key in point.values}, workers, held)
         base, content = Base.here(), working_tree().content
         by_name = {point.name(content): point for point in points}
-        left = _make_points(base, by_name, affected, workers, held)
+        error = _make_points(base, by_name, affected, workers, held)
     saved = base.saved()
     every = [
         Saved(point, name, base.ref(name), of)
@@ -63,13 +63,13 @@ def run(params: Params, settings: Sequence[str], seeds: str | None, named: Seque
     ]
     if every:
         _show(every, agents)
-    if left:
-        raise UserError(left)
+    if error:
+        raise UserError(error)
 
 
 def _make_shared(params: Params, keys: Collection[str], workers: int, held: TextIO) -> set[str]:
-    """Make here what all points share and is stale, so that each has it from DVC; return the stages of a point."""
-    mended()
+    """Make the stale stages that all points share, which points then get from DVC; return the stages of a point."""
+    repaired()
     needs = asking.graph()
     affected = behind(needs, asking.by_params(keys))
     if not affected:
@@ -84,7 +84,7 @@ def _make_shared(params: Params, keys: Collection[str], workers: int, held: Text
 
 
 def _make_points(base: Base, named: Mapping[str, Point], affected: Collection[str], workers: int, held: TextIO) -> str:
-    """Make the points that are not there; return what is to be said of those that failed."""
+    """Make the missing points; return the error message of those that failed."""
     saved = base.saved()
     missing = {name: point for name, point in named.items() if name not in saved}
     say(f"farm: {len(named)} points, {len(named) - len(missing)} there already, {workers} at a time")
@@ -96,7 +96,7 @@ def _make_points(base: Base, named: Mapping[str, Point], affected: Collection[st
     plan = Plan({name: frozenset[str]() for name in missing}, list(missing), seconds)
 
     def ended(name: str, _: str, took_s: float) -> str:
-        """Remove the workspace; all points are taken to last as long as this one."""
+        """Remove the workspace; estimate that the other points take as long."""
         clear(name)
         seconds.update(dict.fromkeys(missing, took_s))
         return SAVED
@@ -110,9 +110,9 @@ def _make_points(base: Base, named: Mapping[str, Point], affected: Collection[st
 
 
 def _show(saved: Sequence[Saved], agents: Sequence[str]) -> None:
-    """Write and say where each point stands, of each agent that the sweep is about."""
+    """Write and print the results of all points for each agent of the sweep."""
     if not agents:
-        say("farm: what was swept belongs to no agent: dvc exp show has the numbers of each point")
+        say("farm: the keys belong to no agent: dvc exp show has the numbers of each point")
     what = md5_of(" ".join(sorted(one.name for one in saved)).encode())[:6]
     for agent in agents:
         table = standing.standing(saved, agent)

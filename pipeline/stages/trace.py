@@ -1,4 +1,4 @@
-"""`trace`: what is in a log of a real cluster, as tables and figures."""
+"""`trace`: contents of a real cluster's log, as tables and figures."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`transfer`: score an agent, as pretrained and as finetuned, on a scenario that it was not trained on."""
+"""`transfer`: score an agent, pretrained and finetuned, on a scenario that it was not trained on."""
 
 from pipeline import storage, tracking
 from pipeline.config import Params

@@ -199,7 +199,7 @@ def test_params_are_checked_without_running_anything(command: Command) -> None:
     outcome = command("check")
     assert (outcome.code, outcome.err) == (0, "")
     there = "online, offline, unknown_load, streams, overload, machines, machines_steady, shares"
-    said = f"params.yaml: as it should be; scenarios {there}; agents deeprm, "
+    said = f"params.yaml: valid; scenarios {there}; agents deeprm, "
     assert outcome.out.startswith(said)
     Path("params.yaml").write_text(Path("params.yaml").read_text().replace("recipe: ours", "recipe: our", 1))
     refused(command("check"), "params.yaml: agents.deeprm.finetune.recipe: unknown 'our'")

@@ -10,6 +10,13 @@ from pipeline.config import Evaluation
 from pipeline.core import FloatArray, IntArray, Observation, Policy, keys
 from pipeline.explaining.decisions import outcomes_by
 from pipeline.explaining.differences import (
+    CLASSES,
+    DIFFERENCES,
+    EFFECTS,
+    IMPORTANCE,
+    JOBS,
+    OUTCOMES,
+    WITHHELD,
     Times,
     agreement,
     by_length,
@@ -25,7 +32,6 @@ from pipeline.explaining.distilling import Named, distil, examples, grow, rules
 from pipeline.explaining.figures import figures
 from pipeline.explaining.placing import summary
 from pipeline.explaining.recording import Decisions, Play, record
-from pipeline.explaining.tables import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, JOBS, OUTCOMES, WITHHELD
 from pipeline.explaining.tree import decide, tree_policy, words
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.scores import hold

@@ -14,7 +14,7 @@ from repositories import Folder, begin, copied
 
 from pipeline.config import Params
 from pipeline.stages import compiling
-from pipeline.stages.compiling import AT_MOST, parts, play, smoke_test_params
+from pipeline.stages.compiling import LIMITS, parts, play, smoke_test_params
 
 
 def test_the_smallest_problem_has_the_same_rows_and_less_to_do(params: Params) -> None:
@@ -26,8 +26,8 @@ def test_the_smallest_problem_has_the_same_rows_and_less_to_do(params: Params) -
     for name, row in small.scenarios.items():
         big = params.scenarios[name]
         assert row.model_copy(update={"jobsets": big.jobsets}) == big
-        assert row.jobsets.validation == min(AT_MOST["validation"], big.jobsets.validation)
-        assert row.jobsets.test == AT_MOST["test"]
+        assert row.jobsets.validation == min(LIMITS["validation"], big.jobsets.validation)
+        assert row.jobsets.test == LIMITS["test"]
     budgets = {row.pretrain.budget for row in small.agents.values()} | {
         row.finetune.budget for row in small.agents.values()
     }
@@ -126,7 +126,7 @@ def test_a_process_that_the_system_ends_is_told_and_no_harm(started: Started) ->
     playing[0].kill()
     said = process.communicate(timeout=30)[0].splitlines()
     assert process.returncode == 0
-    assert said[-1].startswith("compile: a process was ended from outside")
+    assert said[-1].startswith("compile: a process was killed")
     assert not [line for line in said if "Traceback" in line]
 
 
@@ -150,7 +150,7 @@ from pipeline.config import load_params
 from pipeline.stages import compiling
 from pipeline.stages.compiling import parts, play
 
-compiling.AT_MOST = {**compiling.AT_MOST, "validation": 20, "test": 70, "jobsets": 20, "updates": 2, "windows": 3}
+compiling.LIMITS = {**compiling.LIMITS, "validation": 20, "test": 70, "jobsets": 20, "updates": 2, "windows": 3}
 params = load_params()
 less = compiling.smoke_test_params(params)
 for steps in ([("log", "")], *parts(params, list(params.scenarios))):

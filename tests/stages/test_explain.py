@@ -171,7 +171,7 @@ def test_jobs_placed_ahead_are_not_explained(tmp_path: Path, monkeypatch: pytest
         ("--policy sjf --scenario nowhere", "unknown scenario 'nowhere'"),
         (
             "--policy plan_sjf --scenario online",
-            "policy 'plan_sjf': a policy that looks ahead is explained where a row",
+            "policy 'plan_sjf': a policy with look-ahead needs a row",
         ),
     ],
 )

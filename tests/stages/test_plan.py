@@ -122,7 +122,7 @@ def test_who_is_to_be_explained_is_looked_for_among_agents_and_plans(command: Co
     subprocess.run(["patch", "--strip=1", "--quiet", f"--input={patch}"], check=True)
     outcome = command("explain", "--policy", "plan_deprm3")
     assert outcome.code == 2
-    assert outcome.err.startswith("error: policy 'plan_deprm3': a policy that looks ahead is explained where ")
+    assert outcome.err.startswith("error: policy 'plan_deprm3': a policy with look-ahead needs ")
     assert "did you mean 'plan_deeprm3'?" in outcome.err
 
 

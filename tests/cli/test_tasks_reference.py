@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.cli.base import policies
-from pipeline.cli.reference import places
+from pipeline.cli.tasks import places
 
 
 @pytest.fixture(autouse=True)
