@@ -18,7 +18,7 @@ from pipeline.config import Params, load_params
 from pipeline.problems import problem_of
 from pipeline.problems.pool.evaluation.hindsight import warm_starts
 from pipeline.problems.pool.evaluation.searching import order_of, search
-from pipeline.problems.pool.heuristics.tuning import heuristics_with
+from pipeline.problems.pool.heuristics.scores import heuristics_with
 from pipeline.problems.pool.nouns import Cluster, batch
 from pipeline.problems.pool.storage import read_jobsets
 

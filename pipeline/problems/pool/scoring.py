@@ -8,7 +8,7 @@ from pipeline.core import Policy
 from pipeline.problems.parts import Best, Scoring
 from pipeline.problems.pool.evaluation.metrics import span_of
 from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
+from pipeline.problems.pool.heuristics.scores import heuristics_with, tuned
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.simulation.results import best_of, best_single

@@ -17,7 +17,7 @@ from pipeline.execution.setting import Setting
 from pipeline.problems.pool.evaluation.hindsight_model import Hindsight, Work, mean_slowdown, solve_work
 from pipeline.problems.pool.evaluation.play import game_of, played
 from pipeline.problems.pool.evaluation.searching import order_of, search
-from pipeline.problems.pool.heuristics.tuning import heuristics_with
+from pipeline.problems.pool.heuristics.scores import heuristics_with
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.progress import no_progress, progress

@@ -26,8 +26,7 @@ from pipeline.live.deciding import (
 )
 from pipeline.live.states import amounts, in_order, last_arrival, others
 from pipeline.lookahead.planner import PREFIX
-from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.heuristics.tuning import heuristics_with
+from pipeline.problems.pool.heuristics.scores import HEURISTICS, heuristics_with
 from pipeline.problems.pool.live.state import PoolDecision, PoolStart, PoolState
 from pipeline.problems.pool.lookahead.naming import network_base, plain_base, planned
 from pipeline.problems.pool.lookahead.search import PoolPlanner

@@ -9,8 +9,7 @@ from pipeline import storage
 from pipeline.config import AtOnce, Params, PoolCard, PoolPlan, PoolScenario
 from pipeline.core import CompiledRule, FloatArray, Observation, Policy
 from pipeline.lookahead.planner import Base, Liking, SearchBudget
-from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.heuristics.tuning import heuristics_with
+from pipeline.problems.pool.heuristics.scores import HEURISTICS, heuristics_with
 from pipeline.problems.pool.lookahead.futures import ArrivalModel, arrival_model
 from pipeline.problems.pool.lookahead.search import Player, PoolPlanner, PoolSearch
 from pipeline.problems.pool.lookahead.set_trying import SetPlayer

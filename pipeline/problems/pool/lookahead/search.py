@@ -19,7 +19,7 @@ from pipeline.problems.pool.lookahead.ways import Ways, draws_of, stirred
 from pipeline.problems.pool.networks.relative import relative_buffer
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.compiled.kernels import _forced, carry_out
+from pipeline.problems.pool.simulator.compiled.kernels import _forced_move, carry_out
 from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.problems.pool.simulator.compiled.state import Rules, State, arrived_before
 from pipeline.problems.pool.simulator.compiled.trying import (
@@ -115,7 +115,7 @@ def _go_on_one(s: State, rules: Rules, b: int, action: int, last: int, end: int)
         carry_out(s, rules, b, action)
         if s.now[b] >= end or (s.to_come[b] == last and not _waits(s, b)):
             return True
-        action = _forced(s, rules, b)
+        action = _forced_move(s, rules, b)
     return False
 
 
