@@ -19,8 +19,7 @@ from pipeline.errors import UserError
 from pipeline.problems.pool.evaluation.metrics import outcome
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.policies import cluster_for, policy_for
-from pipeline.problems.pool.scheduling.playing import PATIENCE, must_end
-from pipeline.problems.pool.scheduling.schedule import job_columns
+from pipeline.problems.pool.scheduling.schedule import PATIENCE, job_columns, must_end
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.showing.drawing import Box, Grid, Row, Window, bars, boxes, shade
