@@ -14,8 +14,7 @@ from pipeline.errors import UserError
 from pipeline.problems.pool.checks import check_names
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.teachers import TEACHERS
-from pipeline.problems.pool.workload.estimates import check_estimates
-from pipeline.problems.pool.workload.synthetic import check_synthetic
+from pipeline.problems.pool.workload.synthetic import check_estimates, check_synthetic
 
 PARAMS = REPOSITORY / "params.yaml"
 GONE = object()

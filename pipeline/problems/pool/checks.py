@@ -6,8 +6,7 @@ from pipeline.config.records import must_know
 from pipeline.errors import UserError
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.teachers import COMPILED, TEACHERS
-from pipeline.problems.pool.workload.estimates import check_estimates
-from pipeline.problems.pool.workload.synthetic import check_synthetic
+from pipeline.problems.pool.workload.synthetic import check_estimates, check_synthetic
 
 
 def check(params: Params) -> None:

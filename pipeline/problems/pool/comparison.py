@@ -134,7 +134,11 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
         figures[f"backlog_{name}"] = picture(KEPT, backlog_growth, backlog, title, list(params.agents_of(name)), shaded)
     found = [_stream(params, name) for name in measured]
     streams = pd.concat(found, ignore_index=True) if found else empty(STREAM_SUMMARY)
-    closed = [_closed(params, name) for name in params.hindsight.scenarios]
+    closed = []
+    for name in params.hindsight.scenarios:
+        solved = storage.read_table(storage.results_folder("hindsight", name) / "hindsight.parquet", HINDSIGHT)
+        results, best = storage.read_jobset_results(params, name, TABLES), storage.read_chosen(name).best
+        closed.append(hindsight_table(name, results, solved, best, params.evaluation, params.seed))
     foreseen = pd.concat(closed, ignore_index=True) if closed else empty(HINDSIGHT_SUMMARY)
     said = words.closing(foreseen, params.agents, params.evaluation.confidence)
     return Evidence(
@@ -165,12 +169,6 @@ def _stream(params: Params, name: str) -> pd.DataFrame:
     results, rng = storage.read_jobset_results(params, name, TABLES), np.random.default_rng(params.seed)
     overload = params.pool_scenario(name).overload
     return stream_summary(results, backlog, classes, name, params.evaluation, rng, overload)
-
-
-def _closed(params: Params, name: str) -> pd.DataFrame:
-    solved = storage.read_table(storage.results_folder("hindsight", name) / "hindsight.parquet", HINDSIGHT)
-    results, chosen = storage.read_jobset_results(params, name, TABLES), storage.read_chosen(name)
-    return hindsight_table(name, results, solved, chosen.best, params.evaluation, params.seed)
 
 
 def tested(params: Params, scenario: str) -> Tested:

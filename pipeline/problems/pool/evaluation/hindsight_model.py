@@ -26,9 +26,7 @@ class Hindsight(NamedTuple):
     start: IntArray  # [J]
     objective: float  # mean slowdown
     bound: float  # no schedule has a lower one
-    status: (
-        str  # OPTIMAL, FEASIBLE, or WARM: nothing better than the warm start was found, and no proof that it is best
-    )
+    status: str  # OPTIMAL, FEASIBLE, or WARM: no better schedule than the warm start, and no proof that it is best
 
 
 def mean_slowdown(jobs: JobSet, start: IntArray) -> float:

@@ -17,7 +17,7 @@ from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.workload.source import source
 from pipeline.simulation.choosing import compiled_rule_of
 
-FIRST = 1_000_000_000  # number of the first fresh jobset used as a future; no training draws so many
+FIRST = 1_000_000_000  # number of the first fresh jobset used as a future; training never draws that many
 # Where arrivals end, futures are played to the end; what is left of streams is valued as in the windows of DeepRM3.
 WHOLE = SearchBudget(candidates=12, futures=64, ahead=1_000_000, decisions=200_000)
 PIECE = SearchBudget(candidates=12, futures=32, ahead=100, decisions=200_000, left_job=4.0, left_work=2.5)

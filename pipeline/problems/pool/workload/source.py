@@ -19,8 +19,7 @@ from pipeline.logs.registry import read
 from pipeline.logs.trace import Trace
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.nouns import JobSet
-from pipeline.problems.pool.workload.estimates import check_estimates, estimated
-from pipeline.problems.pool.workload.synthetic import draw_jobset
+from pipeline.problems.pool.workload.synthetic import check_estimates, draw_jobset, estimated
 from pipeline.problems.pool.workload.windows import (
     Discretised,
     at_once,

@@ -6,7 +6,7 @@ of the jobs listed before, only those run at or after a job's old start that ran
 
 Orders are improved by simulated annealing. A move takes the two jobs at the ends of a stretch of the order, short
 stretches more often: they swap places, or one moves after or before the other. The schedule before the stretch is
-kept, and a trial ends as soon as it is too bad to be accepted. Jobsets are independent.
+kept, and a trial ends once it is too bad to be accepted. Jobsets are independent.
 """
 
 import math

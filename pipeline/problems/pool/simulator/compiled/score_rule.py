@@ -58,7 +58,7 @@ class Moment(NamedTuple):
     backlog: float
     running: float  # work of the jobs that run, in steps of the whole cluster
     last: float  # steps until the last of them ends, up to the horizon
-    idle: float  # 1: nothing runs
+    idle: float  # 1: no job runs
 
 
 @inlined

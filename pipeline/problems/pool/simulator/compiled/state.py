@@ -33,7 +33,7 @@ class State(NamedTuple):
     legal: BoolArray  # [B, M]        the same array where nothing may be placed ahead
     fitting: IntArray  # [B]           slots that fit now
     placeable: IntArray  # [B]           slots that are legal
-    queue: IntArray  # [B]           head of the backlog, which reaches to the next job to come
+    queue: IntArray  # [B]           head of the backlog, which ends before the next arrival
     to_come: IntArray  # [B]           next job to arrive
     now: IntArray  # [B]
     last_arrival: IntArray  # [B]

@@ -13,8 +13,8 @@ from pipeline.logs.registry import read
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.scheduling.schedule import job_columns
-from pipeline.problems.pool.workload.estimates import check_estimates, estimated
 from pipeline.problems.pool.workload.source import DrawnSource, LogSource, source
+from pipeline.problems.pool.workload.synthetic import check_estimates, estimated
 from pipeline.scheduling.user_jobs import read_user_jobs
 
 NO_LOG = Path("no/log")
