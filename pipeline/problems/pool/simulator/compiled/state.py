@@ -156,8 +156,8 @@ def observed_state(view: Observation) -> State:
     places = np.arange(count * slots).reshape(count, slots)
     jobs = JobBatch(
         np.arange(count + 1) * slots,
-        (view.now[:, None] - view.waited).ravel(),
-        view.duration.ravel(),
+        (view.now[:, None] - view.waited).ravel().astype(np.int64),
+        view.duration.ravel().astype(np.int64),
         view.demand.reshape(-1, resources),
     )
     capacity = view.capacity.max(axis=(0, 1), initial=1)
