@@ -41,7 +41,7 @@ def with_knobs(name: str, *knobs: float) -> Heuristic:
     if name == "linear":
         return by_rule(CompiledRule(name, weights=knobs))
     if name == "tetris":
-        return by_rule(CompiledRule(name, *knobs))
+        return by_rule(CompiledRule(name, knobs[0]))
     steps = [int(knob) for knob in knobs]
     return by_rule(CompiledRule(name, steps[0]) if len(steps) == 1 else CompiledRule(name, knobs=(steps[0], steps[1])))
 

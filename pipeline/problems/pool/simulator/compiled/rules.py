@@ -241,7 +241,7 @@ def scores_of(rule: CompiledRule) -> Callable[[Observation], FloatArray]:
 
     def scores(view: Observation) -> FloatArray:
         found = np.zeros(view.duration.shape)
-        who = Players(*(np.repeat(each, len(found), axis=0) for each in one))
+        who = Players._make(np.repeat(each, len(found), axis=0) for each in one)
         passes = np.ascontiguousarray(legal_actions(view)[:, -1])
         _score_rows(observed_state(view), who, np.array(view.to_end, dtype=np.float64), passes, found)
         return found
