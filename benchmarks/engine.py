@@ -20,7 +20,7 @@ from pipeline.problems.pool.networks.loading import restore
 from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import CompactObservation, JobSet, batch, compact
-from pipeline.problems.pool.scheduling.playing import schedule
+from pipeline.problems.pool.scheduling.schedule import schedule
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import Players, players
 from pipeline.problems.pool.training.decisions import by_chance, record

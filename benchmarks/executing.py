@@ -67,7 +67,7 @@ def warm(problem: Problem) -> list[Work]:
     drawn = problem.draw()
     jobs = batch(drawn)
     found = search(jobs, problem.cluster.capacity, order_of(jobs, jobs.duration), 100, SEED)
-    starts = np.split(found.start, jobs.first[1:-1])
+    starts = np.split(found, jobs.first[1:-1])
     return [Work(one, start) for one, start in zip(drawn, starts, strict=True)]
 
 

@@ -107,7 +107,7 @@ def searched(jobsets: Sequence[JobSet], capacity: Units, best: Solved, budgets: 
     """Return how the search fared within each budget; the first line is the order that it begins with."""
     import numba
 
-    from pipeline.problems.pool.evaluation.searching import search
+    from pipeline.problems.pool.evaluation.searching import mean_slowdown, search
 
     numba.set_num_threads(1)
     jobs, some = batch(jobsets), len(best.slowdown)
@@ -116,10 +116,11 @@ def searched(jobsets: Sequence[JobSet], capacity: Units, best: Solved, budgets: 
     lines = []
     for budget in (1, *budgets):
         begun = time.process_time()
-        found = search(jobs, capacity, orders, budget, SEED)
+        start = search(jobs, capacity, orders, budget, SEED)
         seconds = (time.process_time() - begun) / len(jobsets)
-        worst = float((found.slowdown[:some] / best.slowdown).max() - 1.0)
-        name, ours = "search" if budget > 1 else "shortest first", found.slowdown
+        ours = mean_slowdown(jobs, start)
+        worst = float((ours[:some] / best.slowdown).max() - 1.0)
+        name = "search" if budget > 1 else "shortest first"
         lines.append(
             Line(len(jobsets[0].arrival), name, budget, seconds, float(ours.mean()), float(ours[:some].mean()), worst)
         )

@@ -24,8 +24,7 @@ from pipeline.logs.swf import read as read_log
 from pipeline.logs.trace import Trace
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.scheduling.playing import abreast, schedule
-from pipeline.problems.pool.scheduling.schedule import SCHEDULING, job_columns
+from pipeline.problems.pool.scheduling.schedule import SCHEDULING, abreast, job_columns, schedule
 from pipeline.problems.pool.scheduling.schedule import scheduled as as_scheduled
 from pipeline.progress import no_progress
 from pipeline.scheduling.schedule import write

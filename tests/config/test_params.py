@@ -11,10 +11,10 @@ from ruamel.yaml import YAML
 
 from pipeline.config import MachinesAgent, Params, PoolAgent, PoolLog, check_params, load_params, repository_root
 from pipeline.errors import UserError
-from pipeline.problems.pool.heuristics.scores import HEURISTICS, check_names
+from pipeline.problems.pool.checks import check_names
+from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.teachers import TEACHERS
-from pipeline.problems.pool.workload.estimates import check_estimates
-from pipeline.problems.pool.workload.synthetic import check_synthetic
+from pipeline.problems.pool.workload.synthetic import check_estimates, check_synthetic
 
 PARAMS = REPOSITORY / "params.yaml"
 GONE = object()

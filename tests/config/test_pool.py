@@ -10,7 +10,8 @@ from ruamel.yaml import YAML
 
 from pipeline.config import Params, check_params
 from pipeline.errors import UserError
-from pipeline.problems.pool.heuristics.scores import HEURISTICS, check_teachers
+from pipeline.problems.pool.checks import check_teachers
+from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.teachers import TEACHERS
 from pipeline.problems.pool.workload.synthetic import check_synthetic
 

@@ -34,10 +34,10 @@ from pipeline.explaining.placing import summary
 from pipeline.explaining.recording import Decisions, Play, record
 from pipeline.explaining.tree import decide, tree_policy, words
 from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.heuristics.scores import hold
 from pipeline.problems.pool.nouns import JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.simulation.choosing import choose, heuristic, sjf
+from tests.oracles.pool_heuristics import hold
 
 CLUSTER, LIMIT, LONG = cluster(4, horizon=8, slots=3), 100, 5
 NAMED = Named("holder", "online")

@@ -16,8 +16,7 @@ from pipeline.problems import problem_of
 from pipeline.problems.machines.heuristics import rules
 from pipeline.problems.machines.live.deciding import episode_of
 from pipeline.problems.machines.nouns import EASY_ANEW
-from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.heuristics.tuning import WITH_KNOBS, heuristics_with
+from pipeline.problems.pool.heuristics.scores import HEURISTICS, KNOBS, heuristics_with
 from pipeline.simulation.choosing import Heuristic
 
 SPANS = {f"{rule}{end}": knob for rule in ("hold_until", "hold_long") for end, knob in (("_long", 3.0), ("", 6.0))}
@@ -41,7 +40,7 @@ def test_the_best_scored_job_of_a_pooled_cluster_is_the_one_that_is_chosen(name:
 
 
 def test_knobs_are_known() -> None:
-    assert {*TUNED} - {"hold_until_long", "hold_long_long"} | {"linear"} == {*WITH_KNOBS}
+    assert {*TUNED} - {"hold_until_long", "hold_long_long"} | {"linear"} == {*KNOBS}
 
 
 @pytest.mark.parametrize("name", ORDERED[1])

@@ -13,7 +13,7 @@ from pipeline import storage
 from pipeline.config import Params
 from pipeline.learning.stored import weights_of
 from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.heuristics.tuning import KNOB_OF, heuristics_with
+from pipeline.problems.pool.heuristics.scores import LINEAR_KNOBS, heuristics_with
 from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster, JobSet
@@ -169,7 +169,7 @@ def test_a_policy_that_is_given_the_end_of_arrivals_does_what_it_does_in_the_sce
     Path("jobs.csv").write_text(f"{HEAD}\n0,a,0,15,10,1\n0,b,1,1,10,1\n1,a,0,15,10,1\n")
     end = params.pool_scenario("online").arrivals_end
     assert end == 50
-    knobs = dict.fromkeys(KNOB_OF.values(), 0.0) | {"linear_short": 1.0, "linear_always": -2.9}
+    knobs = dict.fromkeys(LINEAR_KNOBS, 0.0) | {"linear_short": 1.0, "linear_always": -2.9}
     knobs["linear_to_end"] = 0.35
     storage.write_chosen("online", storage.Chosen(knobs=knobs, validation={}, best={}, best_delay={}))
     done = schedule(command, "--arrivals-end", end, policy="linear")

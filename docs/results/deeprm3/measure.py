@@ -20,7 +20,7 @@ from pipeline.config import Counts, Params, PoolCard, PoolLog, PoolScenario, Str
 from pipeline.core import Policy
 from pipeline.problems.pool.evaluation.metrics import span_of
 from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
+from pipeline.problems.pool.heuristics.scores import heuristics_with, tuned
 from pipeline.problems.pool.networks.loading import Loaded, restore
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.workload.source import source

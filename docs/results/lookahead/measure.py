@@ -17,7 +17,7 @@ from pipeline import storage
 from pipeline.config import load_params
 from pipeline.problems.pool.evaluation.metrics import span_of
 from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.heuristics.tuning import heuristics_with
+from pipeline.problems.pool.heuristics.scores import heuristics_with
 from pipeline.problems.pool.lookahead.naming import plain_base, planned
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.workload.source import source

@@ -1,4 +1,4 @@
-"""Where the jobsets of a pooled cluster come from, and how they are stored."""
+"""Drawing and storing the jobsets of a pooled cluster."""
 
 from pathlib import Path
 

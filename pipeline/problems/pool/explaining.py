@@ -1,4 +1,4 @@
-"""How policies of a pooled cluster are explained."""
+"""Explanations of policies of a pooled cluster."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,19 +20,19 @@ from pipeline.simulation.results import Results
 
 
 def placing(params: Params, name: str) -> Placing:
-    """Return what a scenario supplies."""
+    """Return the parts that a scenario supplies."""
     row = params.pool_scenario(name)
     cluster, limit, folder = Cluster.of(row), row.step_limit, storage.jobsets_folder(name)
 
     def policy(agent: str) -> tuple[Policy, bool]:
         if row.place_ahead:
             raise UserError(
-                f"scenario '{name}': expected place_ahead: false, for SJF and a tree start jobs at once; found "
+                f"scenario '{name}': expected place_ahead: false, because SJF and trees start jobs at once; found "
                 f"{str(row.place_ahead).lower()}"
             )
         if agent not in params.agents:
             return policy_for(params, agent, row, name, cluster)
-        from pipeline.problems.pool.learning import read_network  # torch: 2 s and 250 MB that a tree does without
+        from pipeline.problems.pool.learning import read_network  # torch: 2 s and 250 MB, not needed for a tree
 
         loaded = read_network(params, agent, "policy")
         return loaded.policy, loaded.masked

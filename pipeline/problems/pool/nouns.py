@@ -1,4 +1,4 @@
-"""The nouns of one pooled cluster that is scheduled in steps: cluster, jobs, what a policy sees, what became of them.
+"""Types of one pooled cluster that is scheduled in steps: cluster, jobs, compact observations, schedules.
 
 Letters are those of `core`.
 """
@@ -13,22 +13,22 @@ from pipeline.core import BoolArray, FloatArray, IntArray, Observation, TimeArra
 
 
 class Cluster(NamedTuple):
-    """What a simulator must know of a scenario."""
+    """The cluster of a scenario."""
 
     capacity: tuple[int, ...]  # [R]  units of each resource
     horizon: int  # T
     slots: int  # M
-    backlog: int  # jobs the backlog's image can show
+    backlog: int  # jobs that the image of the backlog can show
     place_ahead: bool  # may a job be given a start later than now?
     stall: int | None = None  # steps without an arrival after which a waiting job must start; None: the horizon
-    arrivals_end: int | None = None  # step at which arrivals end, where policies are told; None: they are not
+    arrivals_end: int | None = None  # step at which arrivals end; None: not known to policies
     load: float | None = None  # percent of it that arrives on average, for jobsets without a load; None: not known
     # An episode ends once all jobs that arrive in [first, after) have started; None: once all have finished.
     measured: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, scenario: PoolScenario, trained: bool = True) -> "Cluster":
-        """Return the cluster of a scenario for policies that were trained, or for rules by hand."""
+        """Return the cluster of a scenario for trained policies, or for heuristics."""
         units, ahead = tuple(scenario.resources.values()), scenario.place_ahead
         size = (scenario.horizon, scenario.slots, scenario.backlog, trained if ahead == "agents" else ahead)
         return cls(units, *size, scenario.stall, scenario.arrivals_end, measured=scenario.measured)
@@ -45,12 +45,12 @@ class JobSet(NamedTuple):
     arrival: IntArray  # [J]     step of arrival, never falling
     duration: IntArray  # [J]     steps, at least 1
     demand: IntArray  # [J, R]  units held while running
-    estimate: IntArray | None = None  # [J]     steps that users ask for, at least 1; None: run times are known
+    estimate: IntArray | None = None  # [J]     requested steps, at least 1; None: run times are known
     load: float | None = None  # percent of the cluster that arrives on average; None: not known to policies
 
     @property
     def requested(self) -> IntArray:
-        """Return the run times [J] that policies know of, in steps: estimates, where there are any."""
+        """Return the run times [J] known to policies, in steps: estimates, if there are any."""
         return self.duration if self.estimate is None else self.estimate
 
 
@@ -66,7 +66,7 @@ class JobBatch(NamedTuple):
 
     @property
     def requested(self) -> IntArray:
-        """Return the run times [J] that policies know of, in steps: estimates, where there are any."""
+        """Return the run times [J] known to policies, in steps: estimates, if there are any."""
         return self.duration if self.estimate is None else self.estimate
 
     @property
@@ -95,13 +95,13 @@ class JobBatch(NamedTuple):
 
 
 class CompactObservation(NamedTuple):
-    """What an image shows of D observations of one machine, and what may be done then: compact, kept by the million.
+    """D observations of one machine as an image shows them, and the legal actions: compact, stored by the million.
 
     In the default scenario 70 + 8 + 11 bytes each. The type of `cells` is the smallest that holds capacity and horizon.
     """
 
     cells: IntArray  # [D, T * R + M * (1 + R)]  free units, row by row; then duration and demand, slot by slot
-    rest: IntArray  # [D, 2]       jobs in the backlog; steps since a job last arrived
+    rest: IntArray  # [D, 2]       jobs in the backlog; steps since the last arrival
     may: BoolArray  # [D, A]       the legal actions
 
     def take(self, rows: IntArray | slice) -> "CompactObservation":
@@ -110,11 +110,11 @@ class CompactObservation(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """What became of every job of a batch, and of every episode."""
+    """Outcome of every job of a batch, and of every episode."""
 
     start: IntArray  # [J]  first step of each job; -1 = never started
     finish: IntArray  # [J]  step after its last one; -1 = unfinished when the episode was cut
-    withheld: IntArray  # [J]  steps that passed while it stood in a slot and would have fitted
+    withheld: IntArray  # [J]  steps that passed while it was in a slot and fitted
     steps: IntArray  # [B]  length of each episode: its makespan, unless cut
     withheld_steps: IntArray  # [B]  steps that passed while at least one such job was withheld
     used: FloatArray  # [B]  shares of capacity in use, summed over resources and steps
@@ -129,7 +129,7 @@ def batch(jobsets: Sequence[JobSet]) -> JobBatch:
     """
     first = np.concatenate([[0], np.cumsum([len(jobs.arrival) for jobs in jobsets])]).astype(np.int64)
     fields = zip(*((jobs.arrival, jobs.duration, jobs.demand, jobs.requested) for jobs in jobsets), strict=True)
-    # One memory order whatever the jobsets came from: numba compiles its kernels anew for another.
+    # Always the same memory order: numba compiles its kernels again for another.
     arrival, duration, demand, requested = (
         np.ascontiguousarray(np.concatenate(each), dtype=np.int64) for each in fields
     )
@@ -149,10 +149,7 @@ def cell_type(largest: int) -> type[np.unsignedinteger]:
 
 
 def compact(view: Observation) -> CompactObservation:
-    """Return observations in compact form.
-
-    A job longer than the horizon fills its block, as in the image.
-    """
+    """Return observations in compact form; a job longer than the horizon fills its block, as in the image."""
     count, _, steps, resources = view.free.shape
     slots = view.duration.shape[1]
     kind = cell_type(max(steps, int(view.capacity.max(initial=0))))
@@ -167,7 +164,7 @@ def compact(view: Observation) -> CompactObservation:
 
 
 def room(free: IntArray, demand: IntArray, duration: TimeArray) -> BoolArray:
-    """Return whether jobs, if they began in each step of the horizon [B, M, T], would fit until they end.
+    """Return whether jobs that start in each step of the horizon [B, M, T] fit until they end.
 
     Args:
         free: units [B, T, R] in each step.

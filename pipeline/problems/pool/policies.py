@@ -13,8 +13,7 @@ from pipeline.errors import UserError
 from pipeline.explaining.tree import TREE, tree_by_name
 from pipeline.external.loading import external, is_external
 from pipeline.lookahead.planner import PREFIX, Base
-from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.heuristics.tuning import WITH_KNOBS, heuristics_with
+from pipeline.problems.pool.heuristics.scores import HEURISTICS, KNOBS, heuristics_with
 from pipeline.problems.pool.lookahead.naming import network_base, plain_base, planned
 from pipeline.problems.pool.lookahead.search import Player
 from pipeline.problems.pool.nouns import Cluster
@@ -56,7 +55,7 @@ def base_by_name(name: str, scenario: PoolScenario, of: str) -> Base[Player]:
 def policy_by_name(name: str, scenario: PoolScenario, of: str) -> tuple[Policy, bool]:
     """Return a policy, and whether it keeps to the legal actions; a heuristic with knobs as tuned for scenario `of`."""
     if name in HEURISTICS:
-        return heuristics_with(storage.knobs_for(name, of) if name in WITH_KNOBS else {})[name], True
+        return heuristics_with(storage.knobs_for(name, of) if name in KNOBS else {})[name], True
     if name.endswith(TREE) and not Path(name).is_dir():
         return tree_by_name(name), True
     if not Path(name).is_dir():

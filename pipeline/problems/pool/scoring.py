@@ -1,4 +1,4 @@
-"""How policies of a pooled cluster are scored."""
+"""Scoring of policies on a pooled cluster."""
 
 from functools import partial
 
@@ -8,14 +8,14 @@ from pipeline.core import Policy
 from pipeline.problems.parts import Best, Scoring
 from pipeline.problems.pool.evaluation.metrics import span_of
 from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
+from pipeline.problems.pool.heuristics.scores import heuristics_with, tuned
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.simulation.results import best_of, best_single
 
 
 def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[JobSet, Policy]:
-    """Return how policies are scored on a scenario's jobsets: those of an agent, or heuristics."""
+    """Return the scoring of an agent's policies, or of heuristics, on a scenario's jobsets."""
     row, folder = params.pool_scenario(scenario), storage.jobsets_folder(scenario)
     masked, cluster = agent is None or params.pool_recipe(agent).masked, Cluster.of(row, trained=agent is not None)
     scored = partial(score, cluster=cluster, step_limit=row.step_limit, measured=span_of(row))

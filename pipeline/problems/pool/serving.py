@@ -1,4 +1,4 @@
-"""A stored policy of a pooled cluster, asked with rows of numbers.
+"""Stored policies of a pooled cluster that answer rows of numbers.
 
 A row [N] holds free [T * R], demand [M * R], duration [M], waited [M], backlog [1], since_arrival [1],
 backlog_head [R + 1], now [1], arrived [2 + R], in that order. What may be placed follows from the rest.
@@ -23,7 +23,7 @@ AXES = {
 
 
 def served(folder: Path) -> Served:
-    """Return what makes a stored policy answer rows with actions: a slot or, last, void."""
+    """Return a stored policy that answers rows with actions: a slot or, last, void."""
     model = storage.read_model(folder, PoolCard)
     card = model.card
 
@@ -42,7 +42,7 @@ def served(folder: Path) -> Served:
 
 
 def layout(resources: int, horizon: int, slots: int) -> Rows:
-    """Return how rows are laid out.
+    """Return the layout of rows.
 
     >>> layout(resources=2, horizon=20, slots=10).width
     90
@@ -63,6 +63,6 @@ def unflatten(rows: FloatArray, cluster: Cluster) -> Observation:
         nodes=(fields["duration"] > 0).astype(np.int64),
         fits_in=np.zeros(fields["duration"].shape),
         may_idle=fields["since_arrival"] < cluster.stalled_after,
-        to_end=np.full(count, np.inf),  # a served policy meets a cluster that goes on
+        to_end=np.full(count, np.inf),  # arrivals do not end
         load=np.full(count, np.nan),
     )

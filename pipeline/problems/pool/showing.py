@@ -1,8 +1,7 @@
-"""One jobset on one pooled cluster under some policies.
+"""Pictures of one jobset on one pooled cluster under some policies.
 
-A job is withheld in a step that passes while it stands in a slot and would have fitted. That takes a choice, so it can
-only be the step that follows a decision which was asked for; moves without a choice, which the simulator makes by
-itself, withhold nothing and start jobs at once.
+A job is withheld in a step that passes while it is in a slot and fits. That takes a choice, so it can only be the step
+after a decision of the policy; forced moves, carried out by the simulator, withhold nothing and start jobs at once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,8 +18,7 @@ from pipeline.errors import UserError
 from pipeline.problems.pool.evaluation.metrics import outcome
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.policies import cluster_for, policy_for
-from pipeline.problems.pool.scheduling.playing import PATIENCE, must_end
-from pipeline.problems.pool.scheduling.schedule import job_columns
+from pipeline.problems.pool.scheduling.schedule import PATIENCE, job_columns, must_end
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.showing.drawing import Box, Grid, Row, Window, bars, boxes, shade
@@ -37,24 +35,17 @@ MOST_LINES = 100  # that are still legible in one picture
 WITHHELD = "#D55E00"
 CAPTION = (
     "Each rectangle is a job on the units that it holds, with its number; the darker, the longer it runs. Rows only "
-    "serve the picture: the cluster is one pool.\nBelow: jobs that wait in the slots and behind them; then each job "
-    "that waits, from its arrival to its start. Hatched: it stood in a slot and fitted, but the policy withheld it."
+    "serve the picture: the cluster is one pool.\nBelow: jobs that wait in the slots and in the backlog; then each job "
+    "that waits, from its arrival to its start. Hatched: it was in a slot and fitted, but the policy withheld it."
 )
 
 
 def watch(
     name: str, policy: Policy, jobs: JobSet, cluster: Cluster, step_limit: int, key: KeyArray, masked: bool = True
 ) -> Trace:
-    """Return what a policy does with a jobset.
+    """Return the trace of a policy on a jobset; `key` [1] is the random key of the episode.
 
-    Args:
-        name: of the policy, for people.
-        policy: keeps to the legal actions if `masked`; moves without a choice are then not asked of it.
-        jobs: in order of arrival.
-        cluster: where they are scheduled.
-        step_limit: where the episode is cut.
-        key: random key [1] of the episode.
-        masked: see `policy`.
+    If `masked`, the policy keeps to the legal actions and skips forced moves.
     """
     jobset = batch([jobs])
     simulator = Batched(jobset, cluster, step_limit, skip_forced=masked)
@@ -80,7 +71,7 @@ def described(trace: Trace) -> str:
 
 @dataclass
 class Witness:
-    """Stands by while an episode is played, and sees after each decision what came of the one before."""
+    """Observer of an episode that records, at each decision, the result of the one before."""
 
     simulator: Batched
 
@@ -92,20 +83,20 @@ class Witness:
         self.withheld: list[list[int]] = [[] for _ in self._before.start]
 
     def __call__(self, rows: IntArray, view: Observation, actions: IntArray) -> None:
-        """Note a decision before it is carried out."""
+        """Record a decision before it is carried out."""
         self.catch_up()
         slot = int(actions[0])
         self._asked_at = int(view.now[0])
         self._placed = slot < view.legal.shape[1] and bool(view.legal[0, slot, 0])
 
     def catch_up(self) -> None:
-        """Note what came of the last decision, and of the moves without a choice since."""
+        """Record the result of the last decision, and of the forced moves since."""
         now, before = self.simulator.schedule(), self._before
         for job in np.flatnonzero(now.withheld > before.withheld):
             self.withheld[job].append(self._asked_at)
         started = np.flatnonzero((now.start >= 0) & (before.start < 0))
         self.left[started] = now.start[started]
-        if self._placed:  # that job began before all that followed without a choice, for these found the cluster idle
+        if self._placed:  # it began before all forced starts, as these found the cluster idle
             self.left[started[np.argmin(now.start[started])]] = self._asked_at
         self._before, self._placed = now, False
 
@@ -139,16 +130,16 @@ def grid(chosen: Chosen[JobSet], scenario: PoolScenario, traces: Sequence[Trace]
 
 
 def placed(trace: Trace, jobs: JobSet, r: int, units: int) -> list[Box]:
-    """Return where jobs are drawn that hold some of a resource."""
+    """Return the rectangles of jobs that hold some of a resource."""
     some = np.flatnonzero(~np.isnan(trace.start) & (jobs.demand[:, r] > 0))
     found = bars(trace.start[some], trace.finish[some], jobs.demand[some, r], units)
     return [Box(int(some[bar.job]), bar.begin, bar.end, bar.bottom, bar.bottom + bar.height) for bar in found]
 
 
 def late_jobs(jobs: JobSet, traces: Sequence[Trace], shown: Window) -> tuple[list[int], int]:
-    """Return the jobs that wait in the window under any policy, in order of arrival, and how many there are.
+    """Return the jobs that wait in the window under any policy, in order of arrival, and their number.
 
-    Of too many, those stay that are withheld, and those that wait longest.
+    If there are too many, those are kept that are withheld, or else wait longest.
     """
     waits, held = np.zeros(len(jobs.arrival)), np.zeros(len(jobs.arrival), dtype=bool)
     for trace in traces:
@@ -197,10 +188,10 @@ def _spans(steps: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Viewer[JobSet]:
-    """Return policies, ready for a jobset."""
+    """Return policies that are ready for a jobset."""
     scenario = params.pool_scenario(asked.scenario)
     cluster = Cluster.of(scenario)
-    if asked.jobs is not None:  # of a user's own jobs only the user knows when arrivals end, and the load
+    if asked.jobs is not None:  # only the user knows the load and end of arrivals of own jobs
         cluster = cluster._replace(arrivals_end=asked.arrivals_end, load=asked.load, measured=None)
     elif asked.arrivals_end is not None:
         raise UserError("--arrivals-end is for your own jobs; of a scenario's jobsets policies know the scenario's")

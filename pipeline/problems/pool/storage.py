@@ -23,14 +23,13 @@ def write_jobsets(folder: Path, split: str, jobsets: JobSets, resources: Mapping
     write_table(tables.jobsets_file(folder, split), frame, jobs_schema(resources, "estimate" in frame))
 
 
-def no_load(load: int) -> None:
-    """Return what policies know of a load where they are shown none."""
-
-
 def read_jobsets(
-    folder: Path, split: str, resources: Mapping[str, int], known_load: Callable[[int], float | None] = no_load
+    folder: Path,
+    split: str,
+    resources: Mapping[str, int],
+    known_load: Callable[[int], float | None] = lambda load: None,
 ) -> dict[int, list[JobSet]]:
-    """Read the jobsets of one split, by load, each with what policies know of it."""
+    """Read the jobsets of one split, by load, each with the load known to policies."""
     frame = stored_jobs(tables.jobsets_file(folder, split), resources)
     estimated = "estimate" in frame
     fields = ("arrival", "duration", list(resources), *(["estimate"] if estimated else []))
@@ -40,14 +39,10 @@ def read_jobsets(
 
 def stored_jobs(path: Path, resources: Mapping[str, int]) -> pd.DataFrame:
     """Read the jobs of one split, one row a job."""
-    return read_table(path, jobs_schema(resources, _has_estimates(path)))
-
-
-def _has_estimates(path: Path) -> bool:
-    """Return whether the jobsets of a file have estimates; whoever reads it all says what is wrong with it."""
-    with suppress(OSError, pyarrow.ArrowException):
-        return "estimate" in pq.read_schema(path).names
-    return False
+    estimates = False
+    with suppress(OSError, pyarrow.ArrowException):  # `read_table` explains what is wrong with the file
+        estimates = "estimate" in pq.read_schema(path).names
+    return read_table(path, jobs_schema(resources, estimates))
 
 
 def jobs_frame(jobsets: JobSets, resources: Mapping[str, int]) -> pd.DataFrame:

@@ -13,9 +13,7 @@ LAST_ARRIVAL = 10**12  # step of a user's job; sums of more could overflow
 def jobs_schema(resources: Iterable[str], estimates: bool = False) -> pa.DataFrameSchema:
     """Return the schema of jobsets: sorted by (load, jobset), jobs numbered from 0 in order of arrival.
 
-    Args:
-        resources: each has a column.
-        estimates: do policies know but estimates of run times? These have a column, too.
+    Each resource has a column, and so have estimates.
     """
     least = {"load": 1, "jobset": 0, "job": 0, "arrival": 0, "duration": 1} | dict.fromkeys(resources, 0)
     least |= {"estimate": 1} if estimates else {}
@@ -23,8 +21,8 @@ def jobs_schema(resources: Iterable[str], estimates: bool = False) -> pa.DataFra
     return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="Jobs")
 
 
-# What became of each job under each policy; finish and slowdown of an unfinished job are the cap's lower bound. Of
-# streams, the measured jobs only, numbered as in their jobset, and unfinished are those that never started.
+# Results of each job under each policy; finish and slowdown of an unfinished job are lower bounds. Of streams, only the
+# measured jobs, numbered as in their jobset; unfinished are those that never started.
 JOB_RESULTS = pa.DataFrameSchema(
     {
         "policy": pa.Column(str),

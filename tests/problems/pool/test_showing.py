@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 from pipeline.comparing.plots import png
 from pipeline.config import Params
 from pipeline.core import Observation, Policy, keys
-from pipeline.problems.pool.heuristics.scores import HEURISTICS, hold
+from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.showing import MOST_LINES, grid, late_jobs, placed, watch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
@@ -24,6 +24,7 @@ from pipeline.showing.traces import Trace, queued, waiting
 from pipeline.showing.traces import watched as as_shown
 from pipeline.simulation.choosing import heuristic
 from pipeline.simulation.rollout import play
+from tests.oracles.pool_heuristics import hold
 
 KEY = keys(0, np.array([0]), np.array([0]))
 

@@ -1,4 +1,4 @@
-"""Solve the first test jobsets of a scenario with full knowledge of their jobs."""
+"""Best schedules of the first test jobsets of a scenario, with full knowledge of their jobs."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -14,21 +14,21 @@ from pipeline.core import Policy
 from pipeline.errors import UserError
 from pipeline.execution.executor import executor
 from pipeline.execution.setting import Setting
-from pipeline.problems.pool.evaluation.hindsight_model import Hindsight, Work, mean_slowdown, solve_work
+from pipeline.problems.pool.evaluation.hindsight_model import Work, mean_slowdown, solve_work
 from pipeline.problems.pool.evaluation.play import game_of, played
 from pipeline.problems.pool.evaluation.searching import order_of, search
-from pipeline.problems.pool.heuristics.tuning import heuristics_with
+from pipeline.problems.pool.heuristics.scores import heuristics_with
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.progress import no_progress, progress
 from pipeline.schemas import HINDSIGHT
 
-SEARCHED = 50_000  # schedules of each jobset before the solver begins: 0.05 s, and worth minutes of it
+SEARCHED = 50_000  # schedules of each jobset before the solver starts: 0.05 s that save it minutes
 SEARCH = "search"
 
 
 class Warm(NamedTuple):
-    """A jobset, and the best schedule that a heuristic made of it, or a search from that one."""
+    """A jobset with its best schedule by a heuristic, or by a search from that."""
 
     load: int
     jobset: int
@@ -37,11 +37,7 @@ class Warm(NamedTuple):
 
 
 def solve(params: Params, scenario: str) -> pd.DataFrame:
-    """Return the best schedule found for each of a scenario's first test jobsets, and its bound: a table HINDSIGHT.
-
-    Raises:
-        UserError: the scenario is a stream, or places jobs ahead.
-    """
+    """Return the table HINDSIGHT of a scenario; raise a UserError for a stream, or if jobs are placed ahead."""
     row, how = params.pool_scenario(scenario), params.hindsight
     must_be_solvable("params.yaml", scenario, row)
     test = read_jobsets(storage.jobsets_folder(scenario), "test", row.resources, row.known_load)
@@ -55,17 +51,27 @@ def solve(params: Params, scenario: str) -> pd.DataFrame:
         executor(params.threads, side_by_side) as workers,
         progress(f"hindsight {scenario}, jobsets", len(warm)) as advance,
     ):
-        return hindsight_frame(warm, workers.map(solving, [one.work for one in warm], on_progress=advance))
+        found = workers.map(solving, [one.work for one in warm], on_progress=advance)
+    rows = [
+        {
+            "load": start.load,
+            "jobset": start.jobset,
+            "jobs": len(start.work.warm),
+            "objective": one.objective,
+            "bound": one.bound,
+            "status": one.status,
+            "warm": start.policy,
+            "warm_slowdown": mean_slowdown(start.work.jobs, start.work.warm),
+        }
+        for start, one in zip(warm, found, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=list(HINDSIGHT.columns))
 
 
 def warm_starts(
     params: Params, scenario: str, jobsets: Mapping[int, Sequence[JobSet]], heuristics: Mapping[str, Policy]
 ) -> list[Warm]:
-    """Return the best schedule that a heuristic makes of each jobset.
-
-    Raises:
-        UserError: no heuristic starts all jobs of a jobset within the scenario's step limit.
-    """
+    """Return the best schedule of a heuristic for each jobset; raise a UserError if none starts all jobs in time."""
     row = params.pool_scenario(scenario)
     game, loads, numbers = game_of(jobsets, Cluster.of(row), row.step_limit, params.seed)
     ends = played(game, list(heuristics.values()), no_progress)
@@ -85,28 +91,10 @@ def searched(warm: Sequence[Warm], cluster: Cluster, seed: int) -> list[Warm]:
     """Return the warm starts, improved by a local search where it finds anything better."""
     jobs = batch([one.work.jobs for one in warm])
     order = order_of(jobs, np.concatenate([one.work.warm for one in warm]))
-    found = np.split(search(jobs, cluster.capacity, order, SEARCHED, seed).start, jobs.first[1:-1])
+    found = np.split(search(jobs, cluster.capacity, order, SEARCHED, seed), jobs.first[1:-1])
     return [
         one._replace(policy=SEARCH, work=Work(one.work.jobs, start))
         if mean_slowdown(one.work.jobs, start) < mean_slowdown(one.work.jobs, one.work.warm)
         else one
         for one, start in zip(warm, found, strict=True)
     ]
-
-
-def hindsight_frame(warm: Sequence[Warm], found: Sequence[Hindsight]) -> pd.DataFrame:
-    """Return the table of what was found."""
-    rows = [
-        {
-            "load": start.load,
-            "jobset": start.jobset,
-            "jobs": len(start.work.warm),
-            "objective": one.objective,
-            "bound": one.bound,
-            "status": one.status,
-            "warm": start.policy,
-            "warm_slowdown": mean_slowdown(start.work.jobs, start.work.warm),
-        }
-        for start, one in zip(warm, found, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=list(HINDSIGHT.columns))

@@ -1,11 +1,9 @@
-"""What full knowledge of the jobs could have made of a jobset: least mean slowdown, by OR-Tools' CP-SAT.
+"""The least mean slowdown of a jobset with full knowledge of its jobs, by OR-Tools' CP-SAT.
 
-Jobs are not interrupted, none starts before it arrives, and in no step do they hold more units than there are; slots
-are no limit. The search is one worker's that takes its strategies in turn and is cut by deterministic time, so that the
-same jobset gives the same bytes on any machine.
-
-Start times may go as far as any schedule at least as good as the warm one needs, not only to the warm one's makespan:
-waiting for short jobs can pay although everything ends later, and a bound must hold for those schedules too.
+Jobs run without interruption, start after they arrive, and never hold more units than the cluster has; slots are no
+limit. One worker runs the strategies in turn and is cut by deterministic time, so that the same jobset gives the same
+bytes on any machine. Starts may exceed the makespan of the warm schedule: waiting for short jobs can pay although
+everything ends later, and a bound must hold for those schedules too.
 """
 
 import math
@@ -23,19 +21,12 @@ NEARLY = 1e-9
 
 
 class Hindsight(NamedTuple):
-    """The best schedule found for a jobset, and how much better one could be at most."""
+    """The best schedule found for a jobset, and a bound on any better one."""
 
     start: IntArray  # [J]
     objective: float  # mean slowdown
     bound: float  # no schedule has a lower one
-    status: str  # OPTIMAL, FEASIBLE, or WARM: nothing better than the warm start was found, nor was it proved best
-
-
-class StepWeights(NamedTuple):
-    """Slowdowns as whole numbers."""
-
-    weight: list[int]  # [J]  of a step from arrival to completion: scale / duration, rounded down
-    scale: int
+    status: str  # OPTIMAL, FEASIBLE, or WARM: no better schedule than the warm start, and no proof that it is best
 
 
 def mean_slowdown(jobs: JobSet, start: IntArray) -> float:
@@ -44,11 +35,7 @@ def mean_slowdown(jobs: JobSet, start: IntArray) -> float:
 
 
 def check_schedule(jobs: JobSet, cluster: Cluster, start: IntArray) -> None:
-    """Play a schedule step by step.
-
-    Raises:
-        ValueError: a job starts before it arrives, or jobs hold more units than there are.
-    """
+    """Raise a ValueError if a job starts before it arrives, or jobs hold more units than there are."""
     early = np.flatnonzero(start < jobs.arrival)
     if len(early):
         job = early[0]
@@ -63,17 +50,9 @@ def check_schedule(jobs: JobSet, cluster: Cluster, start: IntArray) -> None:
 
 
 def solve(jobs: JobSet, cluster: Cluster, warm: Sequence[IntArray], limit: float, seed: int) -> Hindsight:
-    """Return the best schedule found, never worse than the best warm one.
+    """Return the best schedule found, never worse than the best warm one [J].
 
-    Args:
-        jobs: of one jobset, all of it known.
-        cluster: where they run.
-        warm: start times [J] of known schedules, at least one.
-        limit: of the search, in units of deterministic time.
-        seed: of the search.
-
-    Raises:
-        ValueError: a schedule breaks a rule of the cluster.
+    `limit` is in units of deterministic time. A ValueError tells of a schedule that breaks a rule of the cluster.
     """
     best = min(warm, key=lambda start: mean_slowdown(jobs, start))  # the first of equals
     check_schedule(jobs, cluster, best)
@@ -87,24 +66,24 @@ def solve(jobs: JobSet, cluster: Cluster, warm: Sequence[IntArray], limit: float
     return Hindsight(best, slowdown, bound, "OPTIMAL" if slowdown - bound <= NEARLY else status)
 
 
-def weights_of(duration: IntArray) -> StepWeights:
-    """Return whole weights of the steps from arrival to completion.
+def weights_of(duration: IntArray) -> tuple[list[int], int]:
+    """Return whole weights of the steps from arrival to completion, and their scale.
 
-    They are exact where the durations have a common multiple that is not too large; rounded down, a bound stays one.
+    They are exact if the durations have a small common multiple; rounded down, a bound remains a bound.
 
     >>> weights_of(np.array([2, 3]))
-    StepWeights(weight=[3, 2], scale=6)
+    ([3, 2], 6)
     """
     common = math.lcm(*(int(steps) for steps in duration))
     scale = common if common <= MOST else ROUNDED
-    return StepWeights([scale // int(steps) for steps in duration], scale)
+    return [scale // int(steps) for steps in duration], scale
 
 
 def latest_starts(jobs: JobSet, warm: IntArray, weight: Sequence[int]) -> list[int]:
-    """Return the latest start of each job in any schedule that is worth a look.
+    """Return the latest start of each job in any better schedule.
 
-    In a better schedule no job is so late that it alone costs more than the warm schedule, and nothing runs later than
-    all jobs one after another behind the last arrival.
+    No single job may cost more than the warm schedule, and nothing runs later than all jobs in sequence after the last
+    arrival.
     """
     steps, spent = jobs.duration.tolist(), (warm + jobs.duration - jobs.arrival).tolist()
     spare = sum(w * (one - least) for w, one, least in zip(weight, spent, steps, strict=True))
@@ -151,5 +130,5 @@ class Work(NamedTuple):
 
 
 def solve_work(work: Work, cluster: Cluster, limit: float, seed: int) -> Hindsight:
-    """Return what hindsight finds for one jobset; see `solve`."""
+    """Return the result of `solve` for one jobset."""
     return solve(work.jobs, cluster, [work.warm], limit, seed)

@@ -1,10 +1,8 @@
-"""What a schedule was worth, as tables: one row for every job, and one for every jobset.
+"""Metrics of schedules as tables: one row for every job, and one for every jobset.
 
-Of a stream, `measured_part` leaves the jobs that count (`play`).
-
-Slowdown is DeepRM's (section 3): time from arrival to completion over duration. A job that the step limit cut off is
-counted as if it had finished there, a lower bound, and is flagged, so that no policy gains by leaving jobs undone. Of
-streams, whose started jobs are known to finish, these are the jobs that never started.
+Slowdown is DeepRM's (section 3): time from arrival to completion over duration. A job cut off by the step limit counts
+as if it had finished there, a lower bound, and is flagged, so that no policy gains by leaving jobs undone. In streams,
+whose started jobs are known to finish, these are the jobs that never started.
 """
 
 from typing import NamedTuple
@@ -21,7 +19,7 @@ from pipeline.simulation.results import percentile
 
 
 class Outcome(NamedTuple):
-    """How every job fared."""
+    """Outcome of every job."""
 
     finish: IntArray  # [J]  step after the last one; of an unfinished job the step limit
     slowdown: FloatArray  # [J]
@@ -30,7 +28,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(batch: JobBatch, schedule: Schedule, step_limit: int) -> Outcome:
-    """Return how every job fared, unfinished ones by their lower bound."""
+    """Return the outcome of every job, unfinished ones by their lower bound."""
     unfinished = schedule.finish < 0
     cut = np.maximum(step_limit, batch.arrival + 1)  # a job may be due after the cut
     finish = np.where(unfinished, cut, schedule.finish).astype(np.int64)
@@ -40,7 +38,7 @@ def outcome(batch: JobBatch, schedule: Schedule, step_limit: int) -> Outcome:
 
 
 class Span(NamedTuple):
-    """Which arrivals of a stream are measured, and in which cluster."""
+    """The measured arrivals of a stream, and the capacity of its cluster."""
 
     first: int
     after: int
@@ -52,7 +50,7 @@ class Span(NamedTuple):
 
 
 def span_of(scenario: PoolScenario) -> Span | None:
-    """Return what is measured of a scenario; None where all its jobs are."""
+    """Return the measured span of a scenario; None: all jobs are measured."""
     arrivals = scenario.arrivals
     if not isinstance(arrivals, Streaming) or arrivals.measured is None:
         return None
@@ -62,7 +60,7 @@ def span_of(scenario: PoolScenario) -> Span | None:
 def job_results(
     policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, step_limit: int
 ) -> pd.DataFrame:
-    """Return what became of each job; load and jobset [B] name the episodes."""
+    """Return the results of each job; load and jobset [B] name the episodes."""
     must_be_whole(load, jobset, batch, len(schedule.steps))
     finish, slowdown, _, unfinished = outcome(batch, schedule, step_limit)
     episode = batch.episode
@@ -111,11 +109,7 @@ def jobset_results(
 def measured_part(
     load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, span: Span
 ) -> tuple[JobBatch, Schedule]:
-    """Return the measured jobs of each episode, and what became of them.
-
-    Raises:
-        UserError: a jobset has none.
-    """
+    """Return the measured jobs of each episode and their schedule; raise a UserError if a jobset has none."""
     kept = span.measures(batch)
     count = np.bincount(batch.episode[kept], minlength=batch.episodes)
     if not count.all():

@@ -1,15 +1,14 @@
-"""Play policies on the same jobsets: all policies, loads and jobsets of a scenario side by side.
+"""Play policies on the same jobsets, and tabulate the results: all policies, loads and jobsets of a scenario at once.
 
-Heuristics with a compiled rule play to their end by themselves; the other policies go in lock step, all at once.
+Heuristics with a compiled rule play on their own; the other policies decide in lock step.
 
 A stream has no end; a jobset is a long piece of one. It begins in an empty cluster, so only jobs that arrive in the
-steps [first, after) are measured: what comes before is warm-up. Jobs go on arriving until the last measured one has
-started, so that no policy gains by keeping jobs for a time when none arrive; one that has not started when the piece
-ends never did. Intervals are over independent replications, the jobsets, each with a warm-up of its own; there are no
-batch means.
+steps [first, after) are measured, after a warm-up. Jobs keep arriving until the last measured one has started, so that
+no policy gains by postponing jobs; one that has not started when the piece ends counts as never started. Intervals are
+over independent replications, the jobsets, each with its own warm-up; there are no batch means.
 
-At a load that the cluster cannot sustain, a mean slowdown tells the length of the piece and little else. There policies
-are told apart by the jobs that finish in 100 measured steps, and by how many more wait afterwards.
+At a load that the cluster cannot sustain, a mean slowdown mostly shows the length of the piece. There, policies differ
+in the jobs that finish in 100 measured steps, and in the growth of the backlog.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +29,7 @@ from pipeline.simulation.results import Results
 from pipeline.simulation.side_by_side import MOST_ABREAST, InPlay, numbered, play_all
 
 LOOKS = 12  # steps of each jobset in the backlog's table
-PER_STEPS = 100  # that growth is told by
+PER_STEPS = 100  # unit of growth
 
 
 class StreamResults(NamedTuple):
@@ -44,13 +43,10 @@ class StreamResults(NamedTuple):
 def stream_results(
     policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, step_limit: int, span: Span
 ) -> StreamResults:
-    """Return what became of the measured jobs, and of the backlog; load and jobset [B] name the episodes.
+    """Return results of the measured jobs, and of the backlog; load and jobset [B] name the episodes.
 
-    Utilisation is that of the measured steps, measured jobs or not. Makespan, here the step in which the last
-    measured job started, and the share of steps in which a job was withheld stay those of the whole episode.
-
-    Raises:
-        UserError: a jobset has no measured job.
+    Utilisation covers the measured steps and all jobs. Makespan, here the step in which the last measured job started,
+    and the share of steps in which a job was withheld are those of the whole episode.
     """
     part, end = measured_part(load, jobset, batch, schedule, span)
     number = (np.arange(len(batch.arrival)) - batch.first[batch.episode])[span.measures(batch)]
@@ -78,7 +74,7 @@ def utilisation(batch: JobBatch, schedule: Schedule, span: Span) -> FloatArray:
 def backlog(
     policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, span: Span
 ) -> pd.DataFrame:
-    """Return how many jobs waited, and were in the system, in some steps until the last measured; measured or not."""
+    """Return the jobs that waited and those in the system, measured or not, in some steps until the last measured."""
     looks = np.unique(np.linspace(0, span.after - 1, LOOKS).round().astype(np.int64))
     parts = []
     for b in range(batch.episodes):
@@ -102,7 +98,7 @@ def backlog(
 
 
 def passed(time: IntArray, steps: int) -> IntArray:
-    """Return how many of some times lie at or before each of the steps 0 to `steps`; -1 is never.
+    """Return the number of times at or before each of the steps 0 to `steps`; -1 is never.
 
     >>> passed(np.array([0, 2, -1, 2, 9]), 3).tolist()
     [1, 1, 3, 3]
@@ -112,7 +108,7 @@ def passed(time: IntArray, steps: int) -> IntArray:
 
 
 def slope(value: FloatArray | IntArray) -> float:
-    """Return by how much values rise from one to the next, by least squares; 0 of a single one.
+    """Return the least-squares rise from one value to the next; 0 for a single value.
 
     >>> slope(np.array([1, 3, 2, 4])), slope(np.array([2, 5])), slope(np.array([7]))
     (0.8, 3.0, 0.0)
@@ -123,7 +119,7 @@ def slope(value: FloatArray | IntArray) -> float:
 
 
 def length_bounds(duration: IntArray) -> IntArray:
-    """Return the longest duration of each class of job length: at most four, as alike in jobs as durations let them.
+    """Return the longest duration of each class of job length: up to four, with about equally many jobs.
 
     >>> length_bounds(np.array([1, 1, 2, 2, 3, 3, 12, 15])).tolist()
     [1, 2, 3, 15]
@@ -135,18 +131,15 @@ def length_bounds(duration: IntArray) -> IntArray:
 
 
 def fairness(policy: str, load: IntArray, part: JobBatch, schedule: Schedule, step_limit: int) -> pd.DataFrame:
-    """Return how jobs fared by their length, at each load; load [B] is the episodes'.
-
-    The classes are those of all jobs, whatever their load, and so the same for every policy.
-    """
-    fate = outcome(part, schedule, step_limit)
+    """Return results by job length at each load [B]; the length classes are the same for all loads and policies."""
+    found = outcome(part, schedule, step_limit)
     columns = {
         "load": load.astype(np.int64)[part.episode],
         "length": 1 + np.searchsorted(length_bounds(part.duration), part.duration),
         "duration": part.duration.astype(np.int64),
-        "slowdown": fate.slowdown,
-        "wait": fate.wait,
-        "unfinished": fate.unfinished.astype(np.int64),
+        "slowdown": found.slowdown,
+        "wait": found.wait,
+        "unfinished": found.unfinished.astype(np.int64),
     }
     frame = pd.DataFrame(columns)
     lengths, classes = frame.groupby("length")["duration"], frame.groupby(["load", "length"])
@@ -180,18 +173,14 @@ def score(
     """Return the results of policies, by name, on jobsets by load.
 
     Args:
-        policies: by their name in the tables; they keep to the legal actions if `masked`, and moves without a choice
-            are then not asked of them.
+        policies: by their name in the tables; if `masked`, they keep to the legal actions and skip forced moves.
         jobsets: by load, in percent.
         cluster: where they are scheduled.
-        step_limit: where an episode is cut, its unfinished jobs counted.
-        seed: of the policies' draws, if they make any.
+        step_limit: where an episode is cut; its unfinished jobs count.
+        seed: of random policies.
         masked: see `policies`.
-        on_progress: told how far it is.
-        measured: which jobs enter the tables; None: all of them.
-
-    Raises:
-        UserError: a jobset has no job that is measured.
+        on_progress: called with the share that is done.
+        measured: the jobs in the tables; None: all. A UserError tells of a jobset without any.
     """
     game, load, number = game_of(jobsets, cluster, step_limit, seed, masked)
     ends = played(game, list(policies.values()), on_progress)
@@ -202,7 +191,7 @@ def score(
 
 
 class Game(NamedTuple):
-    """What every policy plays."""
+    """Jobsets and cluster that every policy plays."""
 
     jobs: JobBatch
     cluster: Cluster
@@ -212,7 +201,7 @@ class Game(NamedTuple):
 
     @property
     def abreast(self) -> int:
-        """Return how many episodes may go side by side."""
+        """Return how many episodes may be played in lock step."""
         return max(1, min(MOST_ABREAST, STEPS_ABREAST // self.cluster.horizon))
 
 
@@ -225,7 +214,7 @@ def game_of(
 
 
 def played(game: Game, policies: Sequence[Policy], on_progress: ShareCallback) -> list[Schedule]:
-    """Return what each policy made of the jobs."""
+    """Return the schedule of each policy."""
 
     def begin(episode: IntArray) -> InPlay[Players]:
         simulator = Batched(game.jobs.take(episode), game.cluster, game.step_limit, skip_forced=game.masked)

@@ -1,11 +1,10 @@
-"""Offline search: jobs all known beforehand, and a good schedule wanted in a second or two.
+"""Offline search: a good schedule of known jobs in a second or two.
 
-Of several schedules of the same jobsets, as a policy that draws its actions makes them, the best of each jobset is
-taken, and search goes on from the order in which its jobs start. The result is never worse than what it began with.
+Of several schedules of the same jobsets, as a policy draws them, the best of each jobset is chosen. The search
+continues from the order of its starts. The result is never worse than the first schedule.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,16 +14,8 @@ from pipeline.problems.pool.simulator.compiled.list_scheduling import improved
 from pipeline.simulation.outcomes import jobset_means
 
 
-class SearchResult(NamedTuple):
-    """The best schedule that a search came upon, of each jobset."""
-
-    start: IntArray  # [J]
-    slowdown: FloatArray  # [B]  mean over jobs
-    evaluations: int  # schedules tried of each jobset
-
-
-def search(jobs: JobBatch, capacity: Sequence[int], orders: IntArray, evaluations: int, seed: int) -> SearchResult:
-    """Return the best schedules found from an order of each jobset's jobs.
+def search(jobs: JobBatch, capacity: Sequence[int], orders: IntArray, evaluations: int, seed: int) -> IntArray:
+    """Return the starts [J] of the best schedules found from an order of each jobset's jobs.
 
     Args:
         jobs: known from the start.
@@ -36,13 +27,7 @@ def search(jobs: JobBatch, capacity: Sequence[int], orders: IntArray, evaluation
     if evaluations < 1:
         raise ValueError(f"evaluations: expected at least 1, got {evaluations}")
     number = np.arange(jobs.episodes)
-    start = improved(jobs, capacity, orders, evaluations, keys(seed, number, np.zeros_like(number)))
-    return SearchResult(start, mean_slowdown(jobs, start), evaluations)
-
-
-def search_from(jobs: JobBatch, capacity: Sequence[int], starts: IntArray, evaluations: int, seed: int) -> SearchResult:
-    """Return what `search` finds from the best of the schedules [k, J] of each jobset."""
-    return search(jobs, capacity, order_of(jobs, best_of_k(jobs, starts)), evaluations, seed)
+    return improved(jobs, capacity, orders, evaluations, keys(seed, number, np.zeros_like(number)))
 
 
 def best_of_k(jobs: JobBatch, starts: IntArray) -> IntArray:

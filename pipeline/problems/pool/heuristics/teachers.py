@@ -1,7 +1,7 @@
-"""Teachers: heuristics that training may imitate; and the search of good weights of the linear one.
+"""Teachers: heuristics that training may imitate; and the search for weights of the linear rule.
 
-They stand apart from `scores`: a new heuristic there is played and compared, and makes no training stale. One that is
-to be imitated is entered here, too: by its compiled rule or, for `clone`, as a policy that is asked move by move.
+They are separate from `scores`, where a new heuristic makes no training stale. Teachers are compiled rules or, for
+`clone`, policies that are asked for every decision.
 """
 
 import math
@@ -12,25 +12,25 @@ import numpy as np
 from pipeline.config import LinearRuleSearch
 from pipeline.core import CompiledRule, FloatArray, Policy
 
-EVEN = 0.5  # Tetris untuned: alignment and shortness count alike
+EVEN = 0.5  # Tetris untuned: equal weights of alignment and shortness
 DEEPRM_STEPS = 50  # in which DeepRM's jobs arrive
 LONG_STEPS = 10  # a long job of DeepRM's workload runs at least this long
 
-# What the weights of the linear rule are of, in their order: of a job, then of void.
+# The weighted features of the linear rule, in order: of a job, then of void.
 JOB_FEATURES = ("short", "narrow", "aligned", "waited", "slowed", "dominant", "left", "shortest")
 VOID_FEATURES = ("always", "waiting", "shorter", "free", "elapsed", "idle", "to_end")
 FEATURES = JOB_FEATURES + VOID_FEATURES
 
 
 def linear_weights(**named: float) -> tuple[float, ...]:
-    """Return the weights of named features, 0 of all others."""
+    """Return the weights of all features, 0 unless named."""
     return tuple((dict.fromkeys(FEATURES, 0.0) | named).values())
 
 
-# The linear rule untuned: shortest first, and nothing of LONG_STEPS and more while one much shorter waits.
+# The linear rule untuned: shortest first, and no job of LONG_STEPS or more while a much shorter one waits.
 PATIENT = linear_weights(short=1.0, shortest=1.0, always=-math.log(LONG_STEPS) - 1.0)
 
-# Teachers as they are without tuning, by their params.yaml word.
+# Untuned teachers, by their params.yaml word.
 TEACHERS: dict[str, CompiledRule | Policy] = {
     "fcfs": CompiledRule("fcfs"),
     "random": CompiledRule("random"),
@@ -50,9 +50,9 @@ TEACHERS: dict[str, CompiledRule | Policy] = {
 
 COMPILED = {name: teacher for name, teacher in TEACHERS.items() if isinstance(teacher, CompiledRule)}
 
-NEVER = -20.0  # the score of void that no job's comes down to: none lasts e^20 steps
+NEVER = -20.0  # a score of void below that of any job: none lasts e^20 steps
 
-# Where the search begins. The first decides as `sjf_align` does: alignment only where durations are equal.
+# The first candidates. The very first decides as `sjf_align` does: alignment matters only for equal durations.
 FIRST = (
     linear_weights(short=1.0, aligned=1e-5, always=NEVER),
     PATIENT,
@@ -67,12 +67,9 @@ KEPT = 0.3  # of mean and spread of the round before
 
 
 def least_cost(cost: Callable[[FloatArray], FloatArray], config: LinearRuleSearch, seed: int) -> tuple[float, ...]:
-    """Return the weights of least cost among FIRST and those that are drawn around the best of the round before.
+    """Return the weights of least cost among FIRST and those drawn around the best of each round.
 
-    Args:
-        cost: tells what candidates [C, weights] cost [C].
-        config: candidates of a round, rounds, and how many are the best.
-        seed: of the draws.
+    `cost` returns the costs [C] of candidates [C, weights].
     """
     rng = np.random.default_rng(seed)
     mean, spread = np.array(PATIENT), np.array(SPREAD)

@@ -1,4 +1,4 @@
-"""A pooled cluster at one moment: what a service is asked about it, and how a policy answers."""
+"""Live decisions for a pooled cluster: its present state as an episode, and the policies that decide."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,8 +26,7 @@ from pipeline.live.deciding import (
 )
 from pipeline.live.states import amounts, in_order, last_arrival, others
 from pipeline.lookahead.planner import PREFIX
-from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.heuristics.tuning import heuristics_with
+from pipeline.problems.pool.heuristics.scores import HEURISTICS, heuristics_with
 from pipeline.problems.pool.live.state import PoolDecision, PoolStart, PoolState
 from pipeline.problems.pool.lookahead.naming import network_base, plain_base, planned
 from pipeline.problems.pool.lookahead.search import PoolPlanner
@@ -35,12 +34,12 @@ from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.policies import cluster_for
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 
-LONGEST = 2**15 - 1  # steps that a running job may have in the simulator; of an older one, the first are left out
+LONGEST = 2**15 - 1  # steps of a running job in the simulator; the first steps of an older one are left out
 
 
 @dataclass(frozen=True)
 class PoolNow(Now):
-    """A live cluster as an episode, whose clock shows 0 where the state's is before it."""
+    """A live cluster as an episode, whose clock shows 0 if the state's is negative."""
 
     resources: tuple[str, ...]  # [R]
     cluster: Cluster
@@ -48,7 +47,7 @@ class PoolNow(Now):
 
 
 def from_state(params: Params, scenario: str, state: PoolState) -> PoolNow:
-    """Return a state of a scenario's cluster as an episode; raise what `episode_of` does."""
+    """Return a state of a scenario's cluster as an episode; see `episode_of`."""
     row = params.pool_scenario(scenario)
     return episode_of(state, row.resources, Cluster.of(row))
 
@@ -56,13 +55,11 @@ def from_state(params: Params, scenario: str, state: PoolState) -> PoolNow:
 def episode_of(state: PoolState, own: Mapping[str, int], cluster: Cluster) -> PoolNow:
     """Return a state as an episode, without the jobs that the cluster could never run.
 
-    Args:
-        state: that is asked about.
-        own: the units of the scenario's resources, which the state may do without.
-        cluster: the scenario's; capacity, load and the end of arrivals are those of the state.
+    `own` are the units of the scenario's resources, used if the state has none. Capacity, load and the end of arrivals
+    of the cluster are those of the state.
 
     Raises:
-        UserError: running jobs hold what is not there, or start in a step to come where none may.
+        UserError: running jobs hold more than there is, or start in a future step where none may.
     """
     here = own if state.resources is None else state.resources
     resources = in_order([*own], [*here])
@@ -89,15 +86,8 @@ def episode_of(state: PoolState, own: Mapping[str, int], cluster: Cluster) -> Po
     arrived, so_far = np.zeros(2 + len(resources)), state.so_far
     if so_far is not None:
         arrived[:] = so_far.jobs, so_far.duration, *(so_far.work.get(name, 0) for name in resources)
-    simulator = Batched.under_way(
-        batch([mine]),
-        cluster,
-        start - zero,
-        free,
-        state.now - zero,
-        int(last_arrival(state)) - zero,
-        arrived,
-    )
+    clock = state.now - zero, int(last_arrival(state)) - zero
+    simulator = Batched.under_way(batch([mine]), cluster, start - zero, free, *clock, arrived)
     return PoolNow(simulator, [job.id for job in waiting], tuple(never), resources, cluster, state)
 
 
@@ -106,7 +96,7 @@ def _steps(values: Iterable[int]) -> IntArray:
 
 
 def _held(state: PoolState, resources: Sequence[str], cluster: Cluster) -> tuple[IntArray, IntArray]:
-    """Return what running jobs hold [H, R] and leave [T, R]; one that overruns seems to end after this step."""
+    """Return the units that running jobs hold [H, R] and leave [T, R]; an overrun seems to end after this step."""
     held = amounts((job.demand for job in state.running), resources)
     free = np.tile(np.array(cluster.capacity, dtype=np.int64), (cluster.horizon, 1))
     for job, units in zip(state.running, held, strict=True):
@@ -132,7 +122,7 @@ PoolPolicy = LivePolicy[PoolNow]
 def decider(
     params: Params, scenario: str, name: str, tuned: Mapping[str, float]
 ) -> Decider[PoolState, PoolNow, PoolDecision]:
-    """Return what decides as a policy does: a heuristic, `plan_` before one, or a model's folder.
+    """Return the decider of a heuristic, of `plan_` before one, or of a model's folder.
 
     Raises:
         UserError: there is none, or it is a model that was trained for another cluster.
@@ -140,21 +130,18 @@ def decider(
     row = params.pool_scenario(scenario)
     cluster = cluster_for(name, row)._replace(arrivals_end=None)
     read = partial(episode_of, own=row.resources, cluster=cluster)
-    policy = policy_by_name(params, scenario, cluster, name, tuned)
+    policy = _policy(params, scenario, cluster, name, tuned)
     return Decider(read, policy, worded, np.random.default_rng(params.seed))
 
 
 def worded(now: PoolNow, answer: Answer) -> PoolDecision:
-    """Return an answer with jobs by their names."""
+    """Return an answer with the names of jobs."""
     start = now.simulator.played(ONLY).start[-len(now.ids) :] + min(now.state.now, 0)
     starts = tuple(PoolStart(job=now.ids[job], at=int(start[job])) for job in answer.starts)
     return PoolDecision(order=answer.order, starts=starts, never=now.never, more=answer.more)
 
 
-def policy_by_name(
-    params: Params, scenario: str, cluster: Cluster, name: str, tuned: Mapping[str, float]
-) -> PoolPolicy:
-    """Return a policy by its name; raise what `decider` does."""
+def _policy(params: Params, scenario: str, cluster: Cluster, name: str, tuned: Mapping[str, float]) -> PoolPolicy:
     row = params.pool_scenario(scenario)
     if Path(name).is_dir():
         return _network(Path(name), row)
@@ -163,8 +150,8 @@ def policy_by_name(
     base = name.removeprefix(PREFIX)
     if name != base and Path(base).is_dir():
         model = storage.read_model(Path(base), PoolCard)
-        known, alone = network_base(model.card, model.weights, row), _network(Path(base), row)
-        return _planner(planned(params, scenario, cluster, known), row, alone.must_know)
+        plan = planned(params, scenario, cluster, network_base(model.card, model.weights, row))
+        return _planner(plan, row, _network(Path(base), row).must_know)
     if base not in HEURISTICS:
         raise storage.unknown_policy(name, HEURISTICS)
     policy = heuristics_with(tuned)[base]
@@ -174,7 +161,7 @@ def policy_by_name(
 
 
 def _planner(plan: PoolPlanner, row: PoolScenario, base_knows: Callable[[PoolNow], None]) -> PoolPolicy:
-    """Return a policy that looks ahead; the score of an action is its mean cost, below 0."""
+    """Return a policy that looks ahead; the score of an action is minus its mean cost."""
 
     def asked(view: Observation, draws: FloatArray) -> tuple[FloatArray, int]:
         found = plan.asked(view, draws)
@@ -185,7 +172,7 @@ def _planner(plan: PoolPlanner, row: PoolScenario, base_knows: Callable[[PoolNow
 
     def must_know(now: PoolNow) -> None:
         if now.state.arrivals_end is not None:
-            raise RefusedError("it looks ahead as if arrivals went on: leave 'arrivals_end' out")
+            raise RefusedError("it looks ahead as if arrivals did not end: leave 'arrivals_end' out")
         _same_cluster(now, row)
         _so_far(now)
         base_knows(now)
@@ -194,7 +181,7 @@ def _planner(plan: PoolPlanner, row: PoolScenario, base_knows: Callable[[PoolNow
 
 
 def _network(folder: Path, row: PoolScenario) -> PoolPolicy:
-    from pipeline.problems.pool.networks.loading import must_match, restore  # torch: seconds that others do without
+    from pipeline.problems.pool.networks.loading import must_match, restore  # torch: seconds
 
     model = storage.read_model(folder, PoolCard)
     card = model.card
@@ -212,7 +199,7 @@ def _network(folder: Path, row: PoolScenario) -> PoolPolicy:
 
 
 def _same_cluster(now: PoolNow, row: PoolScenario, any_size: bool = False) -> None:
-    """Refuse a cluster of other resources or, where that matters, of another size."""
+    """Refuse a cluster of other resources or, unless `any_size`, of another size."""
     own, here = tuple(row.resources), now.resources
     if own != here:
         raise RefusedError(f"made for resources {', '.join(own)}; here: {', '.join(here)}")

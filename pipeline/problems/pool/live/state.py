@@ -1,4 +1,4 @@
-"""The state of a pooled cluster, as a service is asked about it, and what it answers; both have a version.
+"""The state of a pooled cluster that a service is asked about, and its decision; both have a version.
 
 Time is in whole steps.
 """
@@ -32,12 +32,12 @@ class PoolWaiting(Frozen):
 
     id: Text
     arrived: Step
-    duration: Steps  # that it will run, as far as one is told
+    duration: Steps  # as requested
     demand: Demand
 
 
 class PoolRunning(Frozen):
-    """A job that runs or, where jobs are placed ahead, has its place."""
+    """A job that runs or, where jobs are placed ahead, has a reserved start."""
 
     id: Text
     started: Step
@@ -46,7 +46,7 @@ class PoolRunning(Frozen):
 
 
 class SoFar(Frozen):
-    """All jobs that arrived since step 0, told of no more than their sums."""
+    """Sums over all jobs that arrived since step 0."""
 
     jobs: Total
     duration: Total
@@ -54,7 +54,7 @@ class SoFar(Frozen):
 
 
 class PoolState(Frozen):
-    """A cluster as it is."""
+    """A cluster at present."""
 
     version: Literal[1] = 1
     now: Step
@@ -62,11 +62,9 @@ class PoolState(Frozen):
     resources: Annotated[dict[Name, Units], at_most(MOST_RESOURCES, least=1)] | None = None  # none: own
     waiting: Annotated[tuple[PoolWaiting, ...], at_most(MOST_WAITING)]
     running: Annotated[tuple[PoolRunning, ...], at_most(MOST_RUNNING)] = ()
-    arrivals_end: Step | None = None  # jobs arrive before this step, and policies know it; none: they go on
-    load: Annotated[float, Field(gt=0, le=10_000)] | None = (
-        None  # percent of it that arrives on average; none: not known
-    )
-    so_far: SoFar | None = None  # planners ask for it, and networks that take queues of any length
+    arrivals_end: Step | None = None  # jobs arrive before this step, and policies know it; none: they do not end
+    load: Annotated[float, Field(gt=0, le=10_000)] | None = None  # percent that arrives on average; none: not known
+    so_far: SoFar | None = None  # required by planners, and by networks for queues of any length
 
     @model_validator(mode="after")
     def _consistent(self) -> "PoolState":
@@ -87,6 +85,6 @@ class PoolStart(Frozen):
 
 
 class PoolDecision(Decision):
-    """What a policy wants."""
+    """Decision of a policy."""
 
     starts: tuple[PoolStart, ...]  # one after another

@@ -12,7 +12,7 @@ from pipeline.core import FloatArray, IntArray
 from pipeline.problems.pool.networks.compiled_sets import SetBuffer, SetWeights, logits_of, set_buffer
 from pipeline.problems.pool.networks.describing import describe
 from pipeline.problems.pool.networks.relative import EpisodeArrays, Notes, Relative, arrays_of, notes_for, refresh
-from pipeline.problems.pool.simulator.compiled.kernels import _forced, carry_out
+from pipeline.problems.pool.simulator.compiled.kernels import _forced_move, carry_out
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.problems.pool.simulator.compiled.trying import (
     Futures,
@@ -76,7 +76,7 @@ def _play(
         carry_out(s, rules, b, action)
         if s.now[b] >= end or (s.to_come[b] == last and not _waits(s, b)):
             return count
-        action = _forced(s, rules, b)
+        action = _forced_move(s, rules, b)
         if action < 0:
             if known[b, 0] > 0.0:  # arrivals are told
                 place = _count_arrivals(s, b, place, so_far)

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from pipeline.core import BoolArray, CompiledRule, FloatArray, Observation, legal_actions
 from pipeline.problems.pool.networks.network import Forward, Scorer
-from pipeline.problems.pool.simulator.compiled.score_rule import COUNT, FEATURES, score_views, view_state
+from pipeline.problems.pool.simulator.compiled.rules import scores_of
+from pipeline.problems.pool.simulator.compiled.score_rule import COUNT, FEATURES
 
 # The weights that the search begins with; those of all other features are 0.
 BY_HAND = {
@@ -60,14 +61,11 @@ class Scores(Scorer[Viewed]):
 
     def frozen(self) -> Forward[Viewed]:
         """Return it as it is now."""
-        weights = self.weights.numpy().copy()
+        of_jobs = scores_of(self.rule)
 
         def scores(observed: Viewed) -> FloatArray:
-            view = observed.view
-            count = len(view.now)
-            table = np.broadcast_to(weights, (count, len(weights))).copy()
-            jobs = score_views(view_state(view), view.to_end, table, self.hidden, np.zeros((count, COUNT)))
-            return np.concatenate([jobs, np.zeros((count, 1))], axis=1)
+            jobs = of_jobs(observed.view)
+            return np.concatenate([jobs, np.zeros((len(jobs), 1))], axis=1)
 
         return scores
 

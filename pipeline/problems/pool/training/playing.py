@@ -16,7 +16,7 @@ from pipeline.problems.pool.networks.lookup import Places
 from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.nouns import CompactObservation
 from pipeline.problems.pool.simulator.compiled.batch import Batched, flat, observe_one
-from pipeline.problems.pool.simulator.compiled.kernels import go_on
+from pipeline.problems.pool.simulator.compiled.kernels import advance_episode
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.problems.pool.training.decisions import ActionBuffer, DecisionBuffer, Decisions, by_chance, record
 from pipeline.simulation.compiled import dealt, uniform
@@ -121,5 +121,5 @@ def _play(
         draw = uniform(how.key[b], turn)
         action = draw_action(buffer.logits, observed.may, at, how.masked, draw, share)
         done.action[at], done.episode[at], done.turn[at], done.now[at] = action, b, turn, s.now[b]
-        go_on(s, rules, b, action)
+        advance_episode(s, rules, b, action)
     return how.most

@@ -11,7 +11,7 @@ from pipeline.problems.pool.networks.compiled_sets import SetWeights, logits_of,
 from pipeline.problems.pool.networks.describing import describe
 from pipeline.problems.pool.networks.relative import Relative, arrays_of, notes_for, refresh, relative_buffer
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.compiled.kernels import go_on
+from pipeline.problems.pool.simulator.compiled.kernels import advance_episode
 from pipeline.problems.pool.simulator.compiled.rules import Players, decide, players
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.problems.pool.training.decisions import ActionBuffer
@@ -84,7 +84,7 @@ def _play(
         if how.keep:
             done.action[at], done.episode[at], done.turn[at], done.now[at] = action, b, how.turn[b], s.now[b]
         how.turn[b] += 1
-        go_on(s, rules, b, action)
+        advance_episode(s, rules, b, action)
     return how.most
 
 

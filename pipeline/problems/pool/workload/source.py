@@ -1,8 +1,8 @@
-"""A scenario's jobsets, drawn from a recipe or cut from a log: the same questions to both.
+"""Jobsets of a scenario, drawn from a recipe or cut from a log.
 
 Every jobset of a recipe has its own random sequence, keyed by (seed, split, load, number): training, validation and
-test never share one. `fresh` ones are training jobsets beyond those that `generate` writes; they may mix demands, so
-that a policy meets more than its scenario has. Estimates have sequences of their own.
+test never share one. `fresh` jobsets are training jobsets beyond those that `generate` writes; they may mix demands
+that their scenario does not have. Estimates have their own sequences.
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,18 @@ from pipeline.logs.registry import read
 from pipeline.logs.trace import Trace
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.nouns import JobSet
-from pipeline.problems.pool.workload.estimates import check_estimates, estimated
-from pipeline.problems.pool.workload.synthetic import draw_jobset
-from pipeline.problems.pool.workload.windows import Discretised, at_once, cut, describe, discretise, random_window
+from pipeline.problems.pool.workload.synthetic import check_estimates, draw_jobset, estimated
+from pipeline.problems.pool.workload.windows import (
+    Discretised,
+    at_once,
+    consecutive,
+    describe,
+    discretise,
+    random_window,
+)
 from pipeline.progress import ProgressCallback, no_progress
 
-ESTIMATE, DEMAND = 1, 2  # end the key of a jobset's estimates, and of which demand of a mix it has
+ESTIMATE, DEMAND = 1, 2  # last part of the key of a jobset's estimates, and of its choice among mixed demands
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class DrawnSource:
     scenario: PoolScenario
     workload: Synthetic
     fresh_seed: int  # of fresh jobsets and streams
-    mix: tuple[str, ...] = ()  # demands of fresh jobsets, all equally often; none: the scenario's
+    mix: tuple[str, ...] = ()  # demands of fresh jobsets, equally often; none: the scenario's
     notes: tuple[str, ...] = ()
 
     def loads(self, wanted: Sequence[int]) -> Sequence[int]:
@@ -45,7 +51,11 @@ class DrawnSource:
     def split(self, name: str) -> dict[int, list[JobSet]]:
         """Return the jobsets of a split, by load."""
         count = getattr(self.scenario.jobsets, name)
-        return {load: [self._draw(name, load, k) for k in range(count)] for load in self.scenario.loads}
+        keys = {
+            load: [[self.params.seed, SPLIT_NUMBERS[name], load, k] for k in range(count)]
+            for load in self.scenario.loads
+        }
+        return {load: [self._drawn(key, self.scenario, load) for key in mine] for load, mine in keys.items()}
 
     def fresh(self, load: int, number: int) -> JobSet:
         """Return a training jobset that `generate` did not write."""
@@ -53,7 +63,7 @@ class DrawnSource:
         return self._drawn(key, self._mixed(key, self.scenario), load)
 
     def piece(self, split: str, load: int, number: int, steps: int) -> JobSet:
-        """Return the first steps of a stream that does not end; it shares no draw with any jobset."""
+        """Return the first steps of an endless stream, which shares no draw with any jobset."""
         own = self.scenario.arrivals
         size = None if isinstance(own, AtOnce) else own.size
         arrivals = Streaming(name="poisson" if size is None else "bursts", steps=steps, size=size)
@@ -62,9 +72,6 @@ class DrawnSource:
         key = [seed, len(SPLIT_NUMBERS) + SPLIT_NUMBERS[split], load, number]
         return self._drawn(key, self._mixed(key, endless) if split == "fresh" else endless, load)
 
-    def _draw(self, split: str, load: int, number: int) -> JobSet:
-        return self._drawn([self.params.seed, SPLIT_NUMBERS[split], load, number], self.scenario, load)
-
     def _mixed(self, key: list[int], scenario: PoolScenario) -> PoolScenario:
         if not self.mix:
             return scenario
@@ -72,7 +79,7 @@ class DrawnSource:
         if demand == scenario.demand:
             return scenario
         arrivals = scenario.arrivals
-        if arrivals.name == "bernoulli":  # at most one job a step: of small jobs that is no load
+        if arrivals.name == "bernoulli":  # at most one job a step, which is hardly any load if jobs are small
             arrivals = arrivals.model_copy(update={"name": "poisson"})
         return scenario.model_copy(update={"demand": demand, "arrivals": arrivals})
 
@@ -104,7 +111,7 @@ class LogSource:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what became of the log, for people."""
+        """Return notes on the log for users."""
         return tuple(describe(self.log, self.steps))
 
     @property
@@ -119,8 +126,11 @@ class LogSource:
 
     def split(self, name: str) -> dict[int, list[JobSet]]:
         """Return the windows of a split."""
-        windows = getattr(cut(self.steps, self.workload, self.size, self.scenario.jobsets), name)
-        return {self.load: [self._arranged(jobs) for jobs in windows]}
+        most, spans = self.scenario.jobsets, periods(len(self.steps.arrival), self.workload)
+        windows = {
+            split: consecutive(self.steps, span, self.size, getattr(most, split)) for split, span in spans.items()
+        }
+        return {self.load: [self._arranged(jobs) for jobs in windows[name]]}
 
     def fresh(self, load: int, number: int) -> JobSet:
         """Return a window that starts at any job of the training period."""
@@ -129,7 +139,7 @@ class LogSource:
         return self._arranged(random_window(self.steps, span, self.size, rng))
 
     def piece(self, split: str, load: int, number: int, steps: int) -> JobSet:
-        """Return the jobs of some steps from any job of a split's period on, fewer where it ends before."""
+        """Return the jobs of some steps from a random job of a split's period on, fewer if the period ends before."""
         period = "train" if split == "fresh" else split
         first, after = periods(len(self.steps.arrival), self.workload)[period]
         seed = self.fresh_seed if split == "fresh" else self.seed
@@ -151,13 +161,10 @@ def source(
     mix: Sequence[str] = (),
     fresh: int | None = None,
 ) -> DrawnSource | LogSource:
-    """Return where a scenario's jobsets come from.
+    """Return the source of a scenario's jobsets; raise a UserError if estimates are missing or a log is unreadable.
 
     `log` is its file, or a folder of it and its file of machines, and is not read for a recipe. `mix` has the demands
-    of a recipe's fresh jobsets, `fresh` the seed of fresh jobsets and streams; None: that of all others.
-
-    Raises:
-        UserError: policies are to know estimates, and there are none, or the log cannot be read.
+    of a recipe's fresh jobsets, `fresh` the seed of fresh jobsets and streams; None: the seed of all others.
     """
     check_estimates(params)
     chosen = params.pool_scenario(scenario)

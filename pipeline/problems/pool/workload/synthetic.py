@@ -1,7 +1,10 @@
 """DeepRM's synthetic workload (section 4.1): arrivals at a load, short and long jobs, one dominant resource each.
 
-The load is what users set: the mean over resources of (jobs a step) * E[duration] * E[demand] / capacity. Demands are
-the whole units inside the range of shares; jobsets without a job that is measured are redrawn.
+Users set the load: the mean over resources of (jobs a step) * E[duration] * E[demand] / capacity. Demands are the whole
+units inside the range of shares; jobsets without a measured job are drawn again.
+
+The estimate of a job is its duration times a log-normal factor, exp(noise * N(0, 1)), to the nearest step, at least 1,
+cut to the horizon: half of the factors are below 1, so that about as many jobs overrun as end early.
 """
 
 import math
@@ -15,10 +18,7 @@ from pipeline.problems.pool.nouns import JobSet
 
 
 def units(share: tuple[float, float], capacity: int) -> tuple[int, int]:
-    """Return the least and the most whole units within a range of shares of a resource.
-
-    Raises:
-        UserError: there is none.
+    """Return the least and the most whole units within a range of shares; raise a UserError if there are none.
 
     >>> units((0.25, 0.5), 20)
     (5, 10)
@@ -31,7 +31,7 @@ def units(share: tuple[float, float], capacity: int) -> tuple[int, int]:
 
 
 def load_of_one(workload: Synthetic, demand: Demand, scenario: PoolScenario) -> float:
-    """Return the load in percent that one job a step makes."""
+    """Return the load in percent of one job a step."""
     shares = []
     for capacity in scenario.resources.values():
         dominant, other = sum(units(demand.dominant, capacity)) / 2, sum(units(demand.other, capacity)) / 2
@@ -41,12 +41,7 @@ def load_of_one(workload: Synthetic, demand: Demand, scenario: PoolScenario) -> 
 
 
 def check_synthetic(params: Params) -> None:
-    """Check that every scenario's workload can be drawn.
-
-    Raises:
-        UserError: a load beyond Bernoulli arrivals, a job longer than the horizon, a demand of no whole unit;
-            also of the demands that an agent mixes.
-    """
+    """Raise a UserError if a workload cannot be drawn: too much load or duration, or demands without a whole unit."""
     for name, scenario in params.pool_scenarios.items():
         workload = params.workload_of(scenario)
         if not isinstance(workload, Synthetic):
@@ -70,11 +65,7 @@ def check_synthetic(params: Params) -> None:
 
 
 def _reachable(params: Params, scenario: PoolScenario, demand: str, place: str) -> float:
-    """Return the load in percent that one job a step makes; 0 where jobs come from a log.
-
-    Raises:
-        UserError: the demand has no whole unit.
-    """
+    """Return the load in percent of one job a step, 0 for a log; raise a UserError for a demand without whole units."""
     workload = params.workload_of(scenario)
     try:
         return load_of_one(workload, params.demands[demand], scenario) if isinstance(workload, Synthetic) else 0.0
@@ -111,7 +102,7 @@ def _arrivals(rate: float, scenario: PoolScenario, rng: np.random.Generator) -> 
 
 
 def _in_each_step(rate: float, arrivals: Streaming, rng: np.random.Generator) -> IntArray:
-    """Return the jobs of each step. Bursts are as much rarer as they are larger, so that the rate of jobs is kept."""
+    """Return the jobs of each step; larger bursts are rarer, so that the rate of jobs stays the same."""
     if arrivals.size is not None:
         step = np.repeat(np.arange(arrivals.steps), rng.poisson(rate / arrivals.size, arrivals.steps))
         jobs = rng.geometric(1.0 / arrivals.size, len(step))
@@ -119,3 +110,27 @@ def _in_each_step(rate: float, arrivals: Streaming, rng: np.random.Generator) ->
     if arrivals.name == "bernoulli":
         return (rng.random(arrivals.steps) < rate).astype(np.int64)
     return rng.poisson(rate, arrivals.steps)
+
+
+def check_estimates(params: Params) -> None:
+    """Raise a UserError for a scenario with estimates whose workload has none."""
+    for name, scenario in params.pool_scenarios.items():
+        workload = params.workload_of(scenario)
+        place, known = f"params.yaml: scenarios.{name}.policies_know", scenario.policies_know
+        if known == "durations" or not isinstance(workload, Synthetic):
+            continue
+        if known == "predictions":
+            raise UserError(f"{place}: predictions need a log, found a recipe")
+        if workload.estimate_noise == 0:
+            raise UserError(f"{place}: estimates need a log, or workload.estimate_noise above 0, got 0")
+
+
+def estimated(jobs: JobSet, noise: float, horizon: int, rng: np.random.Generator) -> JobSet:
+    """Return the same jobs with estimates up to the horizon; `noise` is the standard deviation of their logarithm.
+
+    >>> jobs = JobSet(np.array([0, 0]), np.array([3, 15]), np.array([[1], [1]]))
+    >>> estimated(jobs, 0.0, 20, np.random.default_rng(1)).estimate
+    array([ 3, 15])
+    """
+    factor = np.exp(noise * rng.standard_normal(len(jobs.duration)))
+    return jobs._replace(estimate=np.clip(np.rint(jobs.duration * factor), 1, horizon).astype(np.int64))

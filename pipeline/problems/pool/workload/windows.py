@@ -1,7 +1,6 @@
 """Jobsets cut from a log: its jobs in steps and units, in windows of consecutive jobs; see docs/workloads.md.
 
-Of a scenario's log, load and what jobs held are those of the training period: nothing is known of later jobs. No policy
-learns from the future, and no two splits share a job.
+Load and capacity are those of the training period. No policy learns from the future, and no two splits share a job.
 """
 
 from collections.abc import Mapping
@@ -9,13 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.config import Counts, PoolLog
+from pipeline.config import PoolLog
 from pipeline.core import THOUSANDTHS, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.logs.trace import GIB, Trace
-from pipeline.logs.windows import periods, random_start, starts
+from pipeline.logs.windows import random_start, starts
 from pipeline.problems.pool.nouns import JobSet
-from pipeline.problems.pool.workload.estimates import describe_estimates, estimated_steps
 
 CPU, MEMORY = "cpu", "memory"
 KB_OF_GIB = 1024.0**2
@@ -31,25 +29,17 @@ class Discretised(NamedTuple):
     step_s: int
     longest: int  # steps at which durations are cut
     capped: int  # jobs whose duration was cut
-    oversized: dict[str, int]  # per resource: jobs that wanted more than the whole machine
-    total: dict[str, float]  # per resource: what all its units stand for, in the log's own
-    unit: dict[str, str]  # per resource: the log's own
+    oversized: dict[str, int]  # per resource: jobs that requested more than the whole machine
+    total: dict[str, float]  # per resource: amount of all its units, in the log's unit
+    unit: dict[str, str]  # per resource: unit of the log
     capacity: dict[str, int]  # per resource: its units
     load: dict[str, tuple[float, float]]  # per resource: before and after; nan = all jobs arrive at once
-    estimate: IntArray | None = None  # [J]  steps that users ask for; None: policies know run times
+    estimate: IntArray | None = None  # [J]  requested steps; None: policies know run times
 
     @property
     def load_after(self) -> float:
         """Load of the processors in steps and units."""
         return self.load[CPU if CPU in self.load else next(name for name in self.load if name != MEMORY)][1]
-
-
-class SplitWindows(NamedTuple):
-    """The jobsets of each split."""
-
-    train: list[JobSet]
-    validation: list[JobSet]
-    test: list[JobSet]
 
 
 def discretise(
@@ -60,12 +50,9 @@ def discretise(
     estimates: bool = False,
     learned: int | None = None,
 ) -> Discretised:
-    """Return a log in steps and units, by the rules of docs/workloads.md; with its estimates, if policies know no more.
+    """Return a log in steps and units, by the rules of docs/workloads.md, with estimates if wanted.
 
-    The first `learned` jobs are the training period's; None: nothing is learned, all of them.
-
-    Raises:
-        UserError: a log has no such resource, or no estimates.
+    The training period has the first `learned` jobs; None: all. A UserError tells of missing resources or estimates.
     """
     if estimates and not log.has_estimates:
         raise UserError("policies_know: the log has no estimates; expected durations")
@@ -97,16 +84,12 @@ def discretise(
         unit={name: GIB if column is None else log.units[column] for name, column in columns.items()},
         capacity=dict(resources),
         load=load,
-        estimate=estimated_steps(log, workload.step_s, longest) if estimates else None,
+        estimate=np.minimum(np.ceil(log.estimate_s / workload.step_s), longest).astype(np.int16) if estimates else None,
     )
 
 
 def _columns(log: Trace, resources: Mapping[str, int]) -> dict[str, int | None]:
-    """Return each resource's place among those of the log; None = the log does not know memory.
-
-    Raises:
-        UserError: there is one that the log does not know, or none for its processors.
-    """
+    """Return the number of each resource in the log; None = the log has no memory."""
     known = {name: place for place, name in enumerate(log.resources)}
     others = [name for name in resources if name not in known and name != MEMORY]
     if CPU not in resources and others:
@@ -119,7 +102,7 @@ def _columns(log: Trace, resources: Mapping[str, int]) -> dict[str, int | None]:
 
 
 def _held(log: Trace, workload: PoolLog, column: int | None, learned: int) -> tuple[FloatArray, float]:
-    """Return what each job [J] holds of a resource on all its nodes (0 = none, or unknown), and all there is of it."""
+    """Return the amount of a resource that each job [J] holds (0 = none or unknown), and that of the whole cluster."""
     if column is None:
         return np.zeros(len(log.id)), 0.0
     amount = log.demand[:, column] * (log.nodes / THOUSANDTHS)
@@ -148,14 +131,19 @@ def _share(held: FloatArray | IntArray, offered: float) -> float:
 
 
 def describe(log: Trace, steps: Discretised) -> list[str]:
-    """Return, for people, what became of a log."""
+    """Return notes on a log for users."""
     longer = f"{steps.capped} jobs ({steps.capped / len(log.id):.1%}) run longer than {steps.longest} and are cut"
+    over = []
+    if steps.estimate is not None:
+        counts = int((log.run_s > log.estimate_s).sum()), int((steps.duration > steps.estimate).sum())
+        exact, rounded = (f"{count} ({count / len(log.id):.1%})" for count in counts)
+        over = [f"run times known to policies: {exact.replace(' (', ' jobs (')} run longer, {rounded} in steps"]
     unused = [name for name in log.resources if name not in (CPU, *steps.total)]
     return [
         *log.notes,
         f"durations: steps of {steps.step_s} s, rounded up; {longer}",
-        *([] if steps.estimate is None else [describe_estimates(log, steps.duration, steps.estimate)]),
-        *([f"not looked at, for the cluster does not tell it: {', '.join(unused)}"] if unused else []),
+        *over,
+        *([f"ignored, as the cluster has no such resource: {', '.join(unused)}"] if unused else []),
         *(_describe_resource(name, steps) for name in steps.total),
     ]
 
@@ -164,7 +152,7 @@ def _describe_resource(name: str, steps: Discretised) -> str:
     unit, (before, after) = steps.total[name] / steps.capacity[name], steps.load[name]
     parts = [f"{steps.capacity[name]} units of {unit:.3g} {steps.unit[name]}"]
     if steps.oversized[name]:
-        parts.append(f"{steps.oversized[name]} jobs want more than the whole machine and get all of it")
+        parts.append(f"{steps.oversized[name]} jobs request more than the whole machine and get all of it")
     return f"{name}: {'; '.join(parts)}; load {_percent(before)} in the log, {_percent(after)} in steps"
 
 
@@ -172,20 +160,8 @@ def _percent(load: float) -> str:
     return "undefined (all jobs arrive at once)" if np.isnan(load) else f"{load:.1%}"
 
 
-def cut(steps: Discretised, workload: PoolLog, size: int, most: Counts) -> SplitWindows:
-    """Cut every split's jobsets of `size` jobs from its own period.
-
-    Raises:
-        UserError: a period is too short for one window.
-    """
-    spans = periods(len(steps.arrival), workload)
-    return SplitWindows(
-        **{split: consecutive(steps, span, size, getattr(most, split)) for split, span in spans.items()}
-    )
-
-
 def consecutive(steps: Discretised, span: tuple[int, int], size: int, most: int) -> list[JobSet]:
-    """Return as many windows as fit side by side, at most `most`, spread evenly from a period's first job to its last.
+    """Return up to `most` windows without overlap, spread evenly from a period's first job to its last.
 
     Raises:
         UserError: the period is too short for one window.
@@ -194,11 +170,7 @@ def consecutive(steps: Discretised, span: tuple[int, int], size: int, most: int)
 
 
 def random_window(steps: Discretised, span: tuple[int, int], size: int, rng: np.random.Generator) -> JobSet:
-    """Return a window that starts at any job of a period which leaves room for it.
-
-    Raises:
-        UserError: the period is too short for one window.
-    """
+    """Return a window that starts at a random job of a period; raise a UserError if that is too short."""
     return _window(steps, random_start(span, size, rng), size)
 
 

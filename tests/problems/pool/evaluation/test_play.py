@@ -10,13 +10,13 @@ from pipeline.core import Observation, Policy, keys
 from pipeline.problems.pool.evaluation import play as module
 from pipeline.problems.pool.evaluation.metrics import job_results, jobset_results
 from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.heuristics.scores import HEURISTICS, hold, tetris
-from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
+from pipeline.problems.pool.heuristics.scores import HEURISTICS, heuristics_with, tuned
 from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.simulation.choosing import heuristic, random, sjf
 from pipeline.simulation.results import MOST_JOBSETS, Results, mean_cost
 from pipeline.simulation.rollout import play
+from tests.oracles.pool_heuristics import hold, tetris
 
 CLUSTER = Cluster((4, 4), 6, 3, 6, False)
 LIMIT, SEED = 60, 5

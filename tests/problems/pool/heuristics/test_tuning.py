@@ -11,9 +11,8 @@ from pydantic import ValidationError
 from pipeline.config import LinearRuleSearch, PoolKnobs
 from pipeline.core import Policy
 from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.heuristics.scores import HEURISTICS, with_weights
+from pipeline.problems.pool.heuristics.scores import HEURISTICS, heuristics_with, tuned, tuned_linear, with_knobs
 from pipeline.problems.pool.heuristics.teachers import FEATURES, FIRST
-from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned, tuned_linear
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.simulation.choosing import compiled_rule_of
 from pipeline.simulation.results import Results
@@ -96,17 +95,19 @@ def test_the_weights_are_the_best_of_all_that_were_tried() -> None:
     found = tuned_linear(listened, SMALL, seed=1)
     assert len(listened.asked) == 3 * 6
     assert listened.asked[: len(FIRST)] == list(FIRST)
-    assert cost(with_weights(found)) == min(cost(with_weights(weights)) for weights in listened.asked)
+    assert cost(with_knobs("linear", *found)) == min(cost(with_knobs("linear", *weights)) for weights in listened.asked)
 
 
 @pytest.mark.parametrize("population", [2, 6])
 def test_the_linear_rule_is_never_worse_than_sjf_align_where_it_was_tuned(population: int) -> None:
     found = tuned_linear(play, LinearRuleSearch(population=population, rounds=1, elite=1), seed=1)
-    assert cost(with_weights(found)) <= cost(HEURISTICS["sjf_align"])
+    assert cost(with_knobs("linear", *found)) <= cost(HEURISTICS["sjf_align"])
 
 
 def test_the_first_candidate_plays_as_sjf_align_does() -> None:
-    found = play({"sjf_align": HEURISTICS["sjf_align"], "linear": with_weights(FIRST[0]), "sjf": HEURISTICS["sjf"]})
+    found = play(
+        {"sjf_align": HEURISTICS["sjf_align"], "linear": with_knobs("linear", *FIRST[0]), "sjf": HEURISTICS["sjf"]}
+    )
     starts = {name: done.jobs["start"].tolist() for name, done in found.items()}
     assert starts["linear"] == starts["sjf_align"] != starts["sjf"]
 

@@ -10,8 +10,7 @@ from pipeline.errors import UserError
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.scheduling import schedule as planning
-from pipeline.problems.pool.scheduling.playing import schedule
-from pipeline.problems.pool.scheduling.schedule import best_drawn, must_be_searchable, searched
+from pipeline.problems.pool.scheduling.schedule import best_drawn, must_be_searchable, schedule, searched
 from pipeline.scheduling.user_jobs import UserJobs
 
 CLUSTER = Cluster((5, 4), 8, 4, 4, False)

@@ -11,12 +11,12 @@ from pipeline.config import Counts, PoolLog
 from pipeline.errors import UserError
 from pipeline.logs import swf as logs
 from pipeline.logs.trace import Trace
+from pipeline.logs.windows import periods
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.workload.windows import (
     Discretised,
     at_once,
     consecutive,
-    cut,
     describe,
     discretise,
     random_window,
@@ -24,6 +24,12 @@ from pipeline.problems.pool.workload.windows import (
 from pipeline.scheduling.user_jobs import UserJobs, parts
 
 STEP_KB = GIB_KB / 1000  # a thousandth of a GiB
+
+
+def cut(steps: Discretised, size: int, most: Counts) -> list[list[JobSet]]:
+    """The windows of all splits."""
+    spans = periods(len(steps.arrival), swf())
+    return [consecutive(steps, span, size, getattr(most, split)) for split, span in spans.items()]
 
 
 def swf(**settings: object) -> PoolLog:
@@ -66,7 +72,7 @@ def test_those_who_overrun_are_told_of(tmp_path: Path) -> None:
     # Of 100 s told 1 and 60 s; 61 s are two steps, as 100 s are.
     log = read(tmp_path, *(line(run=100, estimate=s) for s in (1, 60, 61, 9999, -1)))
     steps = discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20, estimates=True)
-    said = "run times that policies are told: 3 jobs (60.0%) run longer, 2 (40.0%) in steps"
+    said = "run times known to policies: 3 jobs (60.0%) run longer, 2 (40.0%) in steps"
     assert said in describe(log, steps)
     assert "estimate unknown: its run time taken (1 rows)" in describe(log, steps)
 
@@ -205,7 +211,7 @@ def test_a_window_starts_at_step_0() -> None:
 
 
 def test_splits_share_no_job() -> None:
-    windows = cut(numbered(400), swf(), 20, Counts(train=5, validation=50, test=50))
+    windows = cut(numbered(400), 20, Counts(train=5, validation=50, test=50))
     assert [len(split) for split in windows] == [5, 3, 5]
     used = np.concatenate([window.demand[:, 0] for split in windows for window in split])
     assert len(np.unique(used)) == len(used)
@@ -247,7 +253,7 @@ def test_hpc2n_becomes_steps_and_units() -> None:
     processors = log.demand[:, 0] / 1000
     assert steps.load["cpu"][0] == pytest.approx(log.run_s @ processors / (240 * (log.submit_s[-1] - log.submit_s[0])))
     assert (steps.demand[:, 1] == 0).sum() == 2121
-    assert all(len(split) for split in cut(steps, swf(), 60, Counts(train=100, validation=30, test=50)))
+    assert all(len(split) for split in cut(steps, 60, Counts(train=100, validation=30, test=50)))
 
 
 def test_lublin_becomes_steps_and_units() -> None:

@@ -1,4 +1,4 @@
-"""The cluster of `reference`, compiled: many episodes in lock step, observations in compact integers."""
+"""Compiled simulator: many episodes in lock step, observations in compact integers."""
 
 from typing import Any
 
@@ -9,30 +9,18 @@ from pipeline.core import FloatArray, IntArray, Observation
 from pipeline.problems.pool.nouns import Cluster, CompactObservation, JobBatch, Schedule, cell_type
 from pipeline.problems.pool.simulator.compiled.kernels import begin_all, may_pass, step_rows
 from pipeline.problems.pool.simulator.compiled.rules import Players, decide_rows, play_rows
-from pipeline.problems.pool.simulator.compiled.state import Rules, State, empty_state, free_rows, state_under_way
+from pipeline.problems.pool.simulator.compiled.state import Rules, State, empty_state, state_under_way
 from pipeline.problems.pool.simulator.rewards import OBJECTIVES
 from pipeline.simulation.compiled import inlined
 from pipeline.simulation.simulator import CompiledSimulator, Kernels, Layout, Played, copy_episodes, spans
 
 
-def compact_buffer(state: State, count: int) -> CompactObservation:
-    """Return empty arrays for `count` observations."""
-    _, steps, resources = state.free.shape
-    slots = state.slot_job.shape[1]
-    kind = cell_type(max(steps, int(state.capacity.max())))
-    return CompactObservation(
-        np.empty((count, steps * resources + slots * (1 + resources)), dtype=kind),
-        np.empty((count, 2), dtype=np.int32),
-        np.empty((count, slots + 1), dtype=np.bool_),
-    )
-
-
 @njit(cache=True, parallel=True)
 def observe(s: State, rules: Rules, rows: IntArray, observed: CompactObservation) -> None:
-    """Write what `nouns.compact` would return of what each of some episodes shows."""
+    """Write the observations of some episodes as `nouns.compact` returns them."""
     free = flat(s)
     for i in prange(rows.shape[0]):
-        # A call, for numba takes writes to a tuple's arrays within prange for dead code.
+        # A call: numba removes writes to a tuple's arrays within prange as dead code.
         observe_one(s, rules, free, rows[i], observed, i)
 
 
@@ -44,9 +32,9 @@ def flat(s: State) -> IntArray:
 
 @inlined
 def observe_one(s: State, rules: Rules, free: IntArray, b: int, observed: CompactObservation, i: int) -> None:
-    """Write what one episode shows; `free` is `flat(s)`.
+    """Write the observation of one episode; `free` is `flat(s)`.
 
-    Indices are unsigned, for numba lets signed ones count from the end, and then does not copy by vectors.
+    Indices are unsigned: signed ones may count from the end, which keeps numba from copying by vectors.
     """
     steps, resources = s.free.shape[1], s.free.shape[2]
     slots, head, row = s.slot_job.shape[1], np.uintp(s.head[b] * resources), np.uintp(i)
@@ -74,15 +62,15 @@ LAYOUT = Layout(
     fixed=("capacity", "rewards"),
     sums=("arrived",),
 )
-FORKED = LAYOUT._replace(fixed=("capacity", "arrived"), sums=())  # copies count what arrives anew
+FORKED = LAYOUT._replace(fixed=("capacity", "arrived"), sums=())  # copies count new arrivals from scratch
 
 
 class Batched(CompiledSimulator[Players, IntArray]):
     """The episodes of a batch.
 
-    With `skip_forced`, moves that leave no choice are played without asking (exact for every policy that keeps to
-    `core.legal_actions`: probability 1, gradient 0); without it, every decision is asked for. Episodes that are to be
-    overwritten are `reusable`: of their rewards only the sum is kept.
+    With `skip_forced`, forced moves are carried out without asking (exact for every policy that keeps to
+    `core.legal_actions`: probability 1, gradient 0). Episodes to be overwritten are `reusable`: only the sum of their
+    rewards is kept.
     """
 
     kernels = Kernels(step_rows, decide_rows, play_rows)
@@ -111,10 +99,7 @@ class Batched(CompiledSimulator[Players, IntArray]):
 
     @classmethod
     def under_way(cls, jobs: JobBatch, cluster: Cluster, *others: Any) -> "Batched":
-        """Return an episode without limit and rewards that is under way, until all its jobs have finished.
-
-        Other arguments: `state_under_way`.
-        """
+        """Return an episode that is under way, without limit and rewards; `others` are as in `state_under_way`."""
         found, cluster = object.__new__(cls), cluster._replace(measured=None)
         found.jobs, found.cluster = jobs, cluster
         end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
@@ -124,7 +109,7 @@ class Batched(CompiledSimulator[Players, IntArray]):
         return found
 
     def fork(self, episodes: IntArray) -> "Batched":
-        """Return copies of some episodes as they are now, each to be played on by itself; one may be named often."""
+        """Return independent copies of some episodes; one may be named often."""
         copy = object.__new__(Batched)
         copy.jobs, copy.cluster, copy._rules = self.jobs.take(episodes), self.cluster, self._rules
         copy._state = empty_state(copy.jobs, self.cluster, self.rewards.shape[1], self._rules.estimated)
@@ -134,10 +119,7 @@ class Batched(CompiledSimulator[Players, IntArray]):
 
     @property
     def rewards(self) -> FloatArray:
-        """Return the reward [B, step_limit] of every step [t, t + 1); 0 beyond an episode's end.
-
-        Without an objective there are none: [B, 0].
-        """
+        """Return the reward [B, step_limit] of every step [t, t + 1), 0 after the end; [B, 0] without an objective."""
         return self._state.rewards
 
     @property
@@ -146,15 +128,17 @@ class Batched(CompiledSimulator[Players, IntArray]):
         return self._state.gained
 
     def observe(self, rows: IntArray) -> Observation:
-        """Return what the policy sees in some episodes, as copies."""
-        s = self._state
+        """Return the observations of some episodes, as copies."""
+        s, end = self._state, self._rules.arrivals_end
+        steps = s.free.shape[1]
+        ring = (s.head[rows][:, None] + np.arange(steps)) % steps
         job = s.slot_job[rows]
         queue = s.queue[rows]
         waits = queue < s.to_come[rows]
         head = np.minimum(queue, len(s.duration) - 1)
         now = s.now[rows]
         return Observation(
-            free=free_rows(s, rows)[:, None],
+            free=s.free[rows[:, None], ring][:, None],
             demand=s.slot_demand[rows],
             duration=s.slot_duration[rows],
             waited=np.where(job >= 0, now[:, None] - s.arrival[job], 0),
@@ -169,50 +153,55 @@ class Batched(CompiledSimulator[Players, IntArray]):
             fits_in=np.zeros(job.shape),
             arrived=s.arrived[s.to_come[rows]] - s.arrived[s.first[rows]],
             may_idle=now - s.last_arrival[rows] < self._rules.stall,
-            to_end=self._to_end(now),
+            to_end=np.full(len(now), np.inf) if end < 0 else np.maximum(end - now, 0).astype(float),
             load=s.load[rows],
         )
 
-    def _to_end(self, now: IntArray) -> FloatArray:
-        end = self._rules.arrivals_end
-        return np.full(len(now), np.inf) if end < 0 else np.maximum(end - now, 0).astype(float)
-
     def compact_buffer(self, count: int) -> CompactObservation:
-        """Return empty arrays for `count` observations in compact form."""
-        return compact_buffer(self._state, count)
+        """Return empty arrays for `count` compact observations."""
+        _, steps, resources = self._state.free.shape
+        slots = self._state.slot_job.shape[1]
+        kind = cell_type(max(steps, int(self._state.capacity.max())))
+        return CompactObservation(
+            np.empty((count, steps * resources + slots * (1 + resources)), dtype=kind),
+            np.empty((count, 2), dtype=np.int32),
+            np.empty((count, slots + 1), dtype=np.bool_),
+        )
 
     def observe_compact(self, rows: IntArray, observed: CompactObservation) -> None:
-        """Write what the policy sees in some episodes into compact arrays, as long as `rows`."""
+        """Write the observations of some episodes into compact arrays, as long as `rows`."""
         observe(self._state, self._rules, rows, observed)
 
     @property
     def started(self) -> int:
-        """Return how many jobs have been started, or given a start ahead."""
+        """Return the number of jobs with a start, present or ahead."""
         s = self._state
         return int((s.queue - s.first[:-1]).sum()) - int((s.slot_job >= 0).sum())
 
     def schedule(self) -> Schedule:
-        """Return what has become of every job so far."""
+        """Return the outcome of every job so far."""
         s = self._state
         end = s.start + s.duration
-        finish = np.where((s.start >= 0) & (end <= self._told(np.arange(len(s.now)))[self.jobs.episode]), end, -1)
+        finish = np.where(
+            (s.start >= 0) & (end <= self._known_until(np.arange(len(s.now)))[self.jobs.episode]), end, -1
+        )
         return Schedule(s.start.copy(), finish, s.withheld.copy(), s.now.copy(), s.withheld_steps.copy(), s.used.copy())
 
-    def _told(self, rows: IntArray) -> IntArray:
-        """Return the step up to which episodes tell what has finished: all that began of a stream that is over."""
+    def _known_until(self, rows: IntArray) -> IntArray:
+        """Return the step [B] up to which finished jobs are known; in a stream that is over, all started jobs are."""
         s, stream = self._state, self.cluster.measured is not None
         return np.where(s.done[rows] & stream, ENDLESS, s.now[rows])
 
     def played(self, rows: IntArray) -> Played:
-        """Return what became of the jobs of some episodes so far."""
+        """Return the outcome of the jobs of some episodes so far."""
         s, (jobs, bounds) = self._state, spans(self._state.first, rows)
         start: FloatArray = np.where(s.start[jobs] >= 0, s.start[jobs], np.nan)
         end: FloatArray = start + s.duration[jobs]
-        finish = np.where(end <= np.repeat(self._told(rows), np.diff(bounds)), end, np.nan)
+        finish = np.where(end <= np.repeat(self._known_until(rows), np.diff(bounds)), end, np.nan)
         return Played(bounds, s.arrival[jobs], s.duration[jobs], start, finish, s.now[rows])
 
     def overwrite(self, rows: IntArray, source: "Batched", which: IntArray) -> None:
-        """Replace episodes, each with room for its jobs, by copies of another simulator's."""
+        """Replace episodes, each with enough room, by copies of another simulator's episodes."""
         copy_episodes(self._state, rows, source._state, which, LAYOUT)
         s = self._state
         estimate = s.requested if self._rules.estimated else None

@@ -1,9 +1,9 @@
-"""The compiled steps of `batch`: what `reference` does, on arrays, for many episodes at once.
+"""Compiled steps of the simulator, for many episodes at once; `tests/oracles/pool.py` is the plain definition.
 
-Where nothing is placed ahead, every job began now or before, so that the free units of the horizon never fall from
-one row to the next: a job fits if the present row has room, one that fits goes on fitting while steps pass, and room
-is made only by jobs that leave. A job that ends earlier than requested gives back what it has reserved, and one that
-runs on holds its units a row at a time, so that this is so for estimates, too.
+Without placing ahead, every job began now or before. The free units of the horizon therefore never fall from one row to
+the next: a job fits if the present row has room, it still fits while steps pass, and only jobs that end make room. A
+job that ends earlier than requested releases its reservation, and one that overruns holds its units one row at a time,
+so this also holds for estimates.
 """
 
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
@@ -41,13 +41,9 @@ def earliest_start(s: State, rules: Rules, b: int, m: int) -> int:
 
 @inlined
 def update_fits(s: State, rules: Rules, b: int, placed: int) -> None:
-    """Note which slots hold a job that can be placed.
+    """Update which slots hold a job that can be placed.
 
-    Args:
-        s: all episodes.
-        rules: of the run.
-        b: the episode.
-        placed: slot whose job was placed, so that others can only have lost their room; -1: a step passed.
+    `placed` is the slot whose job was placed, so that others can only have lost their room; -1: a step passed.
     """
     fitting = placeable = 0
     for m in range(s.slot_job.shape[1]):
@@ -89,7 +85,7 @@ def admit(s: State, b: int) -> bool:
         s.present[b] += 1
         if s.rewards.shape[1]:
             s.inverse[b] += 1.0 / s.duration[job]
-        if s.queue[b] == job:  # nobody waits in the backlog
+        if s.queue[b] == job:  # the backlog is empty
             while m < s.slot_job.shape[1] and s.slot_job[b, m] >= 0:
                 m += 1
             if m < s.slot_job.shape[1]:
@@ -101,7 +97,7 @@ def admit(s: State, b: int) -> bool:
 
 @inlined
 def _reward(objective: int, inverse_durations: float, jobs: int, shares: float) -> float:
-    """Return what `rewards` does, by the objective's place in OBJECTIVES."""
+    """Return the reward of `rewards`, by the objective's place in OBJECTIVES."""
     if objective == 0:
         return -inverse_durations
     if objective == 1:
@@ -113,7 +109,7 @@ def _reward(objective: int, inverse_durations: float, jobs: int, shares: float) 
 
 @inlined
 def _leave(s: State, b: int, row: int) -> int:
-    """Let the jobs end that ran for the last time in a row of the ring; return how many."""
+    """End the jobs that ran for the last time in a row of the ring; return how many."""
     left = int(s.leaving[b, row])
     if left:
         s.leaving[b, row] = 0
@@ -125,7 +121,7 @@ def _leave(s: State, b: int, row: int) -> int:
 
 @inlined
 def _give(s: State, b: int, job: int, rows: int, sign: int) -> None:
-    """Give back (1) or take (-1) what a job holds in the next rows."""
+    """Release (1) or take (-1) the units of a job in the next rows."""
     row = s.head[b]
     for _ in range(rows):
         for r in range(s.capacity.shape[0]):
@@ -137,7 +133,7 @@ def _give(s: State, b: int, job: int, rows: int, sign: int) -> None:
 
 @inlined
 def _settle(s: State, b: int) -> int:
-    """Let the jobs end that are done, whatever they requested, and others run on; return how many end."""
+    """End the jobs that are done, whatever they requested, and extend overruns; return how many end."""
     kept = first = s.first[b]
     inverse = 0.0
     for i in range(first, first + s.runs[b]):
@@ -160,7 +156,7 @@ def _settle(s: State, b: int) -> int:
 
 @inlined
 def pass_one_step(s: State, rules: Rules, b: int) -> None:
-    """Let time move on: jobs run, leave and arrive."""
+    """Pass one step: jobs run, end and arrive."""
     row = s.head[b]
     shares = 0.0
     for r in range(s.capacity.shape[0]):

@@ -1,4 +1,4 @@
-"""Features of `simulation.features`, written straight from the state: one compiled call for any number of episodes."""
+"""Features of `simulation.features`, written from the state: one compiled call for any number of episodes."""
 
 from numba import njit, prange
 
@@ -11,9 +11,9 @@ from pipeline.simulation.features import JOB, LONG, QUEUE, Features
 
 @njit(cache=True, parallel=True)
 def encode(s: State, rules: Rules, rows: IntArray, scale: float, seen: Features, legal: BoolArray) -> int:
-    """Write features and legal actions [rows, A] of some episodes; none of them ends by it."""
+    """Write features and legal actions [rows, A] of some episodes; return 0, the number that end."""
     for i in prange(rows.shape[0]):
-        # calls: numba takes writes to a tuple's arrays within prange for dead code
+        # calls: numba removes writes to a tuple's arrays within prange as dead code
         longest = _write_jobs(s, rows[i], scale, seen, legal, i)
         _write_cluster(s, rows[i], seen, i)
         _write_queue(s, rules, rows[i], scale, seen, i, longest)
@@ -64,9 +64,9 @@ def _write_cluster(s: State, b: int, seen: Features, i: int) -> None:
 @inlined
 def _write_queue(s: State, rules: Rules, b: int, scale: float, seen: Features, i: int, longest: float) -> None:
     slots, job, now = s.slot_job.shape[1], s.queue[b], float(s.now[b])
-    behind = s.to_come[b] - job
-    seen.queue[i, 0] = _squashed(float(behind), float(slots))
-    seen.queue[i, 1] = _squashed(float(s.requested[job]), scale) if behind > 0 else 0.0
+    backlog = s.to_come[b] - job
+    seen.queue[i, 0] = _squashed(float(backlog), float(slots))
+    seen.queue[i, 1] = _squashed(float(s.requested[job]), scale) if backlog > 0 else 0.0
     seen.queue[i, 2] = _squashed(longest, scale)
     seen.queue[i, 3] = _squashed(float(s.now[b] - s.last_arrival[b]), scale)
     seen.queue[i, 4] = _squashed(now, LONG * scale)
@@ -74,4 +74,4 @@ def _write_queue(s: State, rules: Rules, b: int, scale: float, seen: Features, i
     left = max(float(rules.arrivals_end) - now, 0.0) if rules.arrivals_end >= 0 else 0.0
     seen.queue[i, 6] = min(left / (LONG * scale), 1.0)
     for r in range(s.capacity.shape[0]):
-        seen.queue[i, QUEUE + r] = min(s.demand[job, r] / s.capacity[r], 1.0) if behind > 0 else 0.0
+        seen.queue[i, QUEUE + r] = min(s.demand[job, r] / s.capacity[r], 1.0) if backlog > 0 else 0.0

@@ -1,4 +1,4 @@
-"""How an episode goes on, compiled: one decision, then the moves that leave no choice; many episodes at once."""
+"""Compiled decisions: each carries out one action, then the forced moves, in many episodes at once."""
 
 import numpy as np
 from numba import njit, prange
@@ -8,7 +8,7 @@ from pipeline.problems.pool.simulator.compiled.dynamics import admit, earliest_s
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined
 
-NONE = -1  # no action: go on to the first choice
+NONE = -1  # no action: only the forced moves
 
 
 @inlined
@@ -43,7 +43,7 @@ def may_pass(s: State, rules: Rules, b: int) -> bool:
 
 
 @inlined
-def _forced(s: State, rules: Rules, b: int) -> int:
+def _forced_move(s: State, rules: Rules, b: int) -> int:
     """Return the only legal action of an episode, or -1 where there is a choice (core.legal_actions)."""
     if s.placeable[b] == 0:
         return int(s.slot_job.shape[1])
@@ -55,35 +55,29 @@ def _forced(s: State, rules: Rules, b: int) -> int:
 
 
 @inlined
-def _go_to_next_arrival(s: State, rules: Rules, b: int) -> None:
-    """Let all but the last of the steps pass in which nothing is there; users' tables may start at step 10^9."""
-    if s.to_come[b] < s.first[b + 1]:
-        s.now[b] = max(s.now[b], min(s.arrival[s.to_come[b]], rules.step_limit) - 1)
-
-
-@inlined
-def go_on(s: State, rules: Rules, b: int, action: int) -> None:
-    """Carry out one decision, or NONE, and then the moves that leave no choice, if those are skipped."""
+def advance_episode(s: State, rules: Rules, b: int, action: int) -> None:
+    """Carry out one decision, or NONE, and then the forced moves if those are skipped."""
     while True:
         if action >= 0:
             carry_out(s, rules, b, action)
         if not rules.skip_forced or s.done[b]:
             return
-        if s.present[b] == 0 and s.rewards.shape[1] == 0:
-            _go_to_next_arrival(s, rules, b)
-        action = _forced(s, rules, b)
+        # Skip all but the last of the steps without any job: tables of users may start at step 10^9.
+        if s.present[b] == 0 and s.rewards.shape[1] == 0 and s.to_come[b] < s.first[b + 1]:
+            s.now[b] = max(s.now[b], min(s.arrival[s.to_come[b]], rules.step_limit) - 1)
+        action = _forced_move(s, rules, b)
         if action < 0:
             return
 
 
 @njit(cache=True, parallel=True)
 def begin_all(s: State, rules: Rules) -> None:
-    """Reveal the jobs of step 0 and go on to the first choice of every episode."""
+    """Reveal the jobs of step 0 and advance every episode to its first choice."""
     for i in prange(s.now.shape[0]):
-        b = int(np.int64(i))  # prange counts in uint64, for which all would be compiled once more
+        b = int(np.int64(i))  # prange counts in uint64, which would compile everything a second time
         admit(s, b)
         update_fits(s, rules, b, -1)
-        go_on(s, rules, b, NONE)
+        advance_episode(s, rules, b, NONE)
 
 
 @njit(cache=True, parallel=True)
@@ -91,6 +85,6 @@ def step_rows(s: State, rules: Rules, rows: IntArray, actions: IntArray) -> int:
     """Carry out one decision in each of some episodes; return how many of them are over."""
     over = 0
     for i in prange(rows.shape[0]):
-        go_on(s, rules, rows[i], actions[i])
+        advance_episode(s, rules, rows[i], actions[i])
         over += s.done[rows[i]]
     return over

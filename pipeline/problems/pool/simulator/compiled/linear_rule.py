@@ -1,15 +1,18 @@
-"""Rules of several parts, compiled: those of `rules`, on the simulator's own state."""
+"""The linear rule, and parts of other rules: shares of jobs, and the room that EASY reserves.
+
+The linear rule adds up weighted features of a job, and of letting a step pass. Features are shares, ratios and
+logarithms, so that the same weights apply to clusters of any size.
+"""
 
 import numpy as np
 
 from pipeline.core import FloatArray
-from pipeline.problems.pool.simulator.compiled.kernels import may_pass
-from pipeline.problems.pool.simulator.compiled.state import Rules, State
+from pipeline.problems.pool.simulator.compiled.state import State
 from pipeline.simulation.compiled import inlined
 
 LEAST_SHARE = 1e-3  # of the cluster that a job counts for
 
-# The features that weights are of: of a job (`rules.JOB_FEATURES`), then of void (`rules.VOID_FEATURES`).
+# The weighted features: of a job (`teachers.JOB_FEATURES`), then of void (`teachers.VOID_FEATURES`).
 WEIGHTS = 15
 SHORT, NARROW, ALIGNED, WAITED, SLOWED, DOMINANT, LEFT, SHORTEST = range(8)
 ALWAYS, WAITING, SHORTER, FREE, ELAPSED, IDLE, TO_END = range(8, WEIGHTS)
@@ -54,7 +57,7 @@ def first_room(s: State, b: int, m: int) -> int:
 def leaves_room(s: State, b: int, m: int, head: int, begin: int) -> bool:
     """Return whether a job that starts now does not delay the head job, which has room from a step on."""
     if begin == 0:
-        return True  # it has room and still may not be placed: it never will be
+        return True  # it has room and still may not be placed: it never will be placed
     last = min(int(s.slot_duration[b, m]), begin + int(s.slot_duration[b, head]), s.free.shape[1])
     for t in range(begin, last):
         row = s.head[b] + t
@@ -67,7 +70,17 @@ def leaves_room(s: State, b: int, m: int, head: int, begin: int) -> bool:
 
 
 @inlined
-def _of_job(s: State, b: int, m: int, shortest: float, w: FloatArray) -> float:
+def shortest_job(s: State, b: int) -> float:
+    """Return the least duration of the jobs in slots; inf if there are none."""
+    shortest = np.inf
+    for m in range(s.slot_job.shape[1]):
+        if s.slot_duration[b, m] > 0:
+            shortest = min(shortest, float(s.slot_duration[b, m]))
+    return shortest
+
+
+@inlined
+def job_value(s: State, b: int, m: int, shortest: float, w: FloatArray) -> float:
     """Return the weighted features of the job of a slot."""
     length, waited = float(s.slot_duration[b, m]), float(s.now[b] - s.arrival[s.slot_job[b, m]])
     dominant, left = 0.0, np.inf
@@ -87,7 +100,7 @@ def _of_job(s: State, b: int, m: int, shortest: float, w: FloatArray) -> float:
 
 
 @inlined
-def _of_void(s: State, rules: Rules, b: int, best: int, w: FloatArray) -> float:
+def _void_value(s: State, b: int, best: int, w: FloatArray, end: float) -> float:
     """Return the weighted features of letting a step pass instead of starting the best job."""
     count = shorter = 0
     for m in range(s.slot_job.shape[1]):
@@ -103,30 +116,25 @@ def _of_void(s: State, rules: Rules, b: int, best: int, w: FloatArray) -> float:
     total += w[b, FREE] * (free / float(s.capacity.shape[0]))
     total += w[b, ELAPSED] * np.log(1.0 + float(s.now[b]))
     total += w[b, IDLE] * np.log(1.0 + float(s.now[b] - s.last_arrival[b]))
-    total += w[b, TO_END] * np.log(1.0 + float(max(rules.arrivals_end - s.now[b], 0)))
+    total += w[b, TO_END] * np.log(1.0 + (0.0 if np.isinf(end) else end))
     return float(total)
 
 
 @inlined
-def linear(s: State, rules: Rules, b: int, weights: FloatArray) -> int:
-    """Return the best job that may start, or void where that is worth more and legal; one may.
+def linear(s: State, b: int, weights: FloatArray, end: float, passes: bool) -> int:
+    """Return the best job that may start, or void where that is legal and has a higher value.
 
     Args:
         s: all episodes.
-        rules: of the run.
         b: the episode.
         weights: [B, WEIGHTS] of each episode's features.
+        end: steps until arrivals end; inf: not known.
+        passes: is void legal?
     """
-    shortest = np.inf
-    for m in range(s.slot_job.shape[1]):
-        if s.slot_duration[b, m] > 0:
-            shortest = min(shortest, float(s.slot_duration[b, m]))
-    chosen, best = 0, -np.inf
+    shortest, chosen, best = shortest_job(s, b), 0, -np.inf
     for m in range(s.slot_job.shape[1]):
         if s.legal[b, m]:
-            score = _of_job(s, b, m, shortest, weights)
+            score = job_value(s, b, m, shortest, weights)
             if score > best:
                 chosen, best = m, score
-    if _of_void(s, rules, b, chosen, weights) > best and may_pass(s, rules, b):
-        return int(s.slot_job.shape[1])
-    return chosen
+    return int(s.slot_job.shape[1]) if passes and _void_value(s, b, chosen, weights, end) > best else chosen

@@ -5,8 +5,8 @@ order gives the best schedule there is. The order of the starts of any schedule 
 of the jobs listed before, only those run at or after a job's old start that ran then too, so that it still fits there.
 
 Orders are improved by simulated annealing. A move takes the two jobs at the ends of a stretch of the order, short
-stretches more often: they change places, or one goes behind or before the other. The schedule before the stretch is
-kept, and a trial ends as soon as it is too bad to be accepted. Jobsets do not know of each other.
+stretches more often: they swap places, or one moves after or before the other. The schedule before the stretch is
+kept, and a trial ends once it is too bad to be accepted. Jobsets are independent.
 """
 
 import math
@@ -24,8 +24,8 @@ HOT, COLD = 0.3, 0.01  # first and last temperature, in the mean wait over durat
 NEAR = 2.0  # power of the draw of a stretch's length: 1 would make all lengths equally likely
 DRAWS = 4  # of a move
 
-# Units of four resources lie in one word, 16 bits each. The topmost bit of each is set in what is free and not in what
-# a job needs: where the job does not fit, the difference has lost it.
+# One word holds the units of four resources, 16 bits each. The top bit of each is set for free units and not for the
+# needs of a job: if the job does not fit, the difference has lost that bit.
 FIELDS, BITS = 4, 16
 GUARDS = np.uint64(0x8000800080008000)
 MOST_UNITS = (1 << (BITS - 1)) - 1
@@ -75,7 +75,7 @@ def improved(
 
 
 def packed_jobs(jobs: JobBatch, capacity: Sequence[int]) -> PackedJobs:
-    """Return jobs as the kernels read them; a job that never fits is refused."""
+    """Return jobs as the kernels read them; raise a ValueError for a job that never fits."""
     units = np.array(capacity, dtype=np.int64)
     if units.max() > MOST_UNITS:
         raise ValueError(f"a resource has {units.max()} units; list scheduling takes at most {MOST_UNITS}")
@@ -146,7 +146,7 @@ def _search_state(jobs: PackedJobs, order: IntArray) -> SearchState:
 
 @inlined
 def _move(search: SearchState, key: np.uint64, draw: int) -> tuple[int, int]:
-    """Move jobs of the trial; return the ends of the stretch that is no longer as in the order."""
+    """Move jobs of the trial; return the ends of the stretch that differs from the order."""
     count, order, trial = search.order.shape[0], search.order, search.trial
     length = 1 + int((count - 1) * uniform(key, draw) ** NEAR)
     low = int((count - length) * uniform(key, draw + 1))
@@ -167,7 +167,10 @@ def _move(search: SearchState, key: np.uint64, draw: int) -> tuple[int, int]:
 @inlined
 def _list(jobs: PackedJobs, search: SearchState, low: int, most: float) -> float:
     """Schedule the trial, like the order before a place; return its sum of wait / duration, or one above `most`."""
-    _clear(jobs, search)
+    for row in range(np.uintp(search.used[0])):
+        for w in range(np.uintp(search.free.shape[1])):
+            search.free[row, w] = jobs.idle[w]
+    search.used[0] = 0
     for p in range(low):
         _put(jobs, search, search.order[p], search.start[p])
     total = search.before[low]
@@ -180,14 +183,6 @@ def _list(jobs: PackedJobs, search: SearchState, low: int, most: float) -> float
         if total > most:
             break
     return float(total)
-
-
-@inlined
-def _clear(jobs: PackedJobs, search: SearchState) -> None:
-    for row in range(np.uintp(search.used[0])):
-        for w in range(np.uintp(search.free.shape[1])):
-            search.free[row, w] = jobs.idle[w]
-    search.used[0] = 0
 
 
 @inlined

@@ -1,22 +1,20 @@
-"""Scores that are evolved: weighted features of a job and of the moment, with a few tanh units on top if asked for.
+"""Evolved scores: weighted features of a job and of the cluster, with optional tanh units.
 
-The best-scored job that may start is started; where its score is below 0, the step passes. Products such as "long,
-times the work that is still expected" let a sum of weights do what rules do: long jobs wait while short ones arrive.
-Shares, ratios and logarithms speak of clusters of any size; a job is long compared with the mean of those so far.
-
-The same code reads the simulator's state and, by `ViewState`, observations: their fields have the same names (`Sight`).
+The legal job of the best score starts; if its score is below 0, the step passes. Products such as "long, times the work
+that is still expected" let a sum of weights express rules: long jobs wait while short ones arrive. Shares, ratios and
+logarithms apply to clusters of any size; a job is long compared with the mean of those so far.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
 
-from pipeline.core import BoolArray, FloatArray, IntArray, Observation, TimeArray
+from pipeline.core import FloatArray
 from pipeline.problems.pool.simulator.compiled.linear_rule import LEAST_SHARE, alignment
+from pipeline.problems.pool.simulator.compiled.state import State
 from pipeline.simulation.compiled import inlined
 
-# What weights are of, in their order: of every job, then of long ones (0 of the others).
+# The weighted features, in order: of every job, then of long ones (0 of the others).
 OF_ALL = (
     "always", "length", "log_length", "dominant", "aligned", "log_dominant", "tight", "slowed", "waited", "short_more",
     "outlasts", "ended_outlasts", "endless_length", "endless_tight", "endless_outlasts", "endless_dominant",
@@ -36,64 +34,20 @@ COUNT, COMMON = len(FEATURES), len(OF_ALL)
 SPAN = 50.0  # steps of arrivals to come that count as many: DeepRM's
 AGE = 20.0  # steps of waiting that count as long
 OTHERS = 5  # jobs that count as many
-CROWD = 20.0  # jobs behind the slots that count as many
-QUIET = 0.3  # load below which waiting for what may come hardly pays
+CROWD = 20.0  # jobs in the backlog that count as many
+QUIET = 0.3  # load below which waiting for arrivals hardly pays
 WORK, KNOWN = 1.845, 20.0  # prior of a job's work, in steps of the whole cluster, and how many jobs it counts as
 MOST_LOAD = 2.2
-LONG = 1.25  # times the mean duration of the jobs so far, to which are added:
-USUAL, FEW = 4.0, 3.0  # steps of so many jobs
-
-
-class ViewState(NamedTuple):
-    """Observations [B] as the rule reads the simulator's state; see there."""
-
-    capacity: IntArray
-    free: IntArray
-    head: IntArray
-    slot_duration: TimeArray
-    slot_demand: IntArray
-    slot_job: IntArray
-    legal: BoolArray
-    arrival: TimeArray
-    arrived: FloatArray
-    first: IntArray
-    queue: IntArray
-    to_come: IntArray
-    now: TimeArray
-    load: FloatArray
-
-
-def view_state(view: Observation) -> ViewState:
-    """Return observations as the rule reads them."""
-    count, slots = view.duration.shape
-    place = np.arange(count)
-    return ViewState(
-        view.capacity[0, 0] if count else np.ones(view.demand.shape[2], dtype=np.int64),
-        view.free[:, 0],
-        np.zeros(count, dtype=np.int64),
-        view.duration,
-        view.demand,
-        np.where(view.duration > 0, np.arange(count * slots).reshape(count, slots), -1),
-        view.legal[:, :, 0],
-        (view.now[:, None] - view.waited).ravel(),
-        np.concatenate([view.arrived, np.zeros((1, view.arrived.shape[1]))]),
-        np.full(count, count),
-        place - view.backlog,
-        place,
-        view.now,
-        view.load,
-    )
-
-
-Sight = Any  # State or ViewState
+LONG = 1.25  # times the mean duration of the jobs so far, including
+USUAL, FEW = 4.0, 3.0  # steps, of this many assumed jobs
 
 
 class Moment(NamedTuple):
-    """What all waiting jobs of an episode have in common."""
+    """Features that all waiting jobs of an episode share."""
 
     long_from: float  # steps
     left: float  # share of SPAN in which jobs still arrive; 1 if the end is not known
-    ended: float  # 1: no job arrives any more
+    ended: float  # 1: arrivals have ended
     endless: float  # 1: the end of arrivals is not known
     load: float  # share of the cluster that arrives, known or estimated
     arrived: float  # jobs so far
@@ -103,12 +57,12 @@ class Moment(NamedTuple):
     full: float  # 1: all slots hold long jobs
     backlog: float
     running: float  # work of the jobs that run, in steps of the whole cluster
-    last: float  # steps until the last of them ends, as far as the horizon shows
-    idle: float  # 1: nothing runs
+    last: float  # steps until the last of them ends, up to the horizon
+    idle: float  # 1: no job runs
 
 
 @inlined
-def _dominant(s: Sight, b: int, m: int) -> float:
+def _dominant(s: State, b: int, m: int) -> float:
     share = 0.0
     for r in range(s.capacity.shape[0]):
         share = max(share, s.slot_demand[b, m, r] / float(s.capacity[r]))
@@ -116,8 +70,8 @@ def _dominant(s: Sight, b: int, m: int) -> float:
 
 
 @inlined
-def _load(s: Sight, b: int) -> float:
-    """Return the load as a share: the known one, or an estimate from the jobs so far, of which 1.2 are assumed."""
+def _load(s: State, b: int) -> float:
+    """Return the load as a share: the known one, or an estimate from the jobs so far and 1.2 assumed ones."""
     if s.load[b] >= 0.0:
         return float(min(MOST_LOAD, s.load[b] / 100.0))
     count = s.arrived[s.to_come[b], 0] - s.arrived[s.first[b], 0]
@@ -130,14 +84,8 @@ def _load(s: Sight, b: int) -> float:
 
 
 @inlined
-def moment(s: Sight, b: int, end: float) -> Moment:
-    """Return what an episode's jobs have in common.
-
-    Args:
-        s: all episodes.
-        b: the episode.
-        end: steps until arrivals end; inf: not known.
-    """
+def moment(s: State, b: int, end: float) -> Moment:
+    """Return the shared features of an episode's jobs; `end` is the steps until arrivals end, inf if not known."""
     steps, resources, slots = s.free.shape[1], s.capacity.shape[0], s.slot_job.shape[1]
     count = s.arrived[s.to_come[b], 0] - s.arrived[s.first[b], 0]
     steps_so_far = s.arrived[s.to_come[b], 1] - s.arrived[s.first[b], 1]
@@ -180,7 +128,7 @@ def moment(s: Sight, b: int, end: float) -> Moment:
 
 
 @inlined
-def describe(s: Sight, b: int, m: int, x: Moment, f: FloatArray) -> None:
+def describe(s: State, b: int, m: int, x: Moment, f: FloatArray) -> None:
     """Write the features of the job of a slot into f[b]."""
     length, waited = float(s.slot_duration[b, m]), float(s.now[b] - s.arrival[s.slot_job[b, m]])
     dominant, left = _dominant(s, b, m), np.inf
@@ -205,7 +153,15 @@ def describe(s: Sight, b: int, m: int, x: Moment, f: FloatArray) -> None:
     f[b, 14] = x.endless * outlasts
     f[b, 15] = x.endless * dominant
     others, crowd = _others_fit(s, b, m), min(1.0, x.backlog / CROWD)
-    _describe_phase(x, scaled, others, crowd, b, f)
+    f[b, 16] = others
+    f[b, 17] = x.endless * others
+    f[b, 18] = x.ended * others
+    f[b, 19] = x.ended * scaled
+    f[b, 20] = x.ended * f[b, 5]
+    f[b, 21] = x.ended * f[b, 4]
+    f[b, 22] = crowd * scaled
+    f[b, 23] = crowd * f[b, 5]
+    f[b, 24] = crowd * others
     for k in range(COMMON, COUNT):
         f[b, k] = 0.0
     if long:
@@ -217,22 +173,8 @@ def describe(s: Sight, b: int, m: int, x: Moment, f: FloatArray) -> None:
 
 
 @inlined
-def _describe_phase(x: Moment, scaled: float, others: float, crowd: float, b: int, f: FloatArray) -> None:
-    """Write what counts differently once arrivals have ended, or while a backlog waits."""
-    f[b, 16] = others
-    f[b, 17] = x.endless * others
-    f[b, 18] = x.ended * others
-    f[b, 19] = x.ended * scaled
-    f[b, 20] = x.ended * f[b, 5]
-    f[b, 21] = x.ended * f[b, 4]
-    f[b, 22] = crowd * scaled
-    f[b, 23] = crowd * f[b, 5]
-    f[b, 24] = crowd * others
-
-
-@inlined
-def _others_fit(s: Sight, b: int, m: int) -> float:
-    """Return how many other waiting jobs could start beside that of a slot, as a share of OTHERS."""
+def _others_fit(s: State, b: int, m: int) -> float:
+    """Return how many other waiting jobs could start together with that of a slot, as a share of OTHERS."""
     count = 0
     for other in range(s.slot_job.shape[1]):
         if other != m and s.slot_duration[b, other] > 0:
@@ -247,7 +189,7 @@ def _others_fit(s: Sight, b: int, m: int) -> float:
 
 
 class Length(NamedTuple):
-    """What the features of a long job are made of."""
+    """Properties of a job that the features of long jobs combine."""
 
     scaled: float
     more: float
@@ -301,21 +243,3 @@ def worth(f: FloatArray, w: FloatArray, b: int, hidden: int) -> float:
             inside += w[b, at + k] * f[b, k]
         total += w[b, at + COUNT] * np.tanh(inside)
     return total
-
-
-@njit(cache=True, parallel=True)
-def score_views(s: ViewState, end: FloatArray, w: FloatArray, hidden: int, f: FloatArray) -> FloatArray:
-    """Return the scores [B, M] of waiting jobs in observations, by weights [B, ...]; of empty slots 0."""
-    scores = np.zeros(s.slot_job.shape)
-    for b in prange(s.now.shape[0]):
-        _score_view(s, int(b), end[b], w, hidden, f, scores)
-    return scores
-
-
-@inlined
-def _score_view(s: Sight, b: int, end: float, w: FloatArray, hidden: int, f: FloatArray, scores: FloatArray) -> None:
-    x = moment(s, b, end)
-    for m in range(s.slot_job.shape[1]):
-        if s.slot_duration[b, m] > 0:
-            describe(s, b, m, x, f)
-            scores[b, m] = worth(f, w, b, hidden)

@@ -1,10 +1,10 @@
-"""What the compiled simulator keeps of every episode."""
+"""State of every episode of the compiled simulator."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import BoolArray, FloatArray, IntArray
+from pipeline.core import BoolArray, FloatArray, IntArray, Observation
 from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet, room
 
 
@@ -17,13 +17,13 @@ class State(NamedTuple):
 
     first: IntArray  # [B + 1]
     arrival: IntArray  # [J]
-    duration: IntArray  # [J]           how long it runs
-    requested: IntArray  # [J]           how long it is said to; the same array where run times are known
+    duration: IntArray  # [J]
+    requested: IntArray  # [J]           the requested duration; the same array where run times are known
     demand: IntArray  # [J, R]
     arrived: FloatArray  # [J + 1, 2 + R]  of all jobs before each: how many, their requested steps, those * demand
     capacity: IntArray  # [R]
     start: IntArray  # [J]           -1 = not started
-    withheld: IntArray  # [J]           steps that passed though it would have fitted
+    withheld: IntArray  # [J]           steps that passed although the job fitted
     free: IntArray  # [B, T, R]     a ring
     head: IntArray  # [B]           row of the present step in the ring
     slot_job: IntArray  # [B, M]        -1 = empty
@@ -33,24 +33,24 @@ class State(NamedTuple):
     legal: BoolArray  # [B, M]        the same array where nothing may be placed ahead
     fitting: IntArray  # [B]           slots that fit now
     placeable: IntArray  # [B]           slots that are legal
-    queue: IntArray  # [B]           head of the backlog, which reaches to the next job to come
+    queue: IntArray  # [B]           head of the backlog, which ends before the next arrival
     to_come: IntArray  # [B]           next job to arrive
     now: IntArray  # [B]
     last_arrival: IntArray  # [B]
     leaving: IntArray  # [B, T]        jobs that run for the last time in each row of the ring
     leaving_inverse: FloatArray  # [B, T]        their sum of 1 / duration; no column without rewards
-    running: IntArray  # [J]           those that run, each episode's from its first on; none where run times are known
-    runs: IntArray  # [B]           how many they are
+    running: IntArray  # [J]           running jobs, each episode's from its first on; none where run times are known
+    runs: IntArray  # [B]           number of running jobs
     present: IntArray  # [B]           jobs in the system
     inverse: FloatArray  # [B]           their sum of 1 / duration; kept for rewards only
     finished: IntArray  # [B]
     unstarted: IntArray  # [B]           measured jobs that have not started; -1 where all jobs count
     withheld_steps: IntArray  # [B]
     used: FloatArray  # [B]
-    rewards: FloatArray  # [B, steps]    of step [t, t + 1); no column where nobody asks for them
-    gained: FloatArray  # [B]           rewards so far; 0 where nobody asks for them
+    rewards: FloatArray  # [B, steps]    of step [t, t + 1); no column without an objective
+    gained: FloatArray  # [B]           rewards so far; 0 without an objective
     done: BoolArray  # [B]
-    load: FloatArray  # [B]  percent of the cluster that arrives on average, where policies know it; else nan
+    load: FloatArray  # [B]           percent of the cluster that arrives on average; nan: not known to policies
 
 
 class Rules(NamedTuple):
@@ -59,26 +59,27 @@ class Rules(NamedTuple):
     place_ahead: bool
     step_limit: int
     objective: int
-    skip_forced: bool  # play moves that leave no choice without asking
-    estimated: bool  # do some jobs run for another time than they requested?
+    skip_forced: bool  # carry out forced moves without asking
+    estimated: bool  # do some jobs run longer or shorter than requested?
     stall: int  # steps without an arrival after which an idle cluster must start a job that fits
-    arrivals_end: int  # step at which arrivals end, where policies are told; else -1
+    arrivals_end: int  # step at which arrivals end; -1: not known to policies
     first: int = 0  # jobs that arrive in [first, after) are measured
     after: int = 0
 
 
 def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int, reusable: bool = False) -> State:
-    """Return the state before step 0; nothing has arrived.
-
-    With `reusable`, room for estimates is made wherever there are any, also if all are exact.
-    """
+    """Return the state before step 0, without arrivals; `reusable` makes room for estimates even if all are exact."""
     episodes, rows, resources = jobs.episodes, cluster.horizon, len(cluster.capacity)
     capacity = np.array(cluster.capacity, dtype=np.int16)
     slots = (episodes, cluster.slots)
     fits_now = np.zeros(slots, dtype=np.bool_)
     requested = requested_steps(jobs, cluster)
     duration = jobs.duration.astype(np.int16)
-    unstarted = unstarted_at_first(jobs, cluster)
+    unstarted = np.full(jobs.episodes, -1)
+    if cluster.measured is not None:
+        first, after = cluster.measured
+        unstarted = np.diff(np.append(0, np.cumsum((jobs.arrival >= first) & (jobs.arrival < after)))[jobs.first])
+    load = np.full(jobs.episodes, np.nan if cluster.load is None else cluster.load)
     known = jobs.estimate is None or (not reusable and np.array_equal(requested, jobs.duration))
     return State(
         first=jobs.first,
@@ -116,23 +117,23 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int, reusable:
         rewards=np.zeros((episodes, rewarded_steps)),
         gained=np.zeros(episodes),
         done=unstarted == 0,
-        load=known_load(jobs, cluster),
+        load=load if jobs.load is None else np.where(np.isnan(jobs.load), load, jobs.load),
     )
 
 
 def state_under_way(
     jobs: JobBatch, cluster: Cluster, start: IntArray, free: IntArray, now: int, last_arrival: int, arrived: FloatArray
 ) -> State:
-    """Return the state of one episode of which all jobs have arrived, run times are known, and no rewards are kept.
+    """Return the state of one episode whose jobs have all arrived with known run times, without rewards.
 
     Args:
-        jobs: those that run or have their place, and then those that wait in order of arrival.
+        jobs: those that run or have a reserved start, then those that wait in order of arrival.
         cluster: that they run on.
         start: first steps of the first H jobs; one that ends beyond the horizon seems to end with it.
-        free: units [T, R] that these leave in each step from now on.
+        free: units [T, R] left by these in each step from now on.
         now: the present step.
-        last_arrival: step in which a job last arrived.
-        arrived: what policies know of all jobs so far [2 + R]; see `Observation.arrived`.
+        last_arrival: step of the last arrival.
+        arrived: sums over all jobs so far [2 + R]; see `Observation.arrived`.
     """
     s, runs, count = empty_state(jobs, cluster, 0), len(start), len(jobs.arrival)
     s.start[:runs], s.free[0], s.arrived[:-1], s.arrived[-1] = start, free, 0.0, arrived
@@ -149,26 +150,35 @@ def state_under_way(
     return s
 
 
-def known_load(jobs: JobBatch, cluster: Cluster) -> FloatArray:
-    """Return the load [B] that policies know of each episode, in percent: its own or the cluster's; nan: none."""
-    of_all = np.full(jobs.episodes, np.nan if cluster.load is None else cluster.load)
-    return of_all if jobs.load is None else np.where(np.isnan(jobs.load), of_all, jobs.load)
-
-
-def unstarted_at_first(jobs: JobBatch, cluster: Cluster) -> IntArray:
-    """Return how many measured jobs each episode [B] has; -1 where all jobs count."""
-    if cluster.measured is None:
-        return np.full(jobs.episodes, -1)
-    first, after = cluster.measured
-    before = np.append(0, np.cumsum((jobs.arrival >= first) & (jobs.arrival < after)))
-    return np.diff(before[jobs.first])
+def observed_state(view: Observation) -> State:
+    """Return observations of one machine as episodes of which compiled rules read the present step."""
+    count, slots, resources = view.demand.shape
+    places = np.arange(count * slots).reshape(count, slots)
+    jobs = JobBatch(
+        np.arange(count + 1) * slots,
+        (view.now[:, None] - view.waited).ravel().astype(np.int64),
+        view.duration.ravel().astype(np.int64),
+        view.demand.reshape(-1, resources),
+    )
+    capacity = view.capacity.max(axis=(0, 1), initial=1)
+    s = empty_state(jobs, Cluster(tuple(capacity.tolist()), view.free.shape[2], slots, 0, place_ahead=True), 0)
+    s.free[:], s.slot_job[:] = view.free[:, 0], np.where(view.duration > 0, places, -1)
+    s.slot_duration[:], s.slot_demand[:] = view.duration, view.demand
+    s.legal[:], s.fits_now[:] = view.legal[:, :, 0], view.fits_now[:, :, 0]
+    s.now[:], s.last_arrival[:], s.load[:] = view.now, view.now - view.since_arrival, view.load
+    # Sums over arrivals are differences of two rows; the last row is 0.
+    arrived = np.concatenate([view.arrived, np.zeros((1, view.arrived.shape[1]))]).astype(np.float64)
+    episode = np.arange(count)
+    return s._replace(
+        arrived=arrived, first=np.full(count + 1, count), to_come=episode, queue=episode - view.backlog.astype(np.int64)
+    )
 
 
 def requested_steps(jobs: JobSet | JobBatch, cluster: Cluster) -> IntArray:
-    """Return the run times [J] that policies know of, in steps: durations, or estimates cut to the horizon.
+    """Return the run times [J] known to policies, in steps: durations, or estimates cut to the horizon.
 
     Raises:
-        ValueError: estimates where jobs are placed ahead: a job that runs on would meet what is reserved for others.
+        ValueError: estimates where jobs are placed ahead: a job that overruns would collide with reservations.
     """
     if jobs.estimate is None:
         return jobs.duration
@@ -177,19 +187,12 @@ def requested_steps(jobs: JobSet | JobBatch, cluster: Cluster) -> IntArray:
         job = int(other.argmax())
         runs = f"job {job} requests {jobs.estimate[job]} steps and runs {jobs.duration[job]}"
         raise ValueError(f"{runs}: jobs can be placed ahead only where run times are known")
-    # A job of exact estimate goes as where run times are known: if too long for the horizon, it never starts.
+    # A job with an exact estimate is treated as if run times were known: too long for the horizon, it never starts.
     return np.where(other, np.minimum(jobs.estimate, cluster.horizon), jobs.duration)
 
 
 def arrived_before(requested: IntArray, demand: IntArray) -> FloatArray:
-    """Return the sums [J + 1, 2 + R] over the jobs before each of what observations tell of all that arrived."""
+    """Return sums [J + 1, 2 + R] over the jobs before each, as in `Observation.arrived`."""
     steps = requested.astype(float)[:, None]
     each = np.concatenate([np.ones_like(steps), steps, steps * demand], axis=1)
     return np.concatenate([np.zeros((1, each.shape[1])), each.cumsum(axis=0)])
-
-
-def free_rows(state: State, rows: IntArray) -> IntArray:
-    """Return the units free [B', T, R] in some episodes, from the present step on."""
-    steps = state.free.shape[1]
-    ring = (state.head[rows][:, None] + np.arange(steps)) % steps
-    return np.asarray(state.free[rows[:, None], ring])

@@ -1,7 +1,7 @@
-"""Try each action of a decision in the simulator: a rule plays on from it, against futures that are the same for all.
+"""Try each action of a decision in the simulator: a rule continues from it, in the same futures for all actions.
 
-What a decision is taken on is what a policy sees. The jobs behind the slots are known by number only, and jobs to come
-not at all: both are taken from the futures. A job runs for as long as it is said to.
+A decision is an observation. It shows only the number of jobs in the backlog, and no jobs to come: both are taken from
+the futures. Jobs run for as long as requested.
 """
 
 from typing import NamedTuple
@@ -17,11 +17,11 @@ from pipeline.problems.pool.simulator.compiled.rules import Players, decide
 from pipeline.problems.pool.simulator.compiled.state import Rules, State, empty_state
 from pipeline.simulation.compiled import inlined
 
-NEVER = np.iinfo(np.int64).max // 4  # arrival of the jobs that an episode has room for and does not need
+NEVER = np.iinfo(np.int64).max // 4  # arrival of the unused jobs of an episode
 
 
 class Seen(NamedTuple):
-    """The decisions to take: the parts of D observations that the simulator begins from."""
+    """The decisions to take: the parts of D observations that the simulator starts from."""
 
     load: FloatArray  # [D]  percent; nan = not known
     arrived: FloatArray  # [D, 2 + R]  see `Observation.arrived`
@@ -32,8 +32,8 @@ class Seen(NamedTuple):
     backlog: IntArray  # [D]
     head: IntArray  # [D, 1 + R]  duration and demand of the first job of the backlog
     now: IntArray  # [D]
-    since: IntArray  # [D]  steps since a job arrived
-    action: IntArray  # [D, C]  those to try; -1 = no more
+    since: IntArray  # [D]  steps since the last arrival
+    action: IntArray  # [D, C]  actions to try; -1 = no more
 
 
 class Futures(NamedTuple):
@@ -46,24 +46,24 @@ class Futures(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How far an action is tried."""
+    """Limits of a trial."""
 
     from_now: bool  # do arrivals of the futures count from the next step on?
-    ahead: int  # steps; a job that arrives later is not met
-    decisions: int  # simulated, of one decision to take
+    ahead: int  # steps; later arrivals are ignored
+    decisions: int  # simulated for one decision to take
 
 
 class Tried(NamedTuple):
-    """What the actions cost, by decision, action and future."""
+    """Costs of the actions, by decision, action and future."""
 
     waiting: FloatArray  # [D, C, F]  steps waited over steps run, summed over jobs, until `ahead`
-    jobs: FloatArray  # [D, C, F]  jobs that wait then
-    work: FloatArray  # [D, C, F]  steps of the whole cluster's work that is left then
-    futures: IntArray  # [D]  how many were played before the limit of decisions; the rest is 0
+    jobs: FloatArray  # [D, C, F]  jobs that wait at that step
+    work: FloatArray  # [D, C, F]  work left at that step, in steps of the whole cluster
+    futures: IntArray  # [D]  number of futures played within the limit of decisions; other costs are 0
 
 
 def seen(view: Observation, action: IntArray) -> Seen:
-    """Return what is seen of decisions, with the actions [D, C] to try."""
+    """Return decisions with the actions [D, C] to try."""
     whole = (view.duration, view.demand, view.waited, view.backlog, view.backlog_head, view.now, view.since_arrival)
     parts = [np.ascontiguousarray(part, dtype=np.int64) for part in (view.free[:, 0], *whole, action)]
     load, arrived = (np.ascontiguousarray(part, dtype=np.float64) for part in (view.load, view.arrived))
@@ -71,7 +71,7 @@ def seen(view: Observation, action: IntArray) -> Seen:
 
 
 def buffer(decisions: int, jobs: int, cluster: Cluster) -> State:
-    """Return the state of as many episodes, each with room for so many jobs and one, for sums over all of them."""
+    """Return the state of `decisions` episodes, each with room for `jobs` jobs, and one place for sums over all."""
     count = decisions * (jobs + 1)
     first = np.arange(decisions + 1) * (jobs + 1)
     filler = np.ones(count, dtype=np.int64)
@@ -89,14 +89,14 @@ def _write_job(s: State, j: int, arrival: int, futures: Futures, source: int) ->
 
 
 @inlined
-def _behind(s: State, b: int, view: Seen, d: int, j: int) -> int:
-    """Return how many jobs of a decision's backlog an episode has room for, from a place on."""
+def _backlog_room(s: State, b: int, view: Seen, d: int, j: int) -> int:
+    """Return how many jobs of a decision's backlog fit into an episode's places from j on."""
     return int(min(view.backlog[d], s.first[b + 1] - 1 - j))
 
 
 @inlined
 def _write_waiting(s: State, b: int, view: Seen, d: int, futures: Futures, first: int, after: int) -> int:
-    """Write the jobs of the slots, and those of the backlog as far as they are known; return the place behind them."""
+    """Write the jobs of the slots and of the backlog; return the next place."""
     j, now = s.first[b], view.now[d]
     for m in range(view.duration.shape[1]):
         if view.duration[d, m] > 0:
@@ -105,7 +105,7 @@ def _write_waiting(s: State, b: int, view: Seen, d: int, futures: Futures, first
             for r in range(s.capacity.shape[0]):
                 s.demand[j, r] = view.demand[d, m, r]
             j += 1
-    for k in range(_behind(s, b, view, d, j)):
+    for k in range(_backlog_room(s, b, view, d, j)):
         if k == 0 or first == after:
             s.arrival[j] = now
             s.duration[j] = s.requested[j] = view.head[d, 0]
@@ -119,7 +119,7 @@ def _write_waiting(s: State, b: int, view: Seen, d: int, futures: Futures, first
 
 @inlined
 def _write_jobs(s: State, b: int, view: Seen, d: int, futures: Futures, future: int, limits: Limits) -> int:
-    """Write the jobs of a copy b of decision d: those that wait, and those to come; return the place behind them."""
+    """Write the jobs of a copy b of decision d, waiting ones and those to come; return the next place."""
     first, after = futures.first[future], futures.first[future + 1]
     j = _write_waiting(s, b, view, d, futures, first, after)
     now, offset = view.now[d], view.now[d] + 1 if limits.from_now else 0
@@ -137,7 +137,7 @@ def _write_jobs(s: State, b: int, view: Seen, d: int, futures: Futures, future: 
 
 @inlined
 def _begin(s: State, rules: Rules, b: int, view: Seen, d: int, last: int) -> None:
-    """Set a copy b back to decision d; its jobs stay."""
+    """Reset a copy b to decision d; its jobs stay."""
     s.now[b], s.head[b], s.done[b] = view.now[d], 0, False
     s.last_arrival[b], s.load[b] = view.now[d] - view.since[d], view.load[d]
     for k in range(s.first[b], last):
@@ -149,11 +149,11 @@ def _begin(s: State, rules: Rules, b: int, view: Seen, d: int, last: int) -> Non
             s.free[b, t, r] = view.free[d, t, r]
             after = view.free[d, t + 1, r] if t + 1 < steps else s.capacity[r]
             if after != view.free[d, t, r]:
-                s.leaving[b, t] = 1  # whoever it is: there will be more room
+                s.leaving[b, t] = 1  # some job ends, and there will be more room
     j = s.first[b]
     for m in range(view.duration.shape[1]):
         s.fits_now[b, m] = False
-        if rules.place_ahead:  # else it is the same array, and a kernel may take two names for two arrays
+        if rules.place_ahead:  # else the same array, which a kernel may mistake for two
             s.legal[b, m] = False
         s.slot_duration[b, m] = view.duration[d, m]
         s.slot_job[b, m] = -1
@@ -163,13 +163,13 @@ def _begin(s: State, rules: Rules, b: int, view: Seen, d: int, last: int) -> Non
             s.slot_job[b, m] = j
             j += 1
     s.queue[b] = j
-    s.to_come[b] = j + _behind(s, b, view, d, j)
+    s.to_come[b] = j + _backlog_room(s, b, view, d, j)
     update_fits(s, rules, b, -1)
 
 
 @inlined
 def _count_arrived(s: State, b: int, view: Seen, d: int, last: int) -> None:
-    """Let the sums over jobs that have arrived go on from what a decision knows of them; 0 where it knows nothing."""
+    """Continue the sums over arrivals from those of a decision; 0 where it has none."""
     begun = s.to_come[b]
     for n in range(s.arrived.shape[1]):
         s.arrived[s.first[b], n] = 0.0
@@ -182,7 +182,7 @@ def _count_arrived(s: State, b: int, view: Seen, d: int, last: int) -> None:
 
 @inlined
 def _waits(s: State, b: int) -> bool:
-    """Return whether a job waits, in a slot or behind them."""
+    """Return whether a job waits, in a slot or in the backlog."""
     for m in range(s.slot_job.shape[1]):
         if s.slot_job[b, m] >= 0:
             return True
@@ -191,7 +191,7 @@ def _waits(s: State, b: int) -> bool:
 
 @inlined
 def _play(s: State, rules: Rules, b: int, action: int, who: Players, last: int, end: int) -> int:
-    """Carry out an action, and what a rule does then, until no job is left to start; return how many decisions."""
+    """Carry out an action, then those of a rule until no job is left to start; return the number of decisions."""
     count = 0
     while True:
         count += 1
@@ -203,7 +203,7 @@ def _play(s: State, rules: Rules, b: int, action: int, who: Players, last: int, 
 
 @inlined
 def _cost(s: State, b: int, now: int, last: int, end: int, tried: Tried, d: int, c: int, f: int) -> None:
-    """Add up what became of the jobs of an episode from now until a step."""
+    """Add up the costs of an episode from now until a step."""
     waiting = jobs = work = 0.0
     for k in range(s.first[b], last):
         if s.arrival[k] > end:
@@ -237,7 +237,7 @@ def _try(
             if view.action[b, c] < 0:
                 break
             _begin(s, rules, b, view, b, last)
-            if c == 0 and who.features.shape[1] > 0:  # the rules with scores look at them
+            if c == 0 and who.features.shape[1] > 0:  # the rule `scores` reads these sums
                 _count_arrived(s, b, view, b, last)
             count += _play(s, rules, b, view.action[b, c], who, last, end)
             _cost(s, b, view.now[b], last, end, tried, b, c, f)
@@ -248,18 +248,10 @@ def _try(
 def try_actions(
     s: State, rules: Rules, view: Seen, who: Players, futures: Futures, chosen: IntArray, limits: Limits, tried: Tried
 ) -> None:
-    """Write what each action costs in each of the futures [D, F'] that were chosen for its decision.
+    """Write the costs of each action, in the futures [D, F'] chosen for its decision, into zeros.
 
-    Args:
-        s: a buffer of at least D episodes.
-        rules: of the run.
-        view: the decisions.
-        who: plays on.
-        futures: all of them.
-        chosen: which each decision is tried against.
-        limits: how far.
-        tried: written; zeros.
+    `s` is a buffer of at least D episodes; the rules of `who` continue from each action.
     """
     for i in prange(view.now.shape[0]):
-        # All in a function: numba loses what is written here to an array of a tuple.
+        # A call: numba removes writes to a tuple's arrays within prange as dead code.
         _try(s, rules, int(np.int64(i)), view, who, futures, chosen, limits, tried)

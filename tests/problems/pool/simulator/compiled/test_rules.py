@@ -7,21 +7,15 @@ from builders import clusters, jobset, jobsets, random_jobset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.core import CompiledRule, keys, uniform
-from pipeline.problems.pool.heuristics.scores import (
-    HEURISTICS,
-    with_long,
-    with_patience,
-    with_span,
-    with_weight,
-    with_weights,
-)
+from pipeline.core import CompiledRule, Observation, keys, uniform
+from pipeline.problems.pool.heuristics.scores import HEURISTICS, with_knobs
 from pipeline.problems.pool.nouns import Cluster, JobSet, Schedule, batch, repeat
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import RULES, players
 from pipeline.simulation.choosing import Heuristic, compiled_rule_of, sjf
 from pipeline.simulation.compiled import uniform as compiled_uniform
-from pipeline.simulation.rollout import play
+from pipeline.simulation.rollout import Watch, play
+from tests.oracles.pool_heuristics import plain_policy, plain_score
 
 KNOBS = st.tuples(st.floats(0.0, 1.0), st.integers(1, 9), st.lists(st.floats(-2.0, 2.0), min_size=15, max_size=15))
 WEIGHTS = [1.1, 0.3, -0.4, 0.2, 0.7, 0.5, -0.3, 1.2, -1.9, -0.2, 0.4, 0.6, 0.3, -0.5, 0.2]
@@ -38,8 +32,10 @@ def problems(draw: st.DrawFn) -> tuple[Cluster, list[JobSet], int]:
 def all_heuristics(weight: float, long_steps: int, weights: list[float]) -> list[Heuristic]:
     """Every heuristic, those with knobs twice."""
     table = [policy for policy in HEURISTICS.values() if isinstance(policy, Heuristic)]
-    spans = with_span(long_steps, 6), with_long(long_steps, 6)
-    return [*table, with_weight(weight), with_patience(long_steps), *spans, with_weights(weights)]
+    spans = [with_knobs(name, long_steps, 6) for name in ("hold_until", "hold_long")]
+    return [
+        *table, with_knobs("tetris", weight), with_knobs("hold", long_steps), *spans, with_knobs("linear", *weights)
+    ]  # fmt: skip
 
 
 def by_rules(
@@ -59,15 +55,30 @@ def key_of(several: list[JobSet]) -> np.ndarray:
 
 
 def assert_same(of: Cluster, several: list[JobSet], limit: int, policies: list[Heuristic], skip: bool) -> None:
-    """Play all by the rules, and each by its plain definition."""
+    """Play all by the rules, and each by its plain definition; on the way, score what is shown both ways."""
     compiled, _ = by_rules(of, several, limit, policies, skip, most=7)
     jobs, episodes = sum(len(jobs.arrival) for jobs in several), len(several)
     for number, policy in enumerate(policies):
+        rule = policy.rule
+        assert rule is not None
         simulator = Batched(batch(several), of, limit, skip_forced=skip)
-        play(simulator, policy, key_of(several))
+        play(simulator, plain_policy(rule), key_of(several), watch_scores(policy))
         for name, one, all_ in zip(Schedule._fields, simulator.schedule(), compiled, strict=True):
             size = jobs if name in ("start", "finish", "withheld") else episodes
             assert one.tolist() == all_[number * size : (number + 1) * size].tolist(), (policy.rule, name)
+
+
+def watch_scores(policy: Heuristic) -> Watch:
+    """Compare the scores of waiting jobs with the plain ones, and the actions."""
+
+    def watch(rows: np.ndarray, view: Observation, actions: np.ndarray) -> None:
+        assert policy.rule is not None
+        if policy.score is not None:
+            waits, plain = view.duration > 0, plain_score(policy.rule)
+            assert policy.score(view)[waits].tolist() == plain(view)[waits].tolist(), policy.rule
+            assert policy(view, np.zeros(len(rows))).tolist() == actions.tolist(), policy.rule
+
+    return watch
 
 
 def test_every_heuristic_has_a_compiled_rule_of_its_own() -> None:

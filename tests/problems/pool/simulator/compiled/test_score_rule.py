@@ -13,8 +13,8 @@ from pipeline.problems.pool.networks.network import greedy
 from pipeline.problems.pool.networks.scores import Scores
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.compiled.rules import players
-from pipeline.problems.pool.simulator.compiled.score_rule import COUNT, FEATURES, score_views, view_state
+from pipeline.problems.pool.simulator.compiled.rules import players, scores_of
+from pipeline.problems.pool.simulator.compiled.score_rule import COUNT, FEATURES
 from pipeline.simulation.rollout import play
 
 CLUSTER = Cluster((10, 7), 8, 5, 4, False, 3, 6)
@@ -51,9 +51,7 @@ def features(jobs: JobSet, of: Cluster = CLUSTER) -> np.ndarray:
     view = begun(jobs, of).observe(np.array([0]))
     found = []
     for k in range(COUNT):
-        weights = np.zeros((1, COUNT))
-        weights[0, k] = 1.0
-        found.append(score_views(view_state(view), view.to_end, weights, 0, np.zeros((1, COUNT)))[0])
+        found.append(scores_of(CompiledRule("scores", weights=tuple(np.eye(COUNT)[k].tolist())))(view)[0])
     return np.array(found).T
 
 

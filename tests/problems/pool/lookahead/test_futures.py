@@ -10,10 +10,9 @@ from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Polic
 from pipeline.learning.stored import weights_of
 from pipeline.lookahead.planner import Base, Liking, SearchBudget
 from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.lookahead.futures import arrival_model
+from pipeline.problems.pool.lookahead.futures import Ways, arrival_model, draws_of, stirred
 from pipeline.problems.pool.lookahead.naming import network_base, planned
 from pipeline.problems.pool.lookahead.search import PoolPlanner, PoolSearch
-from pipeline.problems.pool.lookahead.ways import Ways, draws_of, stirred
 from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.networks.network import greedy
 from pipeline.problems.pool.networks.networks import PoolNetwork, build

@@ -1,12 +1,11 @@
-"""Rules of several parts, which score as those of `scores` do: a reservation for the head job, and a linear rule.
+"""The plain definitions of the heuristics of `pool`, written to be read; the compiled rules must agree bit for bit.
 
 `easy` is EASY backfilling (Lifka, JSSPP 1995) seen from the waiting jobs. Departure: the head job is the best by any
-order and is chosen anew in every decision, and where jobs may be placed ahead a head that can be is, so that only one
-that finds no place in the horizon is kept room for.
+order and is chosen again in every decision. Where jobs may be placed ahead, a head job that can be placed is placed,
+so that room is kept only for a head job that finds no place in the horizon.
 
-`linear` adds up weighted features of a job, and of letting a step pass. Features are shares, ratios and logarithms, so
-that the same weights speak of clusters of any size. Sums and logarithms are those of the compiled rule
-(`compiled_linear`), operation for operation.
+`linear` adds up weighted features of a job, and of letting a step pass. Sums and logarithms are those of the compiled
+rule, operation for operation.
 """
 
 import math
@@ -14,8 +13,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pipeline.core import BoolArray, FloatArray, IntArray, Observation, TimeArray, legal_actions
+from pipeline.core import BoolArray, CompiledRule, FloatArray, IntArray, Observation, Policy, TimeArray, legal_actions
 from pipeline.problems.pool.heuristics.teachers import FEATURES, JOB_FEATURES
+from pipeline.simulation.choosing import Score, choose, fcfs, random, sjf
 
 LEAST_SHARE = 1e-3  # of the cluster that a job counts for, so that its logarithm is there
 PLENTY = np.iinfo(np.int64).max
@@ -147,3 +147,101 @@ def _mean(parts: FloatArray) -> FloatArray:
 def _logarithm(values: FloatArray) -> FloatArray:
     """Return the C library's logarithm, which compiled code calls too; numpy's own may differ in the last bit."""
     return np.asarray(np.vectorize(math.log, otypes=[float])(values))
+
+
+def packer(view: Observation) -> FloatArray:
+    """Prefer the job best aligned with the units free now (their dot product; DeepRM's code)."""
+    free, demand = view.free[:, 0, 0].astype(np.int64), view.demand.astype(np.int64)
+    return np.asarray((demand * free[:, None]).sum(axis=2).astype(float))
+
+
+def tetris(weight: float) -> Score:
+    """Return a mix of alignment (weight) and shortness, 1 / duration, both in [0, 1]."""
+
+    def score(view: Observation) -> FloatArray:
+        shortness = 1.0 / np.maximum(view.duration, 1)
+        return np.asarray(weight * alignment(view) + (1.0 - weight) * shortness)
+
+    return score
+
+
+def sjf_align(view: Observation) -> FloatArray:
+    """Prefer the shortest job; among equals the best aligned one."""
+    return sjf(view) + 0.5 * alignment(view)
+
+
+def saf(view: Observation) -> FloatArray:
+    """Prefer the smallest area: duration times the mean over resources of the demanded share."""
+    return -(view.duration.astype(float) * mean_share(view))
+
+
+def wspt(view: Observation) -> FloatArray:
+    """Prefer the largest weight to area, the weight of a job's slowdown being 1 / duration."""
+    duration = view.duration.astype(float)
+    return -(duration * (duration * mean_share(view)))
+
+
+def hold(long_steps: int) -> Score:
+    """Return `sjf_align` that starts no job of `long_steps` or more while a shorter one waits in a slot."""
+
+    def score(view: Observation) -> FloatArray:
+        long = view.duration >= long_steps
+        short_waits = np.asarray(((view.duration > 0) & ~long).any(axis=1))
+        return np.where(long & short_waits[:, None], -np.inf, sjf_align(view))
+
+    return score
+
+
+def hold_until(long_steps: int, until: int) -> Score:
+    """Return `sjf_align` that starts no job of `long_steps` or more before a step, unless void is not legal."""
+
+    def score(view: Observation) -> FloatArray:
+        holds = (view.now < until) & legal_actions(view)[:, -1]
+        return np.where((view.duration >= long_steps) & holds[:, None], -np.inf, sjf_align(view))
+
+    return score
+
+
+def hold_long(long_steps: int, until: int) -> Score:
+    """Return `hold` that before a step starts a job of `long_steps` or more only where all slots hold such jobs.
+
+    Until then short jobs are still to come, and one long job blocks the cluster for more of them than wait now.
+    """
+    later = hold(long_steps)
+
+    def score(view: Observation) -> FloatArray:
+        long = view.duration >= long_steps
+        holds = legal_actions(view)[:, -1] & ~long.all(axis=1)
+        early = np.where(long & holds[:, None], -np.inf, sjf_align(view))
+        return np.where((view.now < until)[:, None], early, later(view))
+
+    return score
+
+
+def plain_score(rule: CompiledRule) -> Score:
+    """Return the plain scores of a compiled rule."""
+    steps = int(rule.knob)
+    made: dict[str, Callable[[], Score]] = {
+        "fcfs": lambda: fcfs,
+        "sjf": lambda: sjf,
+        "packer": lambda: packer,
+        "tetris": lambda: tetris(rule.knob),
+        "sjf_align": lambda: sjf_align,
+        "hold": lambda: hold(steps),
+        "saf": lambda: saf,
+        "wspt": lambda: wspt,
+        "easy": lambda: easy(sjf_align),
+        "easy_fcfs": lambda: easy(fcfs),
+        "linear": lambda: linear(rule.weights or ()),
+        "hold_until": lambda: hold_until(*map(int, rule.knobs or ())),
+        "hold_long": lambda: hold_long(*map(int, rule.knobs or ())),
+    }
+    return made[rule.rule]()
+
+
+def plain_policy(rule: CompiledRule) -> Policy:
+    """Return the policy that decides by the plain scores of a compiled rule."""
+    if rule.rule == "random":
+        return random
+    score = plain_score(rule)
+    return lambda view, draws: choose(score(view), view)

@@ -13,8 +13,8 @@ from pipeline.logs.registry import read
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.scheduling.schedule import job_columns
-from pipeline.problems.pool.workload.estimates import check_estimates, estimated
 from pipeline.problems.pool.workload.source import DrawnSource, LogSource, source
+from pipeline.problems.pool.workload.synthetic import check_estimates, estimated
 from pipeline.scheduling.user_jobs import read_user_jobs
 
 NO_LOG = Path("no/log")
@@ -138,7 +138,7 @@ def test_windows_of_a_log_tell_what_its_users_said(params: Params, tmp_path: Pat
     assert jobs.estimate.tolist() == [1, 4, 2, 1, 4, 2]
     fresh = origin.fresh(0, 1)
     assert sorted(fresh.requested.tolist()) == [1, 1, 2, 2, 4, 4]
-    assert "run times that policies are told: 20 jobs (33.3%) run longer, 20 (33.3%) in steps" in origin.notes
+    assert "run times known to policies: 20 jobs (33.3%) run longer, 20 (33.3%) in steps" in origin.notes
     assert "estimate unknown: its run time taken (20 rows)" in origin.notes
 
 
@@ -188,7 +188,7 @@ def test_of_a_users_log_the_beginning_teaches_and_a_table_has_none(params: Param
     found = read_user_jobs(log(tmp_path), columns)
     assert found.jobs.estimate is not None
     assert (found.jobs.estimate != found.jobs.duration).any()
-    assert found.notes[-1].startswith("run times are predicted as the first 36 jobs teach")
+    assert found.notes[-1].startswith("run times are predicted from the first 36 jobs")
     jobs = tmp_path / "jobs.csv"
     jobs.write_text("jobset,job,arrival,duration,cpu\n1,1,0,2,1\n")
     with pytest.raises(UserError, match=r"jobs.csv: a table has no past to predict run times from \(policies_know: "):

@@ -9,8 +9,7 @@ from pipeline.core import Observation, Policy
 from pipeline.errors import UserError
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.scheduling import playing
-from pipeline.problems.pool.scheduling.playing import schedule
+from pipeline.problems.pool.scheduling.schedule import PATIENCE, schedule
 from pipeline.scheduling import schedule as scheduling
 from pipeline.scheduling.user_jobs import UserJobs
 from pipeline.simulation import rollout
@@ -67,6 +66,6 @@ def test_a_policy_that_stands_still_is_given_up() -> None:
         return np.full(len(draws), view.duration.shape[1])
 
     jobs = UserJobs(pa.table({}), np.zeros(2, int), jobset((0, 2, 1, 1), (3, 1, 1, 1)))
-    limit = 3 + playing.PATIENCE * 3 + CLUSTER.horizon
+    limit = 3 + PATIENCE * 3 + CLUSTER.horizon
     with pytest.raises(UserError, match=f"leaves 2 of 2 jobs undone after {limit} steps"):
         schedule(jobs, CLUSTER, void, False, 1, lambda percent, note: None)
