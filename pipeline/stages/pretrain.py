@@ -5,7 +5,7 @@ from pipeline.config import Params
 from pipeline.learning.resuming import course
 from pipeline.learning.update import Update
 from pipeline.problems import problem_of
-from pipeline.progress import progress, say
+from pipeline.progress import progress
 
 
 def run(params: Params, agent: str) -> None:
@@ -21,8 +21,6 @@ def run(params: Params, agent: str) -> None:
         network = how.untrained(params, agent, task)
         training = course(params, "pretrain", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
         updates = problem.algorithms[chosen.name](network, task, chosen, training.memory)
-        if chosen.first:
-            say(f"pretrain {agent}: first {chosen.first}")
         with progress(f"pretrain {agent}", chosen.budget, training.memory.done) as advance:
             for update in training.checkpointed(updates, network):
                 run.metrics(update.metrics, update.step)

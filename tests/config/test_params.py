@@ -169,13 +169,13 @@ UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
     (
         "agents.deeprm.finetune.name",
         "sarsa",
-        "agents.deeprm.finetune.name: unknown 'sarsa'; there are: 'reinforce', 'mixture', 'evolution'",
+        "agents.deeprm.finetune.name: unknown 'sarsa'; there are: 'reinforce', 'evolution'",
     ),
     ("workload.name", "swff", "workload.name: unknown 'swff'; there are: 'synthetic', 'swf', 'log'"),
     (
         "agents.deeprm.network.name",
         "rnn",
-        "agents.deeprm.network.name: unknown 'rnn'; there are: 'mlp', 'cnn', 'sets', 'scores'",
+        "agents.deeprm.network.name: unknown 'rnn'; there are: 'mlp', 'cnn', 'scores'",
     ),
     (
         "scenarios.online.arrivals.name",
@@ -231,7 +231,7 @@ DO_NOT_FIT: list[tuple[str, Any, str]] = [
     (
         "transfers.streams.agent",
         "deeprm",
-        "transfers.streams.agent: expected one with network sets or scores, which serve any size; 'deeprm' has mlp",
+        "transfers.streams.agent: expected one with network scores, which serves any size; 'deeprm' has mlp",
     ),
     (
         "transfers.streams.agent",

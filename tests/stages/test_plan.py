@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 from builders import REPOSITORY
 from commands import contents
-from set_learning import with_gradient
 
 from pipeline import storage
-from pipeline.config import Counts, Params, PoolCard, PoolPlan
+from pipeline.config import Counts, Params, PoolPlan
 from pipeline.errors import UserError
 from pipeline.explaining.explain import CANDIDATES, ExplainRequest
 from pipeline.problems import check
+from pipeline.problems.pool.learning import LEARNING
+from pipeline.problems.pool.networks.networks import build
+from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.tables import JOBSET_RESULTS, TABLES
 from pipeline.stages import explain, generate, plan
 
@@ -32,22 +34,22 @@ def small(params: Params, row: PoolPlan = ROW) -> Params:
     """One scenario at two loads, and a plan on it."""
     few = Counts(train=1, validation=1, test=3)
     online = params.pool_scenario("online").model_copy(update={"loads": (70, 150), "jobsets": few})
-    agents = {"deeprm3": with_gradient(params).agent("gradient")}
+    agents = {"deeprm3": params.agent("deeprm")}
     rows = {"scenarios": {"online": online}, "agents": agents, "transfers": {}, "plans": {NAME: row}}
-    return with_gradient(params).model_copy(update=rows)
+    return params.model_copy(update=rows)
 
 
 @pytest.fixture(scope="module")
 def planned(params: Params, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the network that comes with the package looked ahead."""
+    """A folder in which a network looked ahead that is drawn and not trained."""
     root = tmp_path_factory.mktemp("planned")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
         patch.setenv("PIPELINE_TRACKING", "off")
         few = small(params)
         generate.run(few, "online")
-        stored = storage.read_model(REPOSITORY / "tests" / "data" / "sets", PoolCard)
-        storage.write_model(storage.model_folder("deeprm3", "policy"), stored)
+        network = build(few.agent("deeprm3").network, Cluster.of(few.pool_scenario("online")), seed=3)
+        storage.write_model(storage.model_folder("deeprm3", "policy"), LEARNING.model(few, "deeprm3", network))
         plan.run(few, NAME)
     return root
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.config.checks import must_be_drawn, must_learn_by
 from pipeline.config.pool.hindsight import must_be_solvable
-from pipeline.config.pool.learning import PoolAgent, PoolEvolution, Recipe, ShortRunsAndStreams, Transfer
+from pipeline.config.pool.learning import PoolAgent, PoolEvolution, Transfer
 from pipeline.config.pool.networks import Cnn
 from pipeline.config.pool.scenario import PoolLog, PoolScenario
 from pipeline.config.records import must_know
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from pipeline.config.params import Params
 
 LEAST_CNN_ROWS = 4  # two pools halve the image twice
-OTHERS = ("clone", "reinforce")  # ways to learn, of other networks than `sets`: to begin, and to go on
-OF_SETS = ("imitate", "mixture")
-OF_SCORES = ("none", "evolution")  # they begin as a rule by hand
+# Algorithms that a kind of network learns by: pre-training, fine-tuning.
+OF_IMAGES = ("none", "clone"), ("reinforce",)
+OF_SCORES = ("none",), ("evolution",)  # they begin as a rule by hand
 
 
 def check_pool(params: "Params", where: str) -> None:
@@ -44,12 +44,10 @@ def _check_agent(params: "Params", where: str, name: str, agent: PoolAgent) -> N
     must_learn_by(params, where, name, "evolution" if evolves else "reinforce")
     recipe, scenario = params.pool_recipe(name), params.scenario_of(PoolScenario, agent.scenario)
     _goes_with_the_network(where, name, agent)
-    if isinstance(recipe, Recipe):
-        _goes_with_the_recipe(where, name, agent, recipe)
     if isinstance(agent.network, Cnn) and scenario.horizon < LEAST_CNN_ROWS:
         place, got = f"{where}: scenarios.{agent.scenario}.horizon", scenario.horizon
         raise UserError(f"{place}: expected at least {LEAST_CNN_ROWS} for the cnn of agent '{name}', got {got}")
-    if isinstance(agent.finetune, ShortRunsAndStreams | PoolEvolution):
+    if isinstance(agent.finetune, PoolEvolution):
         for demand in agent.finetune.demands or ():
             must_know(where, f"agents.{name}.finetune.demands", demand, params.demands)
     if not isinstance(params.workload_of(scenario), PoolLog):  # a log has a load of its own
@@ -57,38 +55,16 @@ def _check_agent(params: "Params", where: str, name: str, agent: PoolAgent) -> N
 
 
 def _goes_with_the_network(where: str, name: str, agent: PoolAgent) -> None:
-    """Refuse other ways to learn than those of `sets` for it, and those for other networks."""
-    own = {"sets": OF_SETS, "scores": OF_SCORES}.get(agent.network.name, OTHERS)
+    """Refuse a way to learn that is not for the agent's network."""
+    pretrain, finetune = OF_SCORES if agent.network.name == "scores" else OF_IMAGES
     for part, found, wanted in (
-        ("pretrain", agent.pretrain.name, ("none", own[0])),
-        ("finetune", agent.finetune.name, own[1:]),
+        ("pretrain", agent.pretrain.name, pretrain),
+        ("finetune", agent.finetune.name, finetune),
     ):
         if found not in wanted:
             raise UserError(
                 f"{where}: agents.{name}.{part}.name: expected {' or '.join(wanted)} for a network "
                 f"'{agent.network.name}', got '{found}'"
-            )
-
-
-def _goes_with_the_recipe(where: str, name: str, agent: PoolAgent, recipe: Recipe) -> None:
-    """Refuse what a recipe says and the algorithm would not do."""
-    chosen, mixed = agent.finetune, isinstance(agent.finetune, ShortRunsAndStreams)
-    if isinstance(chosen, ShortRunsAndStreams) and not chosen.jobsets and chosen.streams is None:
-        raise UserError(f"{where}: agents.{name}.finetune: expected jobsets above 0, or streams; got neither")
-    for key, found, wrong, wanted in (
-        ("masked", recipe.masked, mixed and not recipe.masked, "true"),
-        ("optimizer", recipe.optimizer, mixed and recipe.optimizer != "adam", "adam"),
-        ("minibatches", recipe.minibatches, mixed and recipe.minibatches > 1, "1"),
-        ("baseline", recipe.baseline, recipe.baseline == ("value" if mixed else "time"), "decision or leave_one_out"),
-        ("falling", recipe.falling, not mixed and recipe.falling, "false"),
-        ("annealed", recipe.annealed, not mixed and recipe.annealed, "false"),
-        ("near", recipe.near, not mixed and recipe.near > 0, "0"),
-    ):
-        if wrong:
-            shown = str(found).lower()
-            raise UserError(
-                f"{where}: recipes.{chosen.recipe}.{key}: expected {wanted} for the {chosen.name} of agent '{name}', "
-                f"got {shown}"
             )
 
 
@@ -111,8 +87,8 @@ def _can_be_carried_over(params: "Params", place: str, row: Transfer) -> None:
         if scenario not in params.scenarios_of(PoolScenario):
             found = params.scenarios[scenario].problem
             raise UserError(f"{place}.{of}: expected problem pool; scenario '{scenario}' is of problem {found}")
-    if agent.network.name not in ("sets", "scores"):
-        expected = "expected one with network sets or scores, which serve any size"
+    if agent.network.name != "scores":
+        expected = "expected one with network scores, which serves any size"
         raise UserError(f"{place}.agent: {expected}; '{row.agent}' has {agent.network.name}")
     if row.scenario == agent.scenario:
         expected = f"expected another one than agent '{row.agent}' is trained on"

@@ -2,15 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from pipeline.config.records import Frozen, Wide
-
-
-def _whole_vectors(units: int) -> int:
-    if units % 8:
-        raise ValueError(f"expected a multiple of 8, got {units}")
-    return units
 
 
 class Mlp(Frozen):
@@ -30,15 +24,6 @@ class Cnn(Frozen):
     clock: bool  # is it told how long ago the last job arrived?
 
 
-class Sets(Frozen):
-    """A network that scores every waiting job by shared weights, for clusters and queues of any size."""
-
-    name: Literal["sets"]
-    hidden: Annotated[int, Field(gt=0, le=512), AfterValidator(_whole_vectors)]  # units of its layers
-    elapsed: bool  # is it told how long it has run? Short runs give away their end by that
-    ending: bool = False  # is it told whether arrivals end, and when?
-
-
 class Scores(Frozen):
     """A sum of weighted features of jobs and the moment, for clusters and queues of any size; found by evolution."""
 
@@ -46,4 +31,4 @@ class Scores(Frozen):
     hidden: Annotated[int, Field(ge=0, le=64)]  # tanh units that are added to the sum; 0: none
 
 
-PoolNetworkConfig = Annotated[Mlp | Cnn | Sets | Scores, Field(discriminator="name")]
+PoolNetworkConfig = Annotated[Mlp | Cnn | Scores, Field(discriminator="name")]

@@ -145,8 +145,6 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
 def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
     """Return what an agent's learning curve is drawn beside."""
     row = params.agents[agent]
-    if row.finetune.name == "mixture":  # validated on streams, too, of which no level is known
-        return Validated({}, "Geometric mean of slowdown over loads, validation")
     if row.finetune.name == "evolution":
         return Validated({}, "Slowdown to that of sjf_align, validation jobsets and streams")
     levels = chosen.over(row.finetune.loads) if row.objective == "slowdown" else {}

@@ -40,8 +40,7 @@ def cluster_for(name: str, scenario: PoolScenario) -> Cluster:
 def uses_end(name: str) -> bool:
     """Return whether a policy decides by when arrivals end, where it is given that."""
     if Path(name).is_dir():
-        network = storage.read_model(Path(name), PoolCard).card.network
-        return network.name == "scores" or getattr(network, "ending", False)
+        return storage.read_model(Path(name), PoolCard).card.network.name == "scores"
     return name == "linear" or (name.startswith(PREFIX) and not is_external(name))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.config import Clone, Imitate, Params, PoolAgent
+from pipeline.config import Clone, Params, PoolAgent
 from pipeline.config.checks import must_be_plans
 from pipeline.config.records import must_know
 from pipeline.core import CompiledRule, FloatArray, Observation, Policy, legal_actions
@@ -151,8 +151,6 @@ def check_teachers(params: Params) -> None:
         asked = agent.pretrain
         if isinstance(asked, Clone):
             must_know("params.yaml", f"agents.{name}.pretrain.teacher", asked.teacher, TEACHERS)
-        for teacher in asked.teachers if isinstance(asked, Imitate) else ():
-            must_know("params.yaml", f"agents.{name}.pretrain.teachers", teacher, COMPILED)
 
 
 # Heuristics as they are without tuning, by their params.yaml word.

@@ -13,14 +13,13 @@ from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.tuning import heuristics_with
 from pipeline.problems.pool.lookahead.futures import ArrivalModel, arrival_model
 from pipeline.problems.pool.lookahead.search import Player, PoolPlanner, PoolSearch
-from pipeline.problems.pool.lookahead.set_trying import SetPlayer
 from pipeline.problems.pool.lookahead.ways import Ways
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.workload.source import source
 from pipeline.simulation.choosing import compiled_rule_of
 
 FIRST = 1_000_000_000  # number of the first fresh jobset that futures are; no training draws so many
-# Where arrivals end, all is played to its end; of streams, what is left is valued as DeepRM3's windows value it.
+# Where arrivals end, all is played to its end; of streams, what is left has the two costs of decision 17.
 WHOLE = SearchBudget(candidates=12, futures=64, ahead=1_000_000, decisions=200_000)
 PIECE = SearchBudget(candidates=12, futures=32, ahead=100, decisions=200_000, left_job=4.0, left_work=2.5)
 # Networks: a decision of theirs costs a hundred times a rule's, and they are right more often than 16 futures are.
@@ -75,7 +74,7 @@ def plain_base(policy: Policy, masked: bool = True) -> Base[Player]:
 
 
 def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: PoolScenario) -> Base[Player]:
-    """Return a stored network as a base: `sets` and, while jobs arrive, scores play on compiled; others are asked.
+    """Return a stored network as a base: while jobs arrive, scores play on compiled; others are asked.
 
     Raises:
         UserError: it was trained on another cluster than the scenario's, or its weights are not those of its card.
@@ -84,7 +83,6 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
     from pipeline.problems.pool.networks.loading import must_match, restore
     from pipeline.problems.pool.networks.network import Scorer
     from pipeline.problems.pool.networks.scores import Scores
-    from pipeline.problems.pool.networks.sets import Sets
 
     must_match(card, scenario)
     loaded = restore(card, weights)
@@ -101,9 +99,7 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
     network = loaded.network
     if isinstance(network, Scores) and not isinstance(scenario.arrivals, AtOnce):
         return plain_base(loaded.policy)
-    if not isinstance(network, Sets):
-        return Base(loaded.policy, Ways(liking(network)), liking(network), loaded.masked)
-    return Base(loaded.policy, SetPlayer(network.compiled()), liking(network), loaded.masked)
+    return Base(loaded.policy, Ways(liking(network)), liking(network), loaded.masked)
 
 
 def _arrivals(params: Params, scenario: str, end: int | None, budget: SearchBudget) -> ArrivalModel:

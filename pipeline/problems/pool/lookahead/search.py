@@ -5,7 +5,7 @@ counts (`ways`). The planner knows what every policy knows, an observation, and 
 its training jobsets.
 
 `try_asking` is for policies that no compiled roll-out can hold: networks that draw images, trees, external ones. What
-is tried, counted and added up is what `set_trying` does, and a test holds it to the same numbers.
+is tried, counted and added up is what `trying` does with a rule, and a test holds it to the same numbers.
 """
 
 import numpy as np
@@ -14,9 +14,7 @@ from numba import njit, prange
 from pipeline.core import BoolArray, CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
 from pipeline.lookahead.planner import ActionValues, Base, Planner, SearchBudget, SearchResult, best_liked
 from pipeline.problems.pool.lookahead.futures import ArrivalModel
-from pipeline.problems.pool.lookahead.set_trying import SetPlayer, try_with_network
 from pipeline.problems.pool.lookahead.ways import Ways, draws_of, stirred
-from pipeline.problems.pool.networks.relative import relative_buffer
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.kernels import _forced, carry_out
@@ -73,7 +71,7 @@ def try_asking(
     copies: Copies, view: Seen, known: FloatArray, policy: Policy, lasting: FloatArray | None, futures: Futures,
     chosen: IntArray, limits: Limits, tried: Tried,
 ) -> None:  # fmt: skip
-    """Do as `set_trying.try_with_network`, with whoever is asked; there must be room for every copy.
+    """Do as `try_actions`, with a policy that is asked; there must be room for every copy.
 
     `lasting` is the policy's draw [F'] in each future, all the time; None: a new one for every decision.
     """
@@ -141,7 +139,7 @@ AT_ONCE = 256  # decisions that are taken side by side: the bound of the memory
 COPIES = 4096  # of decisions, side by side, where a policy is asked
 ENDLESS = np.iinfo(np.int64).max // 8  # steps; an episode's limit is none of the planner's
 
-Player = CompiledRule | SetPlayer | Ways | Policy
+Player = CompiledRule | Ways | Policy
 
 
 class PoolPlanner(Planner):
@@ -166,12 +164,12 @@ class PoolSearch:
         end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
         rules = Rules(cluster.place_ahead, ENDLESS, 0, False, False, cluster.stalled_after, end)
         self._limits = Limits(arrivals.from_now, budget.ahead, budget.decisions)
-        tries, compiled = min(budget.candidates, cluster.slots + 1) * budget.futures, CompiledRule | SetPlayer
-        asked = not isinstance(base.player, compiled)
+        tries = min(budget.candidates, cluster.slots + 1) * budget.futures
+        asked = not isinstance(base.player, CompiledRule)
         self._at_once = max(1, COPIES // tries) if asked else AT_ONCE
         jobs = cluster.slots + cluster.backlog + int(np.diff(arrivals.futures.first).max(initial=0))
         self._copies = Copies(buffer(self._at_once * (tries if asked else 1), jobs, cluster), rules, cluster)
-        self._rules, self._observed = rules, relative_buffer(AT_ONCE, cluster.slots)
+        self._rules = rules
         self.best_way = isinstance(base.player, Ways) and arrivals.known(cluster.slots)
 
     def at_once(self, turn: Turn) -> int:
@@ -204,8 +202,6 @@ class PoolSearch:
             case CompiledRule() as rule:
                 who = players([rule] * AT_ONCE, np.zeros(AT_ONCE, dtype=np.uint64))
                 try_actions(state, self._rules, shown, who, *how)
-            case SetPlayer(weights):
-                try_with_network(state, self._rules, shown, known, weights, self._observed, *how)
             case Ways(liking):
                 lasting = draws_of(most) if self.best_way else np.zeros(most)
                 try_asking(self._copies, shown, known, stirred(liking), lasting, *how)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from pipeline.config import Params, PoolAgent, PoolCard, PoolScenario, Scores, Sets
+from pipeline.config import Params, PoolAgent, PoolCard, PoolScenario, Scores
 from pipeline.core import FloatArray, Policy
 from pipeline.errors import UserError
 from pipeline.learning.stored import put_back
@@ -73,7 +73,7 @@ def must_match(card: PoolCard, scenario: PoolScenario) -> None:
     Raises:
         UserError: the cluster differs in any way.
     """
-    if isinstance(card.network, Sets | Scores):
+    if isinstance(card.network, Scores):
         return
     scenario = scenario.model_copy(update={"place_ahead": bool(scenario.place_ahead)})
     for name in ("resources", "horizon", "slots", "backlog", "place_ahead"):

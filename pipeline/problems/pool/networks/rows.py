@@ -164,12 +164,6 @@ def add_to_rows(table: FloatArray, found: IntArray, count: int, row: FloatArray)
 
 
 @inlined
-def mixture(table: FloatArray, weights: FloatArray, count: int, first: FloatArray, row: FloatArray) -> None:
-    """Write to a row [width] what stands first in it, and the first `count` rows, each times its weight."""
-    _mix_all(table, weights, count, first, row)
-
-
-@inlined
 def add_mixture(table: FloatArray, weights: FloatArray, count: int, row: FloatArray) -> None:
     """Add the first `count` rows, each times its weight, to a row [width]."""
     _mix_all(table, weights, count, row, row)

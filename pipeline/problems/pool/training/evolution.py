@@ -52,11 +52,11 @@ def validate_scores(network: Scores, task: Task) -> Callable[[], float]:
     """Return what tells the same cost of the network as it is on validation jobsets."""
     jobsets = [(load, list(task.validation[load])) for load in task.loads]
     asked = task.streams
-    pieces = streams(task, asked, "validation", range(EXAMINED)) if isinstance(asked, StreamPieces) else []
+    pieces = streams(task, asked, "validation", range(EXAMINED)) if asked is not None else []
 
     def cost() -> float:
         found = costs([network.rule], task, jobsets, pieces)
-        return float(together(list(found), asked if isinstance(asked, StreamPieces) else None)[0])
+        return float(together(list(found), asked)[0])
 
     return cost
 

@@ -3,13 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from pipeline.config import EvolutionRecipe, Recipe, StreamPieces, StreamWindows
+from pipeline.config import EvolutionRecipe, Recipe, StreamPieces
 from pipeline.problems.pool.nouns import Cluster, JobSet
 
 Draw = Callable[[int], Sequence[JobSet]]  # update -> its jobsets
 Piece = Callable[[str, int, int, int], JobSet]  # (split, load, number, steps) -> the beginning of a stream
-
-PATIENCE = 10  # times a piece's steps in which it must be over
 
 
 class Task(NamedTuple):
@@ -25,7 +23,7 @@ class Task(NamedTuple):
     validation: Mapping[int, Sequence[JobSet]]
     fresh: Callable[[int, int], JobSet]  # (load, number) -> a training jobset that `generate` did not write
     stream: Piece
-    streams: StreamWindows | StreamPieces | None = None  # those it is to be good at, too
+    streams: StreamPieces | None = None  # those it is to be good at, too
 
     @property
     def gradient(self) -> Recipe:
