@@ -2,7 +2,7 @@
 
 from pipeline import storage, tracking
 from pipeline.config import Params
-from pipeline.learning.resuming import course
+from pipeline.learning.resuming import training_run
 from pipeline.learning.update import Update
 from pipeline.problems import problem_of
 from pipeline.progress import progress
@@ -19,7 +19,8 @@ def run(params: Params, agent: str) -> None:
         run.inputs(*inputs)
         task = how.task(params, agent, chosen)
         network = how.untrained(params, agent, task)
-        training = course(params, "pretrain", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
+        needed = (storage.LOG, storage.scenario_log(row.scenario), *inputs)
+        training = training_run(params, "pretrain", agent, chosen, needed)
         updates = problem.algorithms[chosen.name](network, task, chosen, training.memory)
         with progress(f"pretrain {agent}", chosen.budget, training.memory.done) as advance:
             for update in training.checkpointed(updates, network):

@@ -8,7 +8,7 @@ from pipeline.config.records import Frozen, Share
 
 
 class LinearRuleSearch(Frozen):
-    """How many weights of the heuristic `linear` are tried: the cross-entropy method."""
+    """Search for the weights of the heuristic `linear`: the cross-entropy method."""
 
     population: Annotated[int, Field(ge=2, le=10_000)]  # candidates of a round
     rounds: Annotated[int, Field(gt=0, le=10_000)]  # of candidates
@@ -29,5 +29,5 @@ class PoolKnobs(Frozen):
     tetris_weights: Annotated[tuple[Share, ...], Field(min_length=1)]
     # Of the training jobs' durations: longer jobs may be held back in `hold`.
     hold_quantiles: Annotated[tuple[Share, ...], Field(min_length=1)]
-    # Steps until which `hold_until` may hold long jobs back; none: it stays as it is.
+    # Steps until which `hold_until` may hold long jobs back; none: not tuned.
     hold_until: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(exclude_if=lambda steps: not steps)] = ()

@@ -13,7 +13,7 @@ Slots = Annotated[int, Field(gt=0, le=1000)]
 
 
 class ValueBaseline(Frozen):
-    """A network that estimates returns, in place of a mean over episodes; it learns by Adam."""
+    """A network that estimates returns, in place of a mean over episodes; trained by Adam."""
 
     hidden: Positive  # units, as of `mlp`
     learning_rate: Rate  # of the optimizer
@@ -25,21 +25,21 @@ class Recipe(Frozen):
 
     algorithm: Literal["reinforce"]
     jobsets: Literal["fixed", "fresh"]  # the same training jobsets in every update, or new ones
-    # What a return is compared with: other episodes at the same decision, all others at the same time, or `value`.
+    # Baseline of a return: other episodes at the same decision, all others at the same time, or `value`.
     baseline: Literal["decision", "leave_one_out", "value"]
     value: Annotated[ValueBaseline | None, Field(exclude_if=lambda row: row is None)] = None  # of that baseline
     masked: bool  # may only legal actions be drawn?
-    play: Literal["greedy", "sampled"]  # once trained: the best action, or one by chance
+    play: Literal["greedy", "sampled"]  # once trained: the most probable action, or a sample
     optimizer: Literal["rmsprop", "adam"]  # of the gradient
     learning_rate: Rate  # of the optimizer
     gamma: PositiveShare  # discount of what comes a step later
     entropy: Weight  # weight of the entropy, which keeps play varied
     normalise: bool  # are advantages divided by their standard deviation?
-    # Are advantages shares of what their jobset costs, so that all loads count alike?
-    loads_alike: Annotated[bool, Field(exclude_if=lambda alike: not alike)] = False
+    # Are advantages shares of what their jobset costs, so that all loads count equally?
+    equal_loads: Annotated[bool, Field(exclude_if=lambda equal: not equal)] = False
     clip: Rate | None  # norm of the gradient at most; null: not cut
     minibatches: Positive  # of an update
-    # What is played is the mean of the weights behind each update; this share of it is kept from one to the next.
+    # The mean of the weights after each update is played; this share of it is kept from one to the next.
     average: Annotated[float, Field(ge=0, lt=1, exclude_if=lambda share: not share)] = 0.0
 
     @model_validator(mode="after")
@@ -61,7 +61,7 @@ class Clone(Frozen):
     batch: Positive  # decisions of a step of the optimizer
     learning_rate: Rate  # of the optimizer
     entropy: Weight  # weight of the entropy, which keeps play varied
-    seed: Seed | None = None  # of the initial weights and of the order of samples; params.yaml's unless told
+    seed: Seed | None = None  # of the initial weights and of the order of samples; default: params.yaml's
 
     @property
     def budget(self) -> int:
@@ -77,14 +77,14 @@ class Reinforce(Budget):
 
 
 class StreamPieces(Frozen):
-    """Streams that evolution plays: they begin empty, and go on until every measured job has started."""
+    """Streams that evolution plays: they begin empty and last until every measured job has started."""
 
     loads: Loads  # percent, that the cluster can sustain
     slots: Annotated[tuple[Slots, ...], Field(min_length=1)]  # in turn
     jobsets: Positive  # of each load, in an update
-    steps: Positive  # in which jobs arrive; jobs that have not started then count as if they would
+    steps: Positive  # in which jobs arrive; jobs not started by then count as if they started at the end
     measured: tuple[Annotated[int, Field(ge=0)], Positive]  # steps [first, after) whose arrivals are measured
-    weight: Rate = 1.0  # of the streams of a load and a number of slots, beside 1 for the short runs of a load
+    weight: Rate = 1.0  # of the streams of a load and a number of slots; the short runs of a load weigh 1
 
     @model_validator(mode="after")
     def _measured_steps_are_there(self) -> "StreamPieces":
@@ -113,7 +113,7 @@ class PoolAgent(Frozen):
     objective: Literal["slowdown", "completion_time", "makespan", "utilisation"]  # what it is trained for
     network: PoolNetworkConfig  # its network
     pretrain: Annotated[PoolPretrain, Field(discriminator="name")]  # how it begins
-    finetune: Annotated[PoolFinetune, Field(discriminator="name")]  # how it goes on learning
+    finetune: Annotated[PoolFinetune, Field(discriminator="name")]  # how it continues
 
 
 class Transfer(Frozen):

@@ -12,7 +12,7 @@ class Mlp(Frozen):
 
     name: Literal["mlp"]
     hidden: Wide  # units of its hidden layer
-    clock: bool  # is it told how long ago the last job arrived?
+    clock: bool  # does it see the time since the last arrival?
 
 
 class Cnn(Frozen):
@@ -21,7 +21,7 @@ class Cnn(Frozen):
     name: Literal["cnn"]
     channels: tuple[Wide, Wide]  # of its two convolutions
     hidden: Wide  # units of its last hidden layer
-    clock: bool  # is it told how long ago the last job arrived?
+    clock: bool  # does it see the time since the last arrival?
 
 
 class Scores(Frozen):

@@ -1,4 +1,4 @@
-"""What learning needs of a pooled cluster: the task, the network, how good it is, and how it is stored."""
+"""Learning on a pooled cluster: tasks, networks, validation, and storage."""
 
 from collections.abc import Callable
 from functools import partial
@@ -25,11 +25,11 @@ from pipeline.simulation.results import mean_cost
 
 
 def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig) -> Task:
-    """Return what an agent has to learn in one of its two stages."""
+    """Return the task of an agent in one of its two stages."""
     row = params.agent(agent)
     scenario, folder = params.pool_scenario(row.scenario), storage.jobsets_folder(row.scenario)
     seed = params.seed if part.seed is None else part.seed
-    # Trainings of other seeds learn from other fresh jobsets and streams; all else is the same for all.
+    # Fresh jobsets and streams depend on the seed of the training, all else does not.
     origin = source(params, row.scenario, storage.LOG.resolve(), mix=getattr(part, "demands", None) or (), fresh=seed)
     read = partial(read_jobsets, folder, resources=scenario.resources, known_load=scenario.known_load)
     train, validation = read(split="train"), read(split="validation")
@@ -66,7 +66,7 @@ def read_network(params: Params, agent: str, which: str) -> Loaded:
 
 
 def validate(network: Scorer[Any], task: Task) -> Callable[[], float]:
-    """Return what tells how good a network is on the task's validation jobsets; less is better."""
+    """Return a function that computes a network's cost on the task's validation jobsets."""
     if isinstance(network, Scores):
         return validate_scores(network, task)
     jobsets = {load: task.validation[load] for load in task.loads}

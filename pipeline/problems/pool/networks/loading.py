@@ -8,7 +8,7 @@ import torch
 from pipeline.config import Params, PoolAgent, PoolCard, PoolScenario, Scores
 from pipeline.core import FloatArray, Policy
 from pipeline.errors import UserError
-from pipeline.learning.stored import put_back
+from pipeline.learning.stored import restore_weights
 from pipeline.problems.pool.networks.network import PLAY, Scorer
 from pipeline.problems.pool.networks.networks import PoolNetwork, build
 from pipeline.problems.pool.networks.scores import Scores as ScoresNetwork
@@ -52,13 +52,13 @@ def cluster_of(card: PoolCard) -> Cluster:
 
 
 def restore(card: PoolCard, weights: Mapping[str, FloatArray], device: torch.device | None = None) -> Loaded:
-    """Rebuild a network and its policy, on the CPU unless told otherwise.
+    """Rebuild a network and its policy, by default on the CPU.
 
     Raises:
         UserError: the weights are not those of the network on the card.
     """
     network = build(card.network, cluster_of(card), seed=0)
-    put_back(network, weights, card.agent)
+    restore_weights(network, weights, card.agent)
     network = network.placed(device)
     scorer: Scorer[Any] = network
     policy = PLAY[card.play](scorer, card.masked)

@@ -4,10 +4,7 @@ from collections.abc import Callable
 
 import torch
 
-from pipeline.config import Cnn as CnnConfig
-from pipeline.config import Mlp as MlpConfig
 from pipeline.config import PoolNetworkConfig
-from pipeline.config import Scores as ScoresConfig
 from pipeline.problems.pool.networks.cnn import Cnn
 from pipeline.problems.pool.networks.encodings import Layout
 from pipeline.problems.pool.networks.mlp import Mlp
@@ -18,18 +15,6 @@ from pipeline.problems.pool.nouns import Cluster
 PoolNetwork = Network | Scores
 
 
-def _mlp(config: MlpConfig, cluster: Cluster) -> Network:
-    return Mlp(Layout.of(cluster, config.clock), config.hidden)
-
-
-def _cnn(config: CnnConfig, cluster: Cluster) -> Network:
-    return Cnn(Layout.of(cluster, config.clock), config.channels, config.hidden)
-
-
-def _scores(config: ScoresConfig, cluster: Cluster) -> Scores:
-    return Scores(config.hidden)
-
-
 def build(config: PoolNetworkConfig, cluster: Cluster, seed: int) -> PoolNetwork:
     """Return a network with the initial weights that `seed` gives."""
     with torch.random.fork_rng(devices=[]):
@@ -37,4 +22,8 @@ def build(config: PoolNetworkConfig, cluster: Cluster, seed: int) -> PoolNetwork
         return NETWORKS[config.name](config, cluster)
 
 
-NETWORKS: dict[str, Callable[..., PoolNetwork]] = {"mlp": _mlp, "cnn": _cnn, "scores": _scores}
+NETWORKS: dict[str, Callable[..., PoolNetwork]] = {
+    "mlp": lambda config, cluster: Mlp(Layout.of(cluster, config.clock), config.hidden),
+    "cnn": lambda config, cluster: Cnn(Layout.of(cluster, config.clock), config.channels, config.hidden),
+    "scores": lambda config, cluster: Scores(config.hidden),
+}

@@ -12,7 +12,7 @@ from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.training import playing
 from pipeline.problems.pool.training.decisions import DecisionBuffer, Decisions, by_chance, record
-from pipeline.problems.pool.training.playing import play_by_chance
+from pipeline.problems.pool.training.sampled_rollout import play_by_chance
 
 CLUSTERS = {
     "deeprm": Cluster((10, 10), 20, 10, 60, False),
