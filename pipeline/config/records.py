@@ -19,6 +19,7 @@ TELLING = ("name", "problem", "algorithm")  # keys that say which record of seve
 RENAMED = {
     "told": "this key is called 'policies_know' now",
     "swing": "this key is called 'amplitude' now",
+    "sure": "this key is called 'min_z' now",
     "loads_alike": "this key is called 'equal_loads' now",
 }
 

@@ -128,7 +128,7 @@ OUT_OF_RANGE: list[tuple[str, Any, str]] = [
     (
         "scenarios.online.arrivals.size",
         2.5,
-        "scenarios.online.arrivals: size: expected none, for only bursts have one, got 2.5",
+        "scenarios.online.arrivals: size: expected none, because only bursts have one; got 2.5",
     ),
     (
         "workload",
@@ -196,7 +196,7 @@ PLAN = {
     "left_job": 4.0,
     "left_work": 2.5,
     "decisions": 4000,
-    "sure": 1.0,
+    "min_z": 1.0,
 }
 ON_MACHINES = {"candidates": 4, "futures": 8, "jobs": 10, "decisions": 4000, "sure": 1.0}
 DO_NOT_FIT: list[tuple[str, Any, str]] = [
@@ -228,6 +228,7 @@ DO_NOT_FIT: list[tuple[str, Any, str]] = [
     ("plans.mine", {**PLAN, "candidates": 1}, "plans.mine.candidates: expected greater than or equal to 2, got 1"),
     ("plans.mine", {**PLAN, "futures": 0}, "plans.mine.futures: expected greater than or equal to 1, got 0"),
     ("plans.mine", {**PLAN, "seconds": 1}, "plans.mine.seconds: unknown key"),
+    ("plans.mine", {**PLAN, "sure": 1.0}, "plans.mine.sure: this key is called 'min_z' now"),
     (
         "transfers.streams.agent",
         "deeprm",

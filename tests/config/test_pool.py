@@ -92,6 +92,7 @@ WRONG: list[tuple[str, Any, str]] = [
         "agent",
         "scenarios.online.place_ahead: expected true, false or agents, got 'agent'",
     ),
+    ("recipes__ours__loads_alike", True, "recipes.ours.loads_alike: this key is called 'equal_loads' now"),
     ("recipes__ours__annealed", True, "recipes.ours.annealed: unknown key"),
     ("recipes__ours__near", 0.5, "recipes.ours.near: unknown key"),
     ("recipes__ours__falling", True, "recipes.ours.falling: unknown key"),

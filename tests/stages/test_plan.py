@@ -24,7 +24,7 @@ Command = Callable[..., Any]
 NAME = "plan_deeprm3"
 ROW = PoolPlan(
     problem="pool", scenario="online", base="deeprm3", candidates=3, futures=3, ahead=60, left_job=4.0, left_work=2.5,
-    decisions=300, sure=0.5,
+    decisions=300, min_z=0.5,
 )  # fmt: skip
 HOLD = ROW.model_copy(update={"base": "hold"})
 FOLDER = Path("reports/tables/plans") / NAME

@@ -18,7 +18,7 @@ from pipeline.stages import explain, generate, heuristics, plan
 
 AGENT = "deepk8s_ppo"
 ROW = MachinesPlan(
-    problem="machines", scenario="machines", base=AGENT, candidates=3, futures=3, jobs=4, decisions=2000, sure=0.5
+    problem="machines", scenario="machines", base=AGENT, candidates=3, futures=3, jobs=4, decisions=2000, min_z=0.5
 )
 SJF = ROW.model_copy(update={"base": "sjf", "sure": 0.0})
 FOLDER = Path("reports/tables/plans")

@@ -20,4 +20,4 @@ class PoolPlan(Frozen):
     left_job: Annotated[float, Field(ge=0)]  # what is left then costs, in steps of what a step costs: a waiting job
     left_work: Annotated[float, Field(ge=0)]  # and a step of the whole cluster's work
     decisions: Annotated[int, Field(ge=1)]  # simulated for one decision, at most; of an agent, those it is asked for
-    sure: Annotated[float, Field(ge=0)]  # standard errors by which an action must be better than the base's own
+    min_z: Annotated[float, Field(ge=0)]  # standard errors by which an action must be better than the base's own

@@ -64,7 +64,7 @@ def planning(params: Params, plan: str) -> PoolPlanner:
     else:
         model = storage.read_model(storage.model_folder(row.base, "policy"), PoolCard)
         base = network_base(model.card, model.weights, scenario)
-    budget = SearchBudget(*tried, row.sure, row.left_job, row.left_work)
+    budget = SearchBudget(*tried, row.min_z, row.left_job, row.left_work)
     return planned(params, row.scenario, Cluster.of(scenario), base, budget)
 
 
