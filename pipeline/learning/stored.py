@@ -1,4 +1,4 @@
-"""Weights of networks by name, as they are stored and loaded."""
+"""Weights of networks by name, in the form that is stored and loaded."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
