@@ -198,7 +198,7 @@ PLAN = {
     "decisions": 4000,
     "min_z": 1.0,
 }
-ON_MACHINES = {"candidates": 4, "futures": 8, "jobs": 10, "decisions": 4000, "sure": 1.0}
+ON_MACHINES = {"candidates": 4, "futures": 8, "jobs": 10, "decisions": 4000, "min_z": 1.0}
 DO_NOT_FIT: list[tuple[str, Any, str]] = [
     (
         "plans.mine",

@@ -91,7 +91,7 @@ def test_explain_names_what_each_candidate_would_have_gained(
     assert (own["gain"] == 0).all()
     taken = frame[frame["taken"] & (frame["rank"] > 0)]
     assert len(taken) > 0
-    assert (taken["gain"] > ROW.sure * taken["error"] - 1e-5).all()
+    assert (taken["gain"] > ROW.min_z * taken["error"] - 1e-5).all()
     changed = f"took another action than deeprm3 in {len(taken)} ({100 * len(taken) / len(own):.1f} %)"
     assert f"{NAME}: tried {len(frame)} candidates in {len(own)} decisions; {changed}" in said
 
