@@ -40,9 +40,9 @@ def crowds(place: Path) -> None:
     Path("jobs.csv").write_text("\n".join([*rows, ""]))
 
 
-@pytest.fixture(params=["deeprm", "deeprm2", "deeprm3"])
+@pytest.fixture(params=["deeprm", "deeprm2"])
 def model(request: pytest.FixtureRequest, place: Path, params: Params) -> str:
-    """An agent's directory with a policy of the initial weights: of an image, of another, and of scores."""
+    """An agent's directory with a policy of the initial weights, which draws images."""
     agent = str(request.param)
     network = build(params.agent(agent).network, Cluster.of(params.pool_scenario("online")), seed=3)
     storage.write_model(Path("model"), storage.Model(card_of(params, agent), weights_of(network)))
