@@ -1,4 +1,4 @@
-"""Heuristics of a pooled cluster: what validation jobsets choose for them."""
+"""Tuning of the heuristics of a pooled cluster on validation jobsets."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ class LinearRuleSearch(Frozen):
 
     population: Annotated[int, Field(ge=2, le=10_000)]  # candidates of a round
     rounds: Annotated[int, Field(gt=0, le=10_000)]  # of candidates
-    elite: Annotated[int, Field(gt=0)]  # the best of a round; the next ones are drawn around these
+    elite: Annotated[int, Field(gt=0)]  # the best of a round, around which the next ones are drawn
 
     @model_validator(mode="after")
     def _some_are_best(self) -> "LinearRuleSearch":
@@ -22,7 +22,7 @@ class LinearRuleSearch(Frozen):
 
 
 class PoolKnobs(Frozen):
-    """Candidates among which validation jobsets choose."""
+    """Candidates of each tuned number."""
 
     linear: LinearRuleSearch | None = None  # None: its weights are not searched
     # Of alignment in `tetris`; the rest is 1 / duration.

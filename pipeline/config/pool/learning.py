@@ -28,16 +28,16 @@ class Recipe(Frozen):
     # Baseline of a return: other episodes at the same decision, all others at the same time, or `value`.
     baseline: Literal["decision", "leave_one_out", "value"]
     value: Annotated[ValueBaseline | None, Field(exclude_if=lambda row: row is None)] = None  # of that baseline
-    masked: bool  # may only legal actions be drawn?
+    masked: bool  # are only legal actions drawn?
     play: Literal["greedy", "sampled"]  # once trained: the most probable action, or a sample
     optimizer: Literal["rmsprop", "adam"]  # of the gradient
     learning_rate: Rate  # of the optimizer
-    gamma: PositiveShare  # discount of what comes a step later
+    gamma: PositiveShare  # discount per step
     entropy: Weight  # weight of the entropy, which keeps play varied
     normalise: bool  # are advantages divided by their standard deviation?
     # Are advantages shares of what their jobset costs, so that all loads count equally?
     equal_loads: Annotated[bool, Field(exclude_if=lambda equal: not equal)] = False
-    clip: Rate | None  # norm of the gradient at most; null: not cut
+    clip: Rate | None  # maximum norm of the gradient; null: unlimited
     minibatches: Positive  # of an update
     # The mean of the weights after each update is played; this share of it is kept from one to the next.
     average: Annotated[float, Field(ge=0, lt=1, exclude_if=lambda share: not share)] = 0.0

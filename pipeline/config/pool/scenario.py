@@ -83,9 +83,9 @@ class PoolLog(Periods):
 
 
 class Demand(Frozen):
-    """Shares of a resource asked for by a job: of its dominant one, and of each other one."""
+    """Shares of resources that a job requests: of its dominant one, and of each other one."""
 
-    dominant: ShareRange  # share of the resource that it asks for most, [least, most]
+    dominant: ShareRange  # share of the resource that it requests most, [least, most]
     other: ShareRange  # share of each other resource, [least, most]
 
 
