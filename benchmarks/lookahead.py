@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import numba
 import numpy as np
 
-from benchmarks import set_engine
 from benchmarks.measure import ProgressCallback
 from benchmarks.problem import Problem
 from benchmarks.record import NOTHING, Row, Target, figure
@@ -16,10 +15,8 @@ from pipeline.lookahead.planner import Base, SearchBudget
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.lookahead.futures import ArrivalModel, arrival_model
-from pipeline.problems.pool.lookahead.naming import LEARNED, WHOLE, plain_base
+from pipeline.problems.pool.lookahead.naming import WHOLE, plain_base
 from pipeline.problems.pool.lookahead.search import Player, PoolPlanner, PoolSearch
-from pipeline.problems.pool.lookahead.set_trying import SetPlayer
-from pipeline.problems.pool.networks.network import greedy
 from pipeline.problems.pool.nouns import Cluster, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.simulation.rollout import play
@@ -46,14 +43,8 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
 
 
 def bases() -> Iterator[tuple[str, Base[Player], SearchBudget, tuple[int, ...]]]:
-    """Yield a heuristic and a network, what each tries by default, and the limits that are measured."""
+    """Yield a heuristic, what it tries by default, and the limits that are measured."""
     yield "hold", plain_base(HEURISTICS["hold"]), WHOLE, (2_000, 20_000, WHOLE.decisions)
-    network = set_engine.network(Problem())
-    forward = network.frozen()
-    plays = Base[Player](
-        greedy(network, masked=True), SetPlayer(network.compiled()), lambda view: forward(network.encode(view))
-    )
-    yield "sets", plays, LEARNED, (250, 1_000, LEARNED.decisions)
 
 
 def cluster(slots: int) -> Cluster:

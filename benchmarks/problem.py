@@ -10,13 +10,10 @@ from pipeline.config import (
     Cnn,
     Counts,
     Demand,
-    Mixture,
     Mlp,
     PoolScenario,
     Recipe,
-    Sets,
     Streaming,
-    StreamWindows,
     Synthetic,
 )
 from pipeline.problems.pool.nouns import Cluster, JobSet
@@ -30,7 +27,6 @@ LEEWAY = 40  # an episode is cut after so many times the steps in which jobs arr
 
 DEEPRM = Mlp(name="mlp", hidden=20, clock=False)
 DEEPRM2 = Cnn(name="cnn", channels=(8, 16), hidden=72, clock=True)
-SETS = Sets(name="sets", hidden=64, elapsed=False)
 
 # DeepRM's recipe: every action may be drawn, RMSprop, baseline at the same decision.
 PAPER = Recipe(
@@ -46,43 +42,6 @@ PAPER = Recipe(
     normalise=False,
     clip=None,
     minibatches=1,
-)
-
-# DeepRM3's recipe and updates, as its row of params.yaml had them when they were first measured.
-MIXED = PAPER.model_copy(
-    update={
-        "jobsets": "fresh",
-        "baseline": "leave_one_out",
-        "masked": True,
-        "play": "greedy",
-        "optimizer": "adam",
-        "learning_rate": 0.002,
-        "falling": True,
-        "entropy": 0.02,
-        "normalise": True,
-        "clip": 1.0,
-    }
-)
-MIXTURE = Mixture(
-    name="mixture",
-    recipe="gradient",
-    loads=(50, 70, 90, 110, 130, 150, 170, 190),
-    updates=400,
-    jobsets=24,
-    episodes=16,
-    streams=StreamWindows(
-        loads=(60, 70, 80, 90, 95, 100),
-        slots=(60,),
-        windows=16,
-        latest=1500,
-        steps=100,
-        beyond=100,
-        left_job=4.0,
-        left_work=2.5,
-        left_by_load=(1.0, 1.0, 1.0, 1.0, 2.5, 2.5),
-        examined=2500,
-    ),
-    validate_every=100,
 )
 
 
@@ -154,16 +113,3 @@ class Problem:
             loads=(self.load,),
             jobsets=Counts(train=1, validation=1, test=1),
         )
-
-
-def mixed_task(config: Mixture) -> Task:
-    """Return what `mixture` learns: every jobset is drawn on the spot."""
-
-    def fresh(load: int, number: int) -> JobSet:
-        return Problem(load=load, arrivals="poisson").one(number)
-
-    def stream(split: str, load: int, number: int, steps: int) -> JobSet:
-        return Problem(load=load, arrivals="poisson", steps=steps, seed=2).one(number)
-
-    task = Problem(jobsets=1).task(MIXED)
-    return task._replace(loads=config.loads, fresh=fresh, stream=stream, streams=config.streams)

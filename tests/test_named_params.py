@@ -37,10 +37,6 @@ ADDS = {
             *("poisson_deeprm_70_makespan", "poisson_deeprm2_70_makespan"),
         },
     },
-    "gradient": {
-        "recipes": {"gradient", "gradient_annealed", "gradient_near"},
-        "agents": {"gradient", "gradient_annealed", "gradient_near"},
-    },
     "groups_80": {"scenarios": {"shares_80"}, "recipes": {"dqn_source_80"}, "agents": {"controller_source_80"}},
     "objectives": {"agents": {"deeprm_time", "deeprm2_time"}},
     "plan": {

@@ -1,7 +1,8 @@
 """Tables of what the papers' texts say, run as they say it; the data lie beside each page's other data.
 
-Apply docs/params/as_published.diff or, for what they add, deeprm_paper.diff or gradient.diff, set `threads: 1` (for
-DeepRM2's seeds and gradient.diff 2, as the default run has it), and run the stages of the agents and the heuristics of
+Apply docs/params/as_published.diff or, for what it adds, deeprm_paper.diff (gradient.diff was removed; the last
+commit with this code is 6d48caac), set `threads: 1` (for
+DeepRM2's seeds and the policy gradient 2, as the default run has it), and run the stages of the agents and the heuristics of
 their scenarios. `python docs/results/as_published.py` there keeps what they had, of all tables or of those named;
 `python docs/results/tables.py write` writes it.
 """

@@ -50,20 +50,16 @@ from pipeline.config.pool.heuristics import LinearRuleSearch, PoolKnobs
 from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import (
     Clone,
-    Imitate,
-    Mixture,
     PoolAgent,
     PoolCard,
     PoolEvolution,
     Recipe,
     Reinforce,
-    ShortRunsAndStreams,
     StreamPieces,
-    StreamWindows,
     Transfer,
     ValueBaseline,
 )
-from pipeline.config.pool.networks import Cnn, Mlp, PoolNetworkConfig, Scores, Sets
+from pipeline.config.pool.networks import Cnn, Mlp, PoolNetworkConfig, Scores
 from pipeline.config.pool.plan import PoolPlan
 from pipeline.config.pool.scenario import AtOnce, Demand, PoolLog, PoolScenario, Streaming, Synthetic
 from pipeline.config.problems import Agent, AnyRecipe, AnyScenario, FinetuneConfig, HeuristicKnobs, Plan, PretrainConfig

@@ -7,16 +7,7 @@ from pydantic import Field
 from pipeline.config.records import Frozen, Loads, Positive, Rate, Seed, Share
 
 
-class Start(Frozen):
-    """What comes before the first update of any pre-training, unless it says otherwise."""
-
-    @property
-    def first(self) -> str:
-        """What happens before the first update."""
-        return ""
-
-
-class NoPretrain(Start):
+class NoPretrain(Frozen):
     """Start from the seeded initial weights."""
 
     name: Literal["none"]

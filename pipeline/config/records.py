@@ -16,7 +16,12 @@ NAMED = "expected a name of small letters, digits and _, a letter first"
 LONGEST_SHOWN = 80  # characters of a wrong value
 TELLING = ("name", "problem", "algorithm")  # keys that say which record of several a mapping is
 # Keys that have another name now, and what is said of them.
-RENAMED = {"told": "this key is called 'policies_know' now", "swing": "this key is called 'amplitude' now"}
+RENAMED = {
+    "told": "this key is called 'policies_know' now",
+    "swing": "this key is called 'amplitude' now",
+    "sure": "this key is called 'min_z' now",
+    "loads_alike": "this key is called 'equal_loads' now",
+}
 
 Row = TypeVar("Row")
 Number = TypeVar("Number", int, float)

@@ -1,4 +1,4 @@
-"""A network as an ONNX file: fields of an observation go in, logits and the best legal action come out."""
+"""Networks as ONNX files: from the fields of an observation to logits and the best legal action."""
 
 import logging
 import warnings
@@ -14,7 +14,7 @@ class Exported(nn.Module):
     """A network, from the fields of an observation to an action; illegal ones have a logit of minus infinity."""
 
     def __init__(self, network: nn.Module, logits: Callable[[Fields], tuple[Tensor, Tensor]], names: list[str]) -> None:
-        """Wrap `logits`, which gives logits [B, A] and what may be chosen [B, A], and uses the network's weights."""
+        """Wrap `logits`, which uses the network's weights to compute logits [B, A] and legal actions [B, A]."""
         super().__init__()
         self.network, self._logits, self._names = network.eval(), logits, names
 

@@ -39,12 +39,6 @@ def dealt(place: int, count: int, hands: int) -> int:
     return (place - many) % few * hands + more + (place - many) // few
 
 
-def lean(function: Function) -> Function:
-    """Compile what only kernels call, and is too long to stand in each: without reference counts, as `inlined` is."""
-    compiled: Function = njit(cache=True, error_model="numpy", _nrt=False)(function)  # type: ignore[call-overload]
-    return compiled
-
-
 @inlined
 def _mix(bits: np.uint64) -> np.uint64:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

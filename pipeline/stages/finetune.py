@@ -3,7 +3,7 @@
 from pipeline import storage, tracking
 from pipeline.config import Params
 from pipeline.learning.memory import best_on_validation
-from pipeline.learning.resuming import course
+from pipeline.learning.resuming import training_run
 from pipeline.problems import problem_of
 from pipeline.progress import progress
 
@@ -19,7 +19,8 @@ def run(params: Params, agent: str) -> None:
         run.inputs(*inputs)
         task = how.task(params, agent, chosen)
         network = how.stored(params, agent, "pretrained")
-        training = course(params, "finetune", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
+        needed = (storage.LOG, storage.scenario_log(row.scenario), *inputs)
+        training = training_run(params, "finetune", agent, chosen, needed)
         updates = problem.algorithms[chosen.name](network, task, chosen, training.memory)
         validate = how.validate(network, task)
         best = best_on_validation(updates, network, validate, chosen.validate_every, chosen.updates, training.memory)

@@ -2,10 +2,10 @@
 
 from pipeline import storage, tracking
 from pipeline.config import Params
-from pipeline.learning.resuming import course
+from pipeline.learning.resuming import training_run
 from pipeline.learning.update import Update
 from pipeline.problems import problem_of
-from pipeline.progress import progress, say
+from pipeline.progress import progress
 
 
 def run(params: Params, agent: str) -> None:
@@ -19,10 +19,9 @@ def run(params: Params, agent: str) -> None:
         run.inputs(*inputs)
         task = how.task(params, agent, chosen)
         network = how.untrained(params, agent, task)
-        training = course(params, "pretrain", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
+        needed = (storage.LOG, storage.scenario_log(row.scenario), *inputs)
+        training = training_run(params, "pretrain", agent, chosen, needed)
         updates = problem.algorithms[chosen.name](network, task, chosen, training.memory)
-        if chosen.first:
-            say(f"pretrain {agent}: first {chosen.first}")
         with progress(f"pretrain {agent}", chosen.budget, training.memory.done) as advance:
             for update in training.checkpointed(updates, network):
                 run.metrics(update.metrics, update.step)

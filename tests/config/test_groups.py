@@ -308,7 +308,7 @@ def test_all_training_jobsets_may_be_replayed_and_more_may_be_drawn_anew() -> No
 
 
 NETWORK = {"name": "q_network", "hidden": [8, 8], "weights": "shared"}
-POOL_NETWORKS = "there are: 'mlp', 'cnn', 'sets', 'scores'"
+POOL_NETWORKS = "there are: 'mlp', 'cnn', 'scores'"
 REINFORCE = {
     "name": "reinforce",
     "recipe": "ours",
@@ -364,11 +364,11 @@ DO_NOT_GO: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"agents.deeprm.pretrain": REPLAY},
-        "agents.deeprm.pretrain.name: unknown 'replay'; there are: 'none', 'clone', 'imitate'",
+        "agents.deeprm.pretrain.name: unknown 'replay'; there are: 'none', 'clone'",
     ),
     (
         {"agents.deeprm.finetune": AGENT["finetune"]},
-        "agents.deeprm.finetune.name: unknown 'dqn'; there are: 'reinforce', 'mixture', 'evolution'",
+        "agents.deeprm.finetune.name: unknown 'dqn'; there are: 'reinforce', 'evolution'",
     ),
     (
         {"recipes.by_value.memory": 7},

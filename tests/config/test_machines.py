@@ -171,7 +171,7 @@ DO_NOT_GO: list[tuple[dict[str, Any], str]] = [
     ({"agents.deeprm.objective": "bounded_slowdown"}, "'makespan' or 'utilisation', got 'bounded_slowdown'"),
     (
         {"agents.deeprm.network": AGENT["network"]},
-        "agents.deeprm.network.name: unknown 'deepsets'; there are: 'mlp', 'cnn', 'sets'",
+        "agents.deeprm.network.name: unknown 'deepsets'; there are: 'mlp', 'cnn', 'scores'",
     ),
     (
         {"agents.deeprm.scenario": "few"},

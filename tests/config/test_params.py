@@ -128,7 +128,7 @@ OUT_OF_RANGE: list[tuple[str, Any, str]] = [
     (
         "scenarios.online.arrivals.size",
         2.5,
-        "scenarios.online.arrivals: size: expected none, for only bursts have one, got 2.5",
+        "scenarios.online.arrivals: size: expected none, because only bursts have one; got 2.5",
     ),
     (
         "workload",
@@ -169,13 +169,13 @@ UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
     (
         "agents.deeprm.finetune.name",
         "sarsa",
-        "agents.deeprm.finetune.name: unknown 'sarsa'; there are: 'reinforce', 'mixture', 'evolution'",
+        "agents.deeprm.finetune.name: unknown 'sarsa'; there are: 'reinforce', 'evolution'",
     ),
     ("workload.name", "swff", "workload.name: unknown 'swff'; there are: 'synthetic', 'swf', 'log'"),
     (
         "agents.deeprm.network.name",
         "rnn",
-        "agents.deeprm.network.name: unknown 'rnn'; there are: 'mlp', 'cnn', 'sets', 'scores'",
+        "agents.deeprm.network.name: unknown 'rnn'; there are: 'mlp', 'cnn', 'scores'",
     ),
     (
         "scenarios.online.arrivals.name",
@@ -196,9 +196,9 @@ PLAN = {
     "left_job": 4.0,
     "left_work": 2.5,
     "decisions": 4000,
-    "sure": 1.0,
+    "min_z": 1.0,
 }
-ON_MACHINES = {"candidates": 4, "futures": 8, "jobs": 10, "decisions": 4000, "sure": 1.0}
+ON_MACHINES = {"candidates": 4, "futures": 8, "jobs": 10, "decisions": 4000, "min_z": 1.0}
 DO_NOT_FIT: list[tuple[str, Any, str]] = [
     (
         "plans.mine",
@@ -228,10 +228,11 @@ DO_NOT_FIT: list[tuple[str, Any, str]] = [
     ("plans.mine", {**PLAN, "candidates": 1}, "plans.mine.candidates: expected greater than or equal to 2, got 1"),
     ("plans.mine", {**PLAN, "futures": 0}, "plans.mine.futures: expected greater than or equal to 1, got 0"),
     ("plans.mine", {**PLAN, "seconds": 1}, "plans.mine.seconds: unknown key"),
+    ("plans.mine", {**PLAN, "sure": 1.0}, "plans.mine.sure: this key is called 'min_z' now"),
     (
         "transfers.streams.agent",
         "deeprm",
-        "transfers.streams.agent: expected one with network sets or scores, which serve any size; 'deeprm' has mlp",
+        "transfers.streams.agent: expected one with network scores, which serves any size; 'deeprm' has mlp",
     ),
     (
         "transfers.streams.agent",

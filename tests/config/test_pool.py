@@ -8,7 +8,7 @@ import pytest
 from builders import REPOSITORY
 from ruamel.yaml import YAML
 
-from pipeline.config import Params, check_params
+from pipeline.config import Params, Recipe, check_params
 from pipeline.errors import UserError
 from pipeline.problems.pool.checks import check_teachers
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
@@ -32,8 +32,7 @@ MLP = {"name": "mlp", "hidden": 20, "clock": False}
 @cache
 def raw() -> dict[str, Any]:
     loaded: dict[str, Any] = YAML(typ="safe").load(REPOSITORY / "params.yaml")
-    more = YAML(typ="safe").load(REPOSITORY / "tests" / "support" / "gradient.yaml")
-    return loaded | {name: loaded[name] | rows for name, rows in more.items()}
+    return loaded
 
 
 def changed(**places: Any) -> dict[str, Any]:
@@ -65,79 +64,53 @@ def refusal(**places: Any) -> str:
 
 WRONG: list[tuple[str, Any, str]] = [
     (
-        "agents__gradient__pretrain",
+        "agents__deeprm3__pretrain",
         CLONE,
-        "agents.gradient.pretrain.name: expected none or imitate for a network 'sets', got 'clone'",
+        "agents.deeprm3.pretrain.name: expected none for a network 'scores', got 'clone'",
     ),
     (
-        "agents__gradient__network",
+        "agents__deeprm3__network",
         MLP,
-        "agents.gradient.pretrain.name: expected none or clone for a network 'mlp', got 'imitate'",
+        "agents.deeprm3.finetune.name: expected reinforce for a network 'mlp', got 'evolution'",
+    ),
+    (
+        "agents__deeprm__network",
+        {"name": "scores", "hidden": 0},
+        "agents.deeprm.finetune.name: expected evolution for a network 'scores', got 'reinforce'",
     ),
     (
         "agents__deeprm__network",
         {"name": "sets", "hidden": 32, "elapsed": False},
-        "agents.deeprm.finetune.name: expected mixture for a network 'sets', got 'reinforce'",
-    ),
-    (
-        "recipes__gradient__masked",
-        False,
-        "recipes.gradient.masked: expected true for the mixture of agent 'gradient', got false",
-    ),
-    (
-        "recipes__gradient__optimizer",
-        "rmsprop",
-        "recipes.gradient.optimizer: expected adam for the mixture of agent 'gradient', got rmsprop",
-    ),
-    (
-        "recipes__gradient__minibatches",
-        2,
-        "recipes.gradient.minibatches: expected 1 for the mixture of agent 'gradient', got 2",
+        "agents.deeprm.network.name: unknown 'sets'; there are: 'mlp', 'cnn', 'scores'",
     ),
     (
         "recipes__ours__baseline",
         "time",
-        "recipes.ours.baseline: expected decision or leave_one_out for the reinforce of agent 'deeprm', got time",
+        "recipes.ours.baseline: expected 'decision', 'leave_one_out' or 'value', got 'time'",
     ),
     (
         "scenarios__online__place_ahead",
         "agent",
         "scenarios.online.place_ahead: expected true, false or agents, got 'agent'",
     ),
+    ("recipes__ours__loads_alike", True, "recipes.ours.loads_alike: this key is called 'equal_loads' now"),
+    ("recipes__ours__annealed", True, "recipes.ours.annealed: unknown key"),
+    ("recipes__ours__near", 0.5, "recipes.ours.near: unknown key"),
+    ("recipes__ours__falling", True, "recipes.ours.falling: unknown key"),
     (
-        "recipes__ours__annealed",
-        True,
-        "recipes.ours.annealed: expected false for the reinforce of agent 'deeprm', got true",
-    ),
-    (
-        "recipes__ours__near",
-        0.5,
-        "recipes.ours.near: expected 0 for the reinforce of agent 'deeprm', got 0.5",
-    ),
-    (
-        "recipes__ours__falling",
-        True,
-        "recipes.ours.falling: expected false for the reinforce of agent 'deeprm', got true",
-    ),
-    (
-        "recipes__gradient__play",
+        "recipes__ours__play",
         "luck",
-        "recipes.gradient.play: expected 'greedy' or 'sampled', got 'luck'",
+        "recipes.ours.play: expected 'greedy' or 'sampled', got 'luck'",
     ),
     (
-        "agents__gradient__finetune__loads",
+        "agents__deeprm__finetune__loads",
         [60],
-        "agents.gradient.finetune.loads: 60 is not a load of scenario 'online'",
+        "agents.deeprm.finetune.loads: 60 is not a load of scenario 'online'",
     ),
     (
-        "agents__gradient__finetune__episodes",
+        "agents__deeprm__finetune__episodes",
         1,
-        "agents.gradient.finetune.episodes: expected greater than or equal to 2, got 1",
-    ),
-    (
-        "agents__gradient__network__hidden",
-        20,
-        "agents.gradient.network.hidden: expected a multiple of 8, got 20",
+        "agents.deeprm.finetune.episodes: expected greater than or equal to 2, got 1",
     ),
 ]
 
@@ -145,14 +118,6 @@ WRONG: list[tuple[str, Any, str]] = [
 @pytest.mark.parametrize(("place", "value", "said"), WRONG)
 def test_what_does_not_go_together_is_refused(place: str, value: Any, said: str) -> None:
     assert refusal(**{place: value}) == said
-
-
-def test_something_must_be_played() -> None:
-    assert refusal(agents__gradient__finetune__jobsets=0, agents__gradient__finetune__streams=None) == (
-        "agents.gradient.finetune: expected jobsets above 0, or streams; got neither"
-    )
-    checked(changed(agents__gradient__finetune__jobsets=0))
-    checked(changed(agents__gradient__finetune__streams=None))
 
 
 def test_a_value_network_is_the_baseline_of_reinforce_alone_and_only_where_it_is_asked_for() -> None:
@@ -163,69 +128,52 @@ def test_a_value_network_is_the_baseline_of_reinforce_alone_and_only_where_it_is
             f"recipes.ours: value: expected with baseline value, and with no other; got baseline {baseline}"
         )
     checked(changed(recipes__ours__baseline="value", recipes__ours__value=value))
-    assert refusal(recipes__gradient__baseline="value", recipes__gradient__value=value) == (
-        "recipes.gradient.baseline: expected decision or leave_one_out for the mixture of agent 'gradient', got value"
-    )
 
 
-@pytest.mark.parametrize("baseline", ["decision", "time", "leave_one_out"])
+@pytest.mark.parametrize("baseline", ["decision", "leave_one_out"])
 @pytest.mark.parametrize("play", ["greedy", "sampled"])
-def test_a_mixture_has_every_baseline_and_play(baseline: str, play: str) -> None:
-    recipe = checked(changed(recipes__gradient__baseline=baseline, recipes__gradient__play=play)).pool_recipe(
-        "gradient"
-    )
+def test_a_recipe_has_every_baseline_and_play(baseline: str, play: str) -> None:
+    recipe = checked(changed(recipes__ours__baseline=baseline, recipes__ours__play=play)).pool_recipe("deeprm")
+    assert isinstance(recipe, Recipe)
     assert (recipe.baseline, recipe.play) == (baseline, play)
 
 
 def test_streams_may_have_loads_that_the_scenario_has_not() -> None:
-    own = {
-        "agents__gradient__finetune__streams__loads": [57],
-        "agents__gradient__finetune__streams__left_by_load": [1.0],
-    }
-    params = checked(changed(**own, agents__gradient__pretrain__streams=None))
+    params = checked(changed(agents__deeprm3__finetune__streams__loads=[57]))
     assert 57 not in params.pool_scenario("online").loads
 
 
-def test_what_is_left_counts_at_every_load_or_alike() -> None:
-    said = refusal(agents__gradient__finetune__streams__left_by_load=[1.0, 2.0])
-    assert said == "agents.gradient.finetune.streams: left_by_load: expected 6 numbers, as `loads` has, got 2"
-    checked(changed(agents__gradient__finetune__streams__left_by_load=None))
-
-
 def test_demands_are_mixed_from_those_there_are() -> None:
-    assert refusal(agents__gradient__finetune__demands=["code", "wild"]) == (
-        "agents.gradient.finetune.demands: unknown 'wild'; there are: code, text, wide; did you mean 'wide'?"
+    assert refusal(agents__deeprm3__finetune__demands=["code", "wild"]) == (
+        "agents.deeprm3.finetune.demands: unknown 'wild'; there are: code, text, wide; did you mean 'wide'?"
     )
     assert (
-        refusal(agents__gradient__finetune__demands=[])
-        == "agents.gradient.finetune.demands: expected at least 1, got []"
+        refusal(agents__deeprm3__finetune__demands=[]) == "agents.deeprm3.finetune.demands: expected at least 1, got []"
     )
-    checked(changed(agents__gradient__finetune__demands=["text"]))
-    checked(changed(agents__gradient__finetune__demands=None))
+    checked(changed(agents__deeprm3__finetune__demands=["text"]))
+    checked(changed(agents__deeprm3__finetune__demands=None))
 
 
 def test_every_demand_of_a_mix_can_be_drawn() -> None:
     tiny = {"dominant": [0.01, 0.02], "other": [0.01, 0.02]}
-    assert refusal(demands__tiny=tiny, agents__gradient__finetune__demands=["code", "tiny"]) == (
-        "agents.gradient.finetune: demand 'tiny': no whole unit lies within 0.01-0.02 of 10 units; give more units"
+    assert refusal(demands__tiny=tiny, agents__deeprm3__finetune__demands=["code", "tiny"]) == (
+        "agents.deeprm3.finetune: demand 'tiny': no whole unit lies within 0.01-0.02 of 10 units; give more units"
     )
 
 
 def test_a_network_may_start_untaught() -> None:
-    assert checked(changed(agents__gradient__pretrain={"name": "none"})).agent("gradient").pretrain.name == "none"
+    assert checked(changed(agents__deeprm2__pretrain={"name": "none"})).agent("deeprm2").pretrain.name == "none"
 
 
-def test_teachers_must_be_heuristics() -> None:
-    said = refusal(agents__gradient__pretrain__teachers=["sjf", "sfj"])
-    assert said.startswith("agents.gradient.pretrain.teachers: unknown 'sfj'; there are: easy, ")
+def test_a_teacher_must_be_a_heuristic() -> None:
+    said = refusal(agents__deeprm2__pretrain__teacher="sfj")
+    assert said.startswith("agents.deeprm2.pretrain.teacher: unknown 'sfj'; there are: easy, ")
     assert said.endswith("did you mean 'sjf'?")
 
 
-def test_teachers_of_whole_jobsets_must_have_a_compiled_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_teacher_needs_no_compiled_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TEACHERS, "slow", HEURISTICS["sjf"])
-    said = refusal(agents__gradient__pretrain__teachers=["sjf", "slow"])
-    assert said.startswith("agents.gradient.pretrain.teachers: unknown 'slow'; there are: easy, ")
-    checked(changed(agents__deeprm2__pretrain__teacher="slow"))  # plain cloning asks it move by move
+    checked(changed(agents__deeprm2__pretrain__teacher="slow"))
 
 
 @pytest.mark.parametrize("stall", [0, 7])

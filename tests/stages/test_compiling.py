@@ -57,10 +57,7 @@ def test_processes_share_no_kernel_but_those_of_sampling() -> None:
     package = REPOSITORY / "pipeline"
     kept = [path.relative_to(package) for path in package.rglob("*.py") if "cache=True" in path.read_text()]
     shared = {path.as_posix() for path in kept if path.parts[0] != "problems"}
-    decorator = {"simulation/compiled.py"}  # `lean`: what it compiles is kept beside whoever uses it, as here in `pool`
-    assert shared - decorator == {"learning/sampling.py"}
-    users = [path.relative_to(package) for path in package.rglob("*.py") if "@lean" in path.read_text()]
-    assert {path.parts[:2] for path in users} == {("problems", "pool")}
+    assert shared == {"learning/sampling.py"}
     assert {path.parts[1] for path in kept if path.parts[0] == "problems"} == {"pool", "machines", "groups"}
 
 
@@ -150,7 +147,7 @@ from pipeline.config import load_params
 from pipeline.stages import compiling
 from pipeline.stages.compiling import parts, play
 
-compiling.LIMITS = {**compiling.LIMITS, "validation": 20, "test": 70, "jobsets": 20, "updates": 2, "windows": 3}
+compiling.LIMITS = {**compiling.LIMITS, "validation": 20, "test": 70, "jobsets": 20, "updates": 2}
 params = load_params()
 less = compiling.smoke_test_params(params)
 for steps in ([("log", "")], *parts(params, list(params.scenarios))):

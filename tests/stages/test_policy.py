@@ -204,8 +204,8 @@ def test_a_row_that_is_wrong_is_told_in_one_line(command: Command, place: Path) 
     assert "policies.drf: 'drf' is the name of another" in checked(
         "drf: {problem: groups, scenario: shares, policy: 'a:b'}"
     )
-    assert "policies.mine.sure: unknown key" in checked(
-        "mine: {problem: pool, scenario: online, policy: 'a:b', sure: 1}"
+    assert "policies.mine.speed: unknown key" in checked(
+        "mine: {problem: pool, scenario: online, policy: 'a:b', speed: 1}"
     )
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from set_learning import with_gradient
 
 from pipeline import storage
 from pipeline.config import Params
@@ -41,12 +40,12 @@ def crowds(place: Path) -> None:
     Path("jobs.csv").write_text("\n".join([*rows, ""]))
 
 
-@pytest.fixture(params=["deeprm", "deeprm2", "gradient"])
+@pytest.fixture(params=["deeprm", "deeprm2"])
 def model(request: pytest.FixtureRequest, place: Path, params: Params) -> str:
-    """An agent's directory with a policy of the initial weights: of an image, of another, and of sets."""
-    agent, rows = str(request.param), with_gradient(params)
-    network = build(rows.agent(agent).network, Cluster.of(rows.pool_scenario("online")), seed=3)
-    storage.write_model(Path("model"), storage.Model(card_of(rows, agent), weights_of(network)))
+    """An agent's directory with a policy of the initial weights, which draws images."""
+    agent = str(request.param)
+    network = build(params.agent(agent).network, Cluster.of(params.pool_scenario("online")), seed=3)
+    storage.write_model(Path("model"), storage.Model(card_of(params, agent), weights_of(network)))
     return "model"
 
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from pipeline.config.cards import FORMAT, Card, Weights
 from pipeline.config.checks import must_be_drawn, must_learn_by
-from pipeline.config.learning import Budget, Evolution, NoPretrain, Start
+from pipeline.config.learning import Budget, Evolution, NoPretrain
 from pipeline.config.records import Frozen, Loads, Many, Name, Positive, Rate, Seed, Share, Weight, Wide
 from pipeline.errors import UserError
 
@@ -50,7 +50,7 @@ class DqnRecipe(Frozen):
     conservative: Weight  # weight of the conservative term (CQL) in pre-training
 
 
-class Replay(Start):
+class Replay(Frozen):
     """Pre-training on a log that is replayed under random and heuristic configurations."""
 
     name: Literal["replay"]

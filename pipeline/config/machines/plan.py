@@ -18,4 +18,4 @@ class MachinesPlan(Frozen):
     futures: Annotated[int, Field(ge=1, le=10_000)]  # jobs of the past, as they came; every candidate meets the same
     jobs: Positive  # that come in each future
     decisions: Annotated[int, Field(ge=1)]  # simulated for one decision, at most
-    sure: Annotated[float, Field(ge=0)]  # standard errors by which a candidate must be better than the base's own
+    min_z: Annotated[float, Field(ge=0)]  # standard errors by which a candidate must be better than the base's own

@@ -1,10 +1,10 @@
-"""What must agree among the rows about pooled clusters."""
+"""Agreement among the rows about pooled clusters."""
 
 from typing import TYPE_CHECKING
 
 from pipeline.config.checks import must_be_drawn, must_learn_by
 from pipeline.config.pool.hindsight import must_be_solvable
-from pipeline.config.pool.learning import PoolAgent, PoolEvolution, Recipe, ShortRunsAndStreams, Transfer
+from pipeline.config.pool.learning import PoolAgent, PoolEvolution
 from pipeline.config.pool.networks import Cnn
 from pipeline.config.pool.scenario import PoolLog, PoolScenario
 from pipeline.config.records import must_know
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from pipeline.config.params import Params
 
 LEAST_CNN_ROWS = 4  # two pools halve the image twice
-OTHERS = ("clone", "reinforce")  # ways to learn, of other networks than `sets`: to begin, and to go on
-OF_SETS = ("imitate", "mixture")
-OF_SCORES = ("none", "evolution")  # they begin as a rule by hand
+# Algorithms that a kind of network learns by: pre-training, fine-tuning.
+OF_IMAGES = ("none", "clone"), ("reinforce",)
+OF_SCORES = ("none",), ("evolution",)  # they begin as a rule by hand
 
 
 def check_pool(params: "Params", where: str) -> None:
-    """Check them.
+    """Check the rows about pooled clusters.
 
     Raises:
         UserError: one line for the first row that does not go with another.
@@ -43,77 +43,44 @@ def _check_agent(params: "Params", where: str, name: str, agent: PoolAgent) -> N
     evolves = isinstance(agent.finetune, PoolEvolution)
     must_learn_by(params, where, name, "evolution" if evolves else "reinforce")
     recipe, scenario = params.pool_recipe(name), params.scenario_of(PoolScenario, agent.scenario)
-    _goes_with_the_network(where, name, agent)
-    if isinstance(recipe, Recipe):
-        _goes_with_the_recipe(where, name, agent, recipe)
-    if isinstance(agent.network, Cnn) and scenario.horizon < LEAST_CNN_ROWS:
-        place, got = f"{where}: scenarios.{agent.scenario}.horizon", scenario.horizon
-        raise UserError(f"{place}: expected at least {LEAST_CNN_ROWS} for the cnn of agent '{name}', got {got}")
-    if isinstance(agent.finetune, ShortRunsAndStreams | PoolEvolution):
-        for demand in agent.finetune.demands or ():
-            must_know(where, f"agents.{name}.finetune.demands", demand, params.demands)
-    if not isinstance(params.workload_of(scenario), PoolLog):  # a log has a load of its own
-        must_be_drawn(params, where, name, only_generated=getattr(recipe, "jobsets", "") == "fixed")
-
-
-def _goes_with_the_network(where: str, name: str, agent: PoolAgent) -> None:
-    """Refuse other ways to learn than those of `sets` for it, and those for other networks."""
-    own = {"sets": OF_SETS, "scores": OF_SCORES}.get(agent.network.name, OTHERS)
+    pretrain, finetune = OF_SCORES if agent.network.name == "scores" else OF_IMAGES
     for part, found, wanted in (
-        ("pretrain", agent.pretrain.name, ("none", own[0])),
-        ("finetune", agent.finetune.name, own[1:]),
+        ("pretrain", agent.pretrain.name, pretrain),
+        ("finetune", agent.finetune.name, finetune),
     ):
         if found not in wanted:
             raise UserError(
                 f"{where}: agents.{name}.{part}.name: expected {' or '.join(wanted)} for a network "
                 f"'{agent.network.name}', got '{found}'"
             )
-
-
-def _goes_with_the_recipe(where: str, name: str, agent: PoolAgent, recipe: Recipe) -> None:
-    """Refuse what a recipe says and the algorithm would not do."""
-    chosen, mixed = agent.finetune, isinstance(agent.finetune, ShortRunsAndStreams)
-    if isinstance(chosen, ShortRunsAndStreams) and not chosen.jobsets and chosen.streams is None:
-        raise UserError(f"{where}: agents.{name}.finetune: expected jobsets above 0, or streams; got neither")
-    for key, found, wrong, wanted in (
-        ("masked", recipe.masked, mixed and not recipe.masked, "true"),
-        ("optimizer", recipe.optimizer, mixed and recipe.optimizer != "adam", "adam"),
-        ("minibatches", recipe.minibatches, mixed and recipe.minibatches > 1, "1"),
-        ("baseline", recipe.baseline, recipe.baseline == ("value" if mixed else "time"), "decision or leave_one_out"),
-        ("falling", recipe.falling, not mixed and recipe.falling, "false"),
-        ("annealed", recipe.annealed, not mixed and recipe.annealed, "false"),
-        ("near", recipe.near, not mixed and recipe.near > 0, "0"),
-    ):
-        if wrong:
-            shown = str(found).lower()
-            raise UserError(
-                f"{where}: recipes.{chosen.recipe}.{key}: expected {wanted} for the {chosen.name} of agent '{name}', "
-                f"got {shown}"
-            )
+    if isinstance(agent.network, Cnn) and scenario.horizon < LEAST_CNN_ROWS:
+        place, got = f"{where}: scenarios.{agent.scenario}.horizon", scenario.horizon
+        raise UserError(f"{place}: expected at least {LEAST_CNN_ROWS} for the cnn of agent '{name}', got {got}")
+    if isinstance(agent.finetune, PoolEvolution):
+        for demand in agent.finetune.demands or ():
+            must_know(where, f"agents.{name}.finetune.demands", demand, params.demands)
+    if not isinstance(params.workload_of(scenario), PoolLog):  # a log has a load of its own
+        must_be_drawn(params, where, name, only_generated=getattr(recipe, "jobsets", "") == "fixed")
 
 
 def _check_transfers(params: "Params", where: str) -> None:
-    """Refuse an agent on a scenario that it cannot play, was trained on, or is carried over to already."""
+    """Refuse an agent on a scenario that it cannot play or was trained on, and duplicates."""
     pairs: dict[tuple[str, str], str] = {}
     for name, row in params.transfers.items():
         place = f"{where}: transfers.{name}"
         must_know(where, f"transfers.{name}.agent", row.agent, params.agents)
         must_know(where, f"transfers.{name}.scenario", row.scenario, params.scenarios)
-        _can_be_carried_over(params, place, row)
+        agent = params.agents[row.agent]
+        for of, scenario in (("agent", agent.scenario), ("scenario", row.scenario)):
+            if scenario not in params.scenarios_of(PoolScenario):
+                found = params.scenarios[scenario].problem
+                raise UserError(f"{place}.{of}: expected problem pool; scenario '{scenario}' is of problem {found}")
+        if agent.network.name != "scores":
+            expected = "expected one with network scores, which serves any size"
+            raise UserError(f"{place}.agent: {expected}; '{row.agent}' has {agent.network.name}")
+        if row.scenario == agent.scenario:
+            expected = f"expected another one than agent '{row.agent}' is trained on"
+            raise UserError(f"{place}.scenario: {expected}, got '{row.scenario}'")
         same = pairs.setdefault((row.agent, row.scenario), name)
         if same != name:
             raise UserError(f"{place}: expected each agent and scenario once; 'transfers.{same}' has the same")
-
-
-def _can_be_carried_over(params: "Params", place: str, row: Transfer) -> None:
-    agent = params.agents[row.agent]
-    for of, scenario in (("agent", agent.scenario), ("scenario", row.scenario)):
-        if scenario not in params.scenarios_of(PoolScenario):
-            found = params.scenarios[scenario].problem
-            raise UserError(f"{place}.{of}: expected problem pool; scenario '{scenario}' is of problem {found}")
-    if agent.network.name not in ("sets", "scores"):
-        expected = "expected one with network sets or scores, which serve any size"
-        raise UserError(f"{place}.agent: {expected}; '{row.agent}' has {agent.network.name}")
-    if row.scenario == agent.scenario:
-        expected = f"expected another one than agent '{row.agent}' is trained on"
-        raise UserError(f"{place}.scenario: {expected}, got '{row.scenario}'")

@@ -1,4 +1,4 @@
-"""Heuristics of a pooled cluster: what validation jobsets choose for them."""
+"""Tuning of the heuristics of a pooled cluster on validation jobsets."""
 
 from typing import Annotated
 
@@ -8,11 +8,11 @@ from pipeline.config.records import Frozen, Share
 
 
 class LinearRuleSearch(Frozen):
-    """How many weights of the heuristic `linear` are tried: the cross-entropy method."""
+    """Search for the weights of the heuristic `linear`: the cross-entropy method."""
 
     population: Annotated[int, Field(ge=2, le=10_000)]  # candidates of a round
     rounds: Annotated[int, Field(gt=0, le=10_000)]  # of candidates
-    elite: Annotated[int, Field(gt=0)]  # the best of a round; the next ones are drawn around these
+    elite: Annotated[int, Field(gt=0)]  # the best of a round, around which the next ones are drawn
 
     @model_validator(mode="after")
     def _some_are_best(self) -> "LinearRuleSearch":
@@ -22,12 +22,12 @@ class LinearRuleSearch(Frozen):
 
 
 class PoolKnobs(Frozen):
-    """Candidates among which validation jobsets choose."""
+    """Candidates of each tuned number."""
 
     linear: LinearRuleSearch | None = None  # None: its weights are not searched
     # Of alignment in `tetris`; the rest is 1 / duration.
     tetris_weights: Annotated[tuple[Share, ...], Field(min_length=1)]
     # Of the training jobs' durations: longer jobs may be held back in `hold`.
     hold_quantiles: Annotated[tuple[Share, ...], Field(min_length=1)]
-    # Steps until which `hold_until` may hold long jobs back; none: it stays as it is.
+    # Steps until which `hold_until` may hold long jobs back; none: not tuned.
     hold_until: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(exclude_if=lambda steps: not steps)] = ()

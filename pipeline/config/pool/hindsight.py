@@ -1,4 +1,4 @@
-"""How hindsight is solved: which scenarios, how many jobsets, and how long."""
+"""Hindsight: the scenarios and jobsets that are solved, and the time limit."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Hindsight(Frozen):
-    """The schedules that full knowledge of the jobs could have made."""
+    """Schedules by full knowledge of the jobs."""
 
     scenarios: Annotated[tuple[Name, ...], AfterValidator(_each_once)]  # of pooled clusters
     jobsets: Many  # the first test jobsets of each load; all where there are fewer

@@ -1,12 +1,11 @@
-"""How agents of a pooled cluster learn: recipes, pre-training, fine-tuning; DeepRM3's short runs and stream windows."""
+"""How agents of a pooled cluster learn: recipes, pre-training, fine-tuning."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from pipeline.config.cards import FORMAT, Card, Weights
-from pipeline.config.learning import Budget, Evolution, NoPretrain, Start
-from pipeline.config.pool.heuristics import LinearRuleSearch
+from pipeline.config.learning import Budget, Evolution, NoPretrain
 from pipeline.config.pool.networks import PoolNetworkConfig
 from pipeline.config.records import Frozen, Loads, Name, Positive, PositiveShare, Rate, Seed, Units, Weight
 
@@ -14,7 +13,7 @@ Slots = Annotated[int, Field(gt=0, le=1000)]
 
 
 class ValueBaseline(Frozen):
-    """A network that estimates returns, in place of a mean over episodes; it learns by Adam."""
+    """A network that estimates returns, in place of a mean over episodes; trained by Adam."""
 
     hidden: Positive  # units, as of `mlp`
     learning_rate: Rate  # of the optimizer
@@ -26,25 +25,21 @@ class Recipe(Frozen):
 
     algorithm: Literal["reinforce"]
     jobsets: Literal["fixed", "fresh"]  # the same training jobsets in every update, or new ones
-    # What a return is compared with: other episodes at the same decision, at the same time, all others, or `value`.
-    baseline: Literal["decision", "time", "leave_one_out", "value"]
+    # Baseline of a return: other episodes at the same decision, all others at the same time, or `value`.
+    baseline: Literal["decision", "leave_one_out", "value"]
     value: Annotated[ValueBaseline | None, Field(exclude_if=lambda row: row is None)] = None  # of that baseline
-    masked: bool  # may only legal actions be drawn?
-    play: Literal["greedy", "sampled"]  # once trained: the best action, or one by chance
+    masked: bool  # are only legal actions drawn?
+    play: Literal["greedy", "sampled"]  # once trained: the most probable action, or a sample
     optimizer: Literal["rmsprop", "adam"]  # of the gradient
     learning_rate: Rate  # of the optimizer
-    gamma: PositiveShare  # discount of what comes a step later
+    gamma: PositiveShare  # discount per step
     entropy: Weight  # weight of the entropy, which keeps play varied
-    annealed: Annotated[bool, Field(exclude_if=lambda so: not so)] = False  # does that weight fall to 0, as `falling`?
-    # Weight of the divergence from the first policy, which keeps play near it. Of networks `sets` only, as `annealed`.
-    near: Annotated[Weight, Field(exclude_if=lambda weight: not weight)] = 0.0
     normalise: bool  # are advantages divided by their standard deviation?
-    # Are advantages shares of what their jobset costs, so that all loads count alike?
-    loads_alike: Annotated[bool, Field(exclude_if=lambda alike: not alike)] = False
-    clip: Rate | None  # norm of the gradient at most; null: not cut
+    # Are advantages shares of what their jobset costs, so that all loads count equally?
+    equal_loads: Annotated[bool, Field(exclude_if=lambda equal: not equal)] = False
+    clip: Rate | None  # maximum norm of the gradient; null: unlimited
     minibatches: Positive  # of an update
-    falling: bool = False  # does the learning rate fall to 0, in a line, by the last update? Of networks `sets` only
-    # What is played is the mean of the weights behind each update; this share of it is kept from one to the next.
+    # The mean of the weights after each update is played; this share of it is kept from one to the next.
     average: Annotated[float, Field(ge=0, lt=1, exclude_if=lambda share: not share)] = 0.0
 
     @model_validator(mode="after")
@@ -54,31 +49,7 @@ class Recipe(Frozen):
         return self
 
 
-class StreamWindows(Frozen):
-    """Pieces of streams that do not end; state and return go beyond them."""
-
-    loads: Loads  # percent
-    slots: Annotated[tuple[Slots, ...], Field(min_length=1)]  # in turn
-    windows: Positive  # of an update; in cloning: streams in all
-    latest: Annotated[int, Field(ge=0, le=100_000)]  # step at which a window begins at the latest
-    steps: Positive  # of a window
-    beyond: Annotated[int, Field(ge=0, le=100_000)]  # steps behind it that count for its decisions
-    # What is left behind these costs later, in steps of what a step costs on average; see `mixture`.
-    left_job: Weight = 0.0  # a waiting job
-    left_work: Weight = 0.0  # a step of the whole cluster's work
-    left_by_load: tuple[Weight, ...] | None = None  # times this, in the order of `loads`
-    examined: Annotated[int | None, Field(gt=0, le=1_000_000)] = None  # steps of validation streams; None: a window's
-
-    @model_validator(mode="after")
-    def _every_load_has_its_own(self) -> "StreamWindows":
-        if self.left_by_load is not None and len(self.left_by_load) != len(self.loads):
-            raise ValueError(
-                f"left_by_load: expected {len(self.loads)} numbers, as `loads` has, got {len(self.left_by_load)}"
-            )
-        return self
-
-
-class Clone(Start):
+class Clone(Frozen):
     """Behaviour cloning of a heuristic, until validation accuracy stops rising."""
 
     name: Literal["clone"]
@@ -90,40 +61,12 @@ class Clone(Start):
     batch: Positive  # decisions of a step of the optimizer
     learning_rate: Rate  # of the optimizer
     entropy: Weight  # weight of the entropy, which keeps play varied
-    seed: Seed | None = None  # of the initial weights and of the order of samples; params.yaml's unless told
+    seed: Seed | None = None  # of the initial weights and of the order of samples; default: params.yaml's
 
     @property
     def budget(self) -> int:
         """Updates at most: one an epoch."""
         return self.epochs
-
-
-class Imitate(Start):
-    """Cloning of the best heuristic of each jobset."""
-
-    name: Literal["imitate"]
-    teachers: Annotated[tuple[str, ...], Field(min_length=1)]  # heuristics; the best of them on each jobset is cloned
-    linear: LinearRuleSearch | None = None  # of the weights of teacher `linear`, on what it teaches; null: as they are
-    loads: Loads  # percent, of the scenario's
-    jobsets: Positive  # short runs that are played by the teachers
-    streams: StreamWindows | None  # pieces of streams that teachers play; null: none
-    epochs: Positive  # at most
-    patience: Positive  # epochs without a better validation accuracy
-    batch: Positive  # decisions of a step of the optimizer
-    learning_rate: Rate  # of the optimizer
-    entropy: Weight  # weight of the entropy, which keeps play varied
-    seed: Seed | None = None  # of the initial weights and of the order of samples; params.yaml's unless told
-
-    @property
-    def budget(self) -> int:
-        """Updates at most: one an epoch."""
-        return self.epochs
-
-    @property
-    def first(self) -> str:
-        """What happens before the first update."""
-        searched = "" if self.linear is None else ", and weights of linear are searched for"
-        return f"its teachers play{searched}"
 
 
 class Reinforce(Budget):
@@ -133,31 +76,15 @@ class Reinforce(Budget):
     episodes: Annotated[int, Field(ge=2)]  # of each jobset
 
 
-class ShortRunsAndStreams(Budget):
-    """What networks of any size learn from, and how they play it by chance."""
-
-    jobsets: Annotated[int, Field(ge=0, le=10_000)]  # short runs of an update, at `loads`; 0: streams only
-    episodes: Annotated[int, Field(ge=2)]  # of each jobset, and of each window
-    streams: StreamWindows | None  # null: short runs only
-    # What the jobs of each fresh jobset and window ask for: one of these, all equally often. null: the scenario's.
-    demands: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-
-
-class Mixture(ShortRunsAndStreams):
-    """Policy gradient on short runs and stream windows: how much of a recipe to run."""
-
-    name: Literal["mixture"]
-
-
 class StreamPieces(Frozen):
-    """Streams that evolution plays: they begin empty, and go on until every measured job has started."""
+    """Streams that evolution plays: they begin empty and last until every measured job has started."""
 
     loads: Loads  # percent, that the cluster can sustain
     slots: Annotated[tuple[Slots, ...], Field(min_length=1)]  # in turn
     jobsets: Positive  # of each load, in an update
-    steps: Positive  # in which jobs arrive; jobs that have not started then count as if they would
+    steps: Positive  # in which jobs arrive; jobs not started by then count as if they started at the end
     measured: tuple[Annotated[int, Field(ge=0)], Positive]  # steps [first, after) whose arrivals are measured
-    weight: Rate = 1.0  # of the streams of a load and a number of slots, beside 1 for the short runs of a load
+    weight: Rate = 1.0  # of the streams of a load and a number of slots; the short runs of a load weigh 1
 
     @model_validator(mode="after")
     def _measured_steps_are_there(self) -> "StreamPieces":
@@ -174,8 +101,8 @@ class PoolEvolution(Evolution):
     streams: StreamPieces | None = None  # null: short runs only
 
 
-PoolPretrain = NoPretrain | Clone | Imitate
-PoolFinetune = Reinforce | Mixture | PoolEvolution
+PoolPretrain = NoPretrain | Clone
+PoolFinetune = Reinforce | PoolEvolution
 
 
 class PoolAgent(Frozen):
@@ -186,13 +113,13 @@ class PoolAgent(Frozen):
     objective: Literal["slowdown", "completion_time", "makespan", "utilisation"]  # what it is trained for
     network: PoolNetworkConfig  # its network
     pretrain: Annotated[PoolPretrain, Field(discriminator="name")]  # how it begins
-    finetune: Annotated[PoolFinetune, Field(discriminator="name")]  # how it goes on learning
+    finetune: Annotated[PoolFinetune, Field(discriminator="name")]  # how it continues
 
 
 class Transfer(Frozen):
     """An agent that is scored on a scenario which it was not trained on."""
 
-    agent: str  # whose network serves any size (`sets`)
+    agent: str  # whose network serves any size (`scores`)
     scenario: str  # that it was not trained on
 
 

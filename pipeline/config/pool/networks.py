@@ -2,15 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from pipeline.config.records import Frozen, Wide
-
-
-def _whole_vectors(units: int) -> int:
-    if units % 8:
-        raise ValueError(f"expected a multiple of 8, got {units}")
-    return units
 
 
 class Mlp(Frozen):
@@ -18,7 +12,7 @@ class Mlp(Frozen):
 
     name: Literal["mlp"]
     hidden: Wide  # units of its hidden layer
-    clock: bool  # is it told how long ago the last job arrived?
+    clock: bool  # does it see the time since the last arrival?
 
 
 class Cnn(Frozen):
@@ -27,16 +21,7 @@ class Cnn(Frozen):
     name: Literal["cnn"]
     channels: tuple[Wide, Wide]  # of its two convolutions
     hidden: Wide  # units of its last hidden layer
-    clock: bool  # is it told how long ago the last job arrived?
-
-
-class Sets(Frozen):
-    """A network that scores every waiting job by shared weights, for clusters and queues of any size."""
-
-    name: Literal["sets"]
-    hidden: Annotated[int, Field(gt=0, le=512), AfterValidator(_whole_vectors)]  # units of its layers
-    elapsed: bool  # is it told how long it has run? Short runs give away their end by that
-    ending: bool = False  # is it told whether arrivals end, and when?
+    clock: bool  # does it see the time since the last arrival?
 
 
 class Scores(Frozen):
@@ -46,4 +31,4 @@ class Scores(Frozen):
     hidden: Annotated[int, Field(ge=0, le=64)]  # tanh units that are added to the sum; 0: none
 
 
-PoolNetworkConfig = Annotated[Mlp | Cnn | Sets | Scores, Field(discriminator="name")]
+PoolNetworkConfig = Annotated[Mlp | Cnn | Scores, Field(discriminator="name")]

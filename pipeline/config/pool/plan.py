@@ -1,4 +1,4 @@
-"""How a policy of a pooled cluster looks ahead: what is improved, and how much is tried for one decision."""
+"""Look-ahead of a policy of a pooled cluster: its base, and the effort for one decision."""
 
 from typing import Annotated, Literal
 
@@ -12,12 +12,12 @@ class PoolPlan(Frozen):
 
     problem: Literal["pool"]  # the scenario's
     scenario: str  # of a pooled cluster
-    base: str  # what is improved, and plays on from what is tried: a heuristic, as tuned there, or an agent
-    # Actions that are tried: the base's own, and those that an agent likes best; of a rule void and the first jobs.
+    base: str  # the policy to improve, which also plays the futures: a heuristic, as tuned there, or an agent
+    # Candidate actions: the base's own, and those that an agent prefers; of a rule, void and the first jobs.
     candidates: Annotated[int, Field(ge=2, le=1000)]
-    futures: Annotated[int, Field(ge=1, le=10_000)]  # of each load, drawn beforehand; as many are met by every action
-    ahead: Many  # steps that each is played at most; where policies are told when arrivals end, 1000000 is to its end
-    left_job: Annotated[float, Field(ge=0)]  # what is left then costs, in steps of what a step costs: a waiting job
-    left_work: Annotated[float, Field(ge=0)]  # and a step of the whole cluster's work
-    decisions: Annotated[int, Field(ge=1)]  # simulated for one decision, at most; of an agent, those it is asked for
-    sure: Annotated[float, Field(ge=0)]  # standard errors by which an action must be better than the base's own
+    futures: Annotated[int, Field(ge=1, le=10_000)]  # of each load, drawn beforehand and shared by all actions
+    ahead: Many  # maximum steps of each future; 1000000 plays to the end where policies know when arrivals end
+    left_job: Annotated[float, Field(ge=0)]  # cost of a job that still waits then, in mean costs of a step
+    left_work: Annotated[float, Field(ge=0)]  # the same of a step of the whole cluster's work
+    decisions: Annotated[int, Field(ge=1)]  # maximum simulated for one decision; of an agent, those that it makes
+    min_z: Annotated[float, Field(ge=0)]  # standard errors by which an action must be better than the base's own

@@ -1,4 +1,4 @@
-"""One pooled cluster in steps: its units and queue, where its jobs come from, the loads it is met at."""
+"""One pooled cluster in steps: its units, queue, source of jobs, and loads."""
 
 from typing import Annotated, Any, Literal
 
@@ -25,15 +25,15 @@ from pipeline.errors import UserError
 JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "estimate")
 
 
-def _nothing(value: object) -> bool:
+def _is_empty(value: object) -> bool:
     return value is None or value == 0.0
 
 
-def _known(value: object) -> bool:
+def _is_durations(value: object) -> bool:
     return value == "durations"
 
 
-def _who_places_ahead(value: object) -> object:
+def _valid_place_ahead(value: object) -> object:
     if value not in (True, False, "agents"):
         raise ValueError(f"expected true, false or agents, got {value!r}")
     return value
@@ -46,8 +46,8 @@ class Synthetic(Frozen):
     short: StepRange  # steps of a short job, [least, most]
     long: StepRange  # steps of a long job, [least, most]
     short_share: Share  # of the jobs
-    # Of the logarithm of what users say of a duration; left out of what is written, as below, where there is none.
-    estimate_noise: Annotated[float, Field(ge=0, le=5, exclude_if=_nothing)] = 0.0
+    # Standard deviation of the logarithm of users' estimates; left out of dumps, as below, where it is 0.
+    estimate_noise: Annotated[float, Field(ge=0, le=5, exclude_if=_is_empty)] = 0.0
 
     @property
     def mean_duration(self) -> float:
@@ -66,7 +66,7 @@ class PoolLog(Periods):
     name: Literal["swf", "log"]
     format: Annotated[str, Field(exclude_if=lambda word: word == "swf")] = "swf"  # a format of docs/logs.md
     path: str  # from the repository's root, or absolute
-    nodes: Annotated[str | None, Field(exclude_if=_nothing)] = None  # the file of machines that some formats have
+    nodes: Annotated[str | None, Field(exclude_if=_is_empty)] = None  # the file of machines that some formats have
     # A job for each task, or for each of its instances.
     instances: Annotated[Instances, Field(exclude_if=lambda word: word == "one")] = "one"
     step_s: Positive = 3600  # seconds of one step; durations are rounded up to steps
@@ -78,14 +78,14 @@ class PoolLog(Periods):
     @model_validator(mode="after")
     def _has_one_format(self) -> "PoolLog":
         if self.name == "swf" and self.format != "swf":
-            raise ValueError(f"name: expected log beside a format, got swf beside '{self.format}'")
+            raise ValueError(f"name: expected log with a format, got swf with '{self.format}'")
         return self
 
 
 class Demand(Frozen):
-    """Shares of a resource asked for by a job: of its dominant one, and of each other one."""
+    """Shares of resources that a job requests: of its dominant one, and of each other one."""
 
-    dominant: ShareRange  # share of the resource that it asks for most, [least, most]
+    dominant: ShareRange  # share of the resource that it requests most, [least, most]
     other: ShareRange  # share of each other resource, [least, most]
 
 
@@ -99,16 +99,16 @@ class Streaming(Frozen):
 
     name: Literal["poisson", "bernoulli", "bursts"]
     steps: Many  # in which jobs arrive
-    size: Annotated[float | None, Field(ge=1, le=1000, exclude_if=_nothing)] = None  # jobs of a burst, on average
-    # Left out of what is written of params.yaml where there is none: checkpoints and records are named by that.
-    measured: Annotated[tuple[int, int] | None, Field(exclude_if=_nothing)] = None
+    size: Annotated[float | None, Field(ge=1, le=1000, exclude_if=_is_empty)] = None  # jobs of a burst, on average
+    # Left out of dumps where there is none: checkpoints and records are named by their digest.
+    measured: Annotated[tuple[int, int] | None, Field(exclude_if=_is_empty)] = None
 
     @model_validator(mode="after")
     def _has_a_size_if_it_comes_in_bursts(self) -> "Streaming":
         if self.name == "bursts" and self.size is None:
             raise ValueError("size: expected the mean number of jobs of a burst, got none")
         if self.name != "bursts" and self.size is not None:
-            raise ValueError(f"size: expected none, for only bursts have one, got {self.size:g}")
+            raise ValueError(f"size: expected none, because only bursts have one; got {self.size:g}")
         return self
 
     @model_validator(mode="after")
@@ -129,17 +129,17 @@ class AtOnce(Frozen):
 
 
 class PoolScenario(Frozen):
-    """One pooled cluster, and the loads it is met at."""
+    """One pooled cluster, and its loads."""
 
     problem: Literal["pool"]
     # Units of each.
     resources: Annotated[dict[Name, Units], Field(min_length=1), AfterValidator(no_column_of(JOB_COLUMNS))]
     horizon: Annotated[int, Field(gt=1, le=10_000)]  # steps that a policy looks ahead
     slots: Annotated[int, Field(gt=0, le=1000)]  # waiting jobs that a policy sees
-    # Jobs behind the slots that a policy can count; none is ever dropped.
+    # Jobs beyond the slots that a policy can count; none is ever dropped.
     backlog: Annotated[int, Field(ge=0, le=100_000)]
-    # May a job be given a start later than now? `agents`: by what was trained, and by no rule, as in DeepRM's paper.
-    place_ahead: Annotated[bool | Literal["agents"], BeforeValidator(_who_places_ahead)]
+    # May a job be given a start later than now? `agents`: by trained policies only, as in DeepRM's paper.
+    place_ahead: Annotated[bool | Literal["agents"], BeforeValidator(_valid_place_ahead)]
     # An episode is cut here, and its unfinished jobs are counted.
     step_limit: Annotated[int, Field(gt=0, le=100_000_000)]
     demand: str  # a name of `demands`
@@ -148,26 +148,28 @@ class PoolScenario(Frozen):
     jobsets: Counts  # how many of each load
     # Steps without an arrival after which an idle cluster must start a waiting job that fits; left out: the horizon.
     stall: Annotated[int | None, Field(ge=0, le=100_000_000, exclude_if=lambda steps: steps is None)] = None
-    tell_end: Annotated[bool, Field(exclude_if=bool)] = True  # are policies told when arrivals end, where they do?
+    tell_end: Annotated[bool, Field(exclude_if=bool)] = True  # do policies know when arrivals end, where they do?
     tell_load: Annotated[bool, Field(exclude_if=bool)] = True  # do policies know the load of a jobset?
-    # What policies are told of a job's duration.
-    policies_know: Annotated[Literal["durations", "estimates", "predictions"], Field(exclude_if=_known)] = "durations"
-    workload: Annotated[Synthetic | None, Field(exclude_if=_nothing)] = None  # its own, in place of params.yaml's
+    # What policies know of a job's duration.
+    policies_know: Annotated[Literal["durations", "estimates", "predictions"], Field(exclude_if=_is_durations)] = (
+        "durations"
+    )
+    workload: Annotated[Synthetic | None, Field(exclude_if=_is_empty)] = None  # its own, in place of params.yaml's
 
     @property
     def arrivals_end(self) -> int | None:
-        """Return the step at which arrivals end; None where they do not, or nobody is told."""
+        """The step at which arrivals end; None where they do not end or policies do not know it."""
         if not self.tell_end or self.measured is not None:
             return None
         return 1 if isinstance(self.arrivals, AtOnce) else self.arrivals.steps
 
     def known_load(self, load: int) -> float | None:
-        """Return what policies know of the load of a jobset, in percent; None: nothing, or it is only a label."""
+        """Return the load of a jobset in percent, as policies know it; None: unknown, or only a label."""
         return float(load) if self.tell_load and isinstance(self.arrivals, Streaming) else None
 
     @property
     def measured(self) -> tuple[int, int] | None:
-        """Return the steps [first, after) whose arrivals alone are measured; None where all jobs are."""
+        """The steps [first, after) whose arrivals are measured; None where all jobs are."""
         return None if isinstance(self.arrivals, AtOnce) else self.arrivals.measured
 
     @property
@@ -176,9 +178,9 @@ class PoolScenario(Frozen):
         return self.measured is not None and isinstance(of := self.arrivals, Streaming) and of.steps == self.measured[1]
 
     def with_log_capacity(self, workload: Synthetic | PoolLog) -> "PoolScenario":
-        """Return the scenario with the log's own capacity, where its workload is a log that sets one.
+        """Return the scenario with the capacity that its log sets, if any.
 
-        Policies know neither the load of a log nor when its arrivals end.
+        Policies know neither the load of a log nor the end of its arrivals.
         """
         if not isinstance(workload, PoolLog):
             return self
@@ -186,7 +188,7 @@ class PoolScenario(Frozen):
         return self.model_copy(update={"tell_end": False, "tell_load": False, **own})
 
     def changed(self, capacity: int | None, slots: int | None, horizon: int | None) -> "PoolScenario":
-        """Return the scenario with another cluster; None leaves a number as it is.
+        """Return the scenario with another cluster; None keeps a number.
 
         Raises:
             UserError: a number is out of range.
@@ -213,8 +215,8 @@ class PoolScenario(Frozen):
     def _no_stream_is_played_after_its_arrivals(self) -> "PoolScenario":
         if isinstance(self.arrivals, Streaming) and self.measured is not None and self.step_limit > self.arrivals.steps:
             raise ValueError(
-                f"step_limit: expected at most arrivals.steps {self.arrivals.steps}, for jobs arrive as long as a "
-                f"stream is played, got {self.step_limit}"
+                f"step_limit: expected at most arrivals.steps {self.arrivals.steps}, because jobs arrive as long "
+                f"as a stream is played; got {self.step_limit}"
             )
         return self
 

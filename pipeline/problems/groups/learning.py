@@ -20,7 +20,7 @@ from pipeline.config import (
 )
 from pipeline.config.groups.learning import MUST_MATCH
 from pipeline.core import FloatArray
-from pipeline.learning.stored import must_be_as_asked, weights_of
+from pipeline.learning.stored import must_match_params, weights_of
 from pipeline.problems.groups.evaluation.controlling import own
 from pipeline.problems.groups.evaluation.play import Expectation, Player, controlled
 from pipeline.problems.groups.heuristics.teachers import TEACHERS
@@ -79,7 +79,7 @@ def stored(params: Params, agent: str, which: str) -> ValueNetwork:
     """
     place, wanted = storage.model_folder(agent, which), _card(params, agent)
     model = storage.read_model(place, GroupsCard)
-    must_be_as_asked(place, model.card, wanted, (*MUST_MATCH, "network"))
+    must_match_params(place, model.card, wanted, (*MUST_MATCH, "network"))
     return restore(model.card, model.weights)
 
 

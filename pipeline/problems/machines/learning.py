@@ -8,7 +8,7 @@ import numpy as np
 from pipeline import storage
 from pipeline.config import MachinesAgent, MachinesCard, NoPretrain, Params
 from pipeline.core import Policy, keys
-from pipeline.learning.stored import must_be_as_asked, weights_of
+from pipeline.learning.stored import must_match_params, weights_of
 from pipeline.problems.machines.networks import loading
 from pipeline.problems.machines.networks.actor_critic import ActorCritic
 from pipeline.problems.machines.networks.loading import PLAY
@@ -78,7 +78,7 @@ def _restored(params: Params, agent: str, which: str) -> loading.Loaded:
     """
     place, wanted = storage.model_folder(agent, which), _card(params, agent)
     model = storage.read_model(place, MachinesCard)
-    must_be_as_asked(place, model.card, wanted, MUST_MATCH)
+    must_match_params(place, model.card, wanted, MUST_MATCH)
     return loading.restore(model.card, model.weights)
 
 

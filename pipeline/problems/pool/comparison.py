@@ -156,8 +156,6 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
 def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
     """Return the reference levels and the axis label of an agent's learning curve."""
     row = params.agents[agent]
-    if row.finetune.name == "mixture":  # also validated on streams, which have no reference level
-        return Validated({}, "Geometric mean of slowdown over loads, validation")
     if row.finetune.name == "evolution":
         return Validated({}, "Slowdown to that of sjf_align, validation jobsets and streams")
     levels = chosen.over(row.finetune.loads) if row.objective == "slowdown" else {}

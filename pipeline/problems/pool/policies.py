@@ -1,7 +1,4 @@
-"""A policy by the name that a user gives: a heuristic, a model directory, an agent's tree, or one made elsewhere.
-
-`plan_` before any of these names makes it look ahead.
-"""
+"""Policies by name: a heuristic, model directory, agent tree, or external one; the prefix `plan_` adds look-ahead."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +17,7 @@ from pipeline.problems.pool.nouns import Cluster
 
 
 def policy_for(params: Params, name: str, scenario: PoolScenario, of: str, cluster: Cluster) -> tuple[Policy, bool]:
-    """Return what `policy_by_name` does, for a cluster: with `plan_` before its name, a policy that looks ahead."""
+    """Return a policy for a cluster as `policy_by_name` does, with look-ahead if its name begins with `plan_`."""
     if is_external(name):
         return external(name, scenario), True
     if not name.startswith(PREFIX) or Path(name).is_dir():
@@ -30,22 +27,21 @@ def policy_for(params: Params, name: str, scenario: PoolScenario, of: str, clust
 
 
 def cluster_for(name: str, scenario: PoolScenario) -> Cluster:
-    """Return the cluster of a scenario for a policy by its name: a model may place jobs ahead where rules may not."""
+    """Return the cluster of a scenario for a named policy: models may place jobs ahead where rules may not."""
     return Cluster.of(
         scenario, trained=is_external(name) or Path(name).is_dir() or Path(name.removeprefix(PREFIX)).is_dir()
     )
 
 
 def uses_end(name: str) -> bool:
-    """Return whether a policy decides by when arrivals end, where it is given that."""
+    """Return whether a policy uses the end of arrivals, where it is known."""
     if Path(name).is_dir():
-        network = storage.read_model(Path(name), PoolCard).card.network
-        return network.name == "scores" or getattr(network, "ending", False)
+        return storage.read_model(Path(name), PoolCard).card.network.name == "scores"
     return name == "linear" or (name.startswith(PREFIX) and not is_external(name))
 
 
 def base_by_name(name: str, scenario: PoolScenario, of: str) -> Base[Player]:
-    """Return a policy as what looks ahead improves it."""
+    """Return a policy as the base of a look-ahead."""
     if not Path(name).is_dir():
         return plain_base(*policy_by_name(name, scenario, of))
     model = storage.read_model(Path(name), PoolCard)
@@ -53,7 +49,7 @@ def base_by_name(name: str, scenario: PoolScenario, of: str) -> Base[Player]:
 
 
 def policy_by_name(name: str, scenario: PoolScenario, of: str) -> tuple[Policy, bool]:
-    """Return a policy, and whether it keeps to the legal actions; a heuristic with knobs as tuned for scenario `of`."""
+    """Return a policy, and whether it is masked; a heuristic has its knobs of scenario `of`."""
     if name in HEURISTICS:
         return heuristics_with(storage.knobs_for(name, of) if name in KNOBS else {})[name], True
     if name.endswith(TREE) and not Path(name).is_dir():
@@ -64,7 +60,7 @@ def policy_by_name(name: str, scenario: PoolScenario, of: str) -> tuple[Policy, 
 
 
 def drawn_by_name(name: str, scenario: PoolScenario) -> tuple[Policy, bool]:
-    """Return a model's policy that draws its actions, however it plays else, and whether it keeps to the legal ones.
+    """Return a model's policy that samples its actions, and whether it is masked.
 
     Raises:
         UserError: it is no model.

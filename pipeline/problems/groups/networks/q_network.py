@@ -15,7 +15,7 @@ from pipeline.config import GroupsCard, QNetworkConfig, WorthConfig
 from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.learning import stored
-from pipeline.learning.stored import put_back
+from pipeline.learning.stored import restore_weights
 from pipeline.problems.groups.evaluation.controlling import Choose, Decided, decided, setting_of
 from pipeline.problems.groups.networks.features import Shape, States, of_levels, shape_of, states
 from pipeline.problems.groups.networks.worth import Worth
@@ -48,7 +48,7 @@ class QNetwork(nn.Module):
 
     def __init__(self, shape: Shape, config: QNetworkConfig, past: FloatArray, part: FloatArray) -> None:
         super().__init__()
-        stored.settle()
+        stored.initialise_mkl()
         self.shape, self.per_group = shape, config.weights == "per_group"
         copies, (first, second) = len(past) if self.per_group else 1, config.hidden
         self.register_buffer("scale", torch.zeros(1))
@@ -147,5 +147,5 @@ def restore(card: GroupsCard, weights: Mapping[str, FloatArray]) -> ValueNetwork
         raise UserError(f"model of agent '{card.agent}': expected network q_network or worth, found {config.name}")
     with torch.random.fork_rng(devices=[]):
         made = Worth(shape, past, part) if isinstance(config, WorthConfig) else QNetwork(shape, config, past, part)
-    put_back(made, weights, card.agent)
+    restore_weights(made, weights, card.agent)
     return made

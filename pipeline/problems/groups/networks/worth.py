@@ -35,7 +35,7 @@ class Worth(nn.Module):
 
     def __init__(self, shape: Shape, past: FloatArray, part: FloatArray) -> None:
         super().__init__()
-        stored.settle()
+        stored.initialise_mkl()
         self.shape = shape
         self.register_buffer("scale", torch.ones(1))
         self.register_buffer("past", torch.from_numpy(past.copy()))

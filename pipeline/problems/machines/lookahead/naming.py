@@ -79,7 +79,7 @@ def planning(params: Params, plan: str) -> Planner:
         UserError: its agent is not trained yet, or was trained on other machines than the scenario's.
     """
     row = params.plan_of(MachinesPlan, plan)
-    budget = SearchBudget(row.candidates, row.futures, row.jobs, row.decisions, row.sure)
+    budget = SearchBudget(row.candidates, row.futures, row.jobs, row.decisions, row.min_z)
     base: Policy | Base[CompiledRule | Asked]
     if row.base in HEURISTICS:
         base = heuristics_with(storage.read_chosen(row.scenario).knobs)[row.base]

@@ -26,7 +26,7 @@ class ActorCritic(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        stored.settle()
+        stored.initialise_mkl()
         self.shape = shape
         self.register_buffer("scale", torch.zeros(1))
 

@@ -10,7 +10,7 @@ import torch
 from pipeline.config import MachinesCard, MachinesNetworkConfig
 from pipeline.core import FloatArray, IntArray, Observation, Policy
 from pipeline.learning.sampling import best, sample
-from pipeline.learning.stored import put_back
+from pipeline.learning.stored import restore_weights
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, DeepSets, Inputs, Linear, Vector
 from pipeline.problems.machines.networks.compiled_deepsets import logits, weights_of
 from pipeline.problems.machines.networks.features import Features, Shape, features
@@ -89,7 +89,7 @@ def restore(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Loaded:
         UserError: the weights are not those of the network on the card.
     """
     network = build(card.network, shape_of(card), seed=0)
-    put_back(network, weights, card.agent)
+    restore_weights(network, weights, card.agent)
     return Loaded(network, PLAY[card.play](network))
 
 

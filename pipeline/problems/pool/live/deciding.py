@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline import storage
-from pipeline.config import Params, PoolCard, PoolScenario, Scores, Sets
+from pipeline.config import Params, PoolCard, PoolScenario, Scores
 from pipeline.core import FloatArray, IntArray, Json, Observation
 from pipeline.errors import UserError
 from pipeline.external.loading import external, is_external
@@ -186,7 +186,7 @@ def _network(folder: Path, row: PoolScenario) -> PoolPolicy:
     model = storage.read_model(folder, PoolCard)
     card = model.card
     must_match(card, row)
-    scorer, any_size = restore(card, model.weights).network, isinstance(card.network, Sets | Scores)
+    scorer, any_size = restore(card, model.weights).network, isinstance(card.network, Scores)
 
     def must_know(now: PoolNow) -> None:
         _same_cluster(now, row, any_size)

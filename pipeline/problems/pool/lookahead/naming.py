@@ -12,7 +12,6 @@ from pipeline.lookahead.planner import Base, Liking, SearchBudget
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, heuristics_with
 from pipeline.problems.pool.lookahead.futures import ArrivalModel, Ways, arrival_model
 from pipeline.problems.pool.lookahead.search import Player, PoolPlanner, PoolSearch
-from pipeline.problems.pool.lookahead.set_trying import SetPlayer
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.workload.source import source
 from pipeline.simulation.choosing import compiled_rule_of
@@ -51,7 +50,7 @@ def planning(params: Params, plan: str) -> PoolPlanner:
     else:
         model = storage.read_model(storage.model_folder(row.base, "policy"), PoolCard)
         base = network_base(model.card, model.weights, scenario)
-    budget = SearchBudget(*tried, row.sure, row.left_job, row.left_work)
+    budget = SearchBudget(*tried, row.min_z, row.left_job, row.left_work)
     return planned(params, row.scenario, Cluster.of(scenario), base, budget)
 
 
@@ -61,7 +60,7 @@ def plain_base(policy: Policy, masked: bool = True) -> Base[Player]:
 
 
 def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: PoolScenario) -> Base[Player]:
-    """Return a stored network as a base: `sets` and, while jobs arrive, scores play on compiled; others are asked.
+    """Return a stored network as a base: while jobs arrive, scores play on compiled; others are asked.
 
     Raises:
         UserError: it was trained on another cluster than the scenario's, or its weights are not those of its card.
@@ -70,7 +69,6 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
     from pipeline.problems.pool.networks.loading import must_match, restore
     from pipeline.problems.pool.networks.network import Scorer
     from pipeline.problems.pool.networks.scores import Scores
-    from pipeline.problems.pool.networks.sets import Sets
 
     must_match(card, scenario)
     loaded = restore(card, weights)
@@ -87,9 +85,7 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
     network = loaded.network
     if isinstance(network, Scores) and not isinstance(scenario.arrivals, AtOnce):
         return plain_base(loaded.policy)
-    if not isinstance(network, Sets):
-        return Base(loaded.policy, Ways(liking(network)), liking(network), loaded.masked)
-    return Base(loaded.policy, SetPlayer(network.compiled()), liking(network), loaded.masked)
+    return Base(loaded.policy, Ways(liking(network)), liking(network), loaded.masked)
 
 
 def _arrivals(params: Params, scenario: str, end: int | None, budget: SearchBudget) -> ArrivalModel:

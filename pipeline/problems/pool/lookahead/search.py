@@ -12,8 +12,6 @@ from numba import njit, prange
 from pipeline.core import BoolArray, CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
 from pipeline.lookahead.planner import ActionValues, Base, Planner, SearchBudget, SearchResult, best_liked
 from pipeline.problems.pool.lookahead.futures import ArrivalModel, Ways, draws_of, stirred
-from pipeline.problems.pool.lookahead.set_trying import SetPlayer, try_with_network
-from pipeline.problems.pool.networks.relative import relative_buffer
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.kernels import _forced_move, carry_out
@@ -138,7 +136,7 @@ AT_ONCE = 256  # decisions tried together, a bound of the memory
 COPIES = 4096  # of decisions, if a policy is asked
 ENDLESS = np.iinfo(np.int64).max // 8  # steps: the planner has no step limit
 
-Player = CompiledRule | SetPlayer | Ways | Policy
+Player = CompiledRule | Ways | Policy
 
 
 class PoolPlanner(Planner):
@@ -163,12 +161,12 @@ class PoolSearch:
         end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
         rules = Rules(cluster.place_ahead, ENDLESS, 0, False, False, cluster.stalled_after, end)
         self._limits = Limits(arrivals.from_now, budget.ahead, budget.decisions)
-        tries, compiled = min(budget.candidates, cluster.slots + 1) * budget.futures, CompiledRule | SetPlayer
-        asked = not isinstance(base.player, compiled)
+        tries = min(budget.candidates, cluster.slots + 1) * budget.futures
+        asked = not isinstance(base.player, CompiledRule)
         self._at_once = max(1, COPIES // tries) if asked else AT_ONCE
         jobs = cluster.slots + cluster.backlog + int(np.diff(arrivals.futures.first).max(initial=0))
         self._copies = Copies(buffer(self._at_once * (tries if asked else 1), jobs, cluster), rules, cluster)
-        self._rules, self._observed = rules, relative_buffer(AT_ONCE, cluster.slots)
+        self._rules = rules
         self.best_way = isinstance(base.player, Ways) and arrivals.known(cluster.slots)
 
     def at_once(self, turn: Turn) -> int:
@@ -201,8 +199,6 @@ class PoolSearch:
             case CompiledRule() as rule:
                 who = players([rule] * AT_ONCE, np.zeros(AT_ONCE, dtype=np.uint64))
                 try_actions(state, self._rules, shown, who, *how)
-            case SetPlayer(weights):
-                try_with_network(state, self._rules, shown, known, weights, self._observed, *how)
             case Ways(liking):
                 lasting = draws_of(most) if self.best_way else np.zeros(most)
                 try_asking(self._copies, shown, known, stirred(liking), lasting, *how)

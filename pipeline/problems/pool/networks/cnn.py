@@ -1,9 +1,9 @@
 """DeepRM2's network (Table 1, 326,859 weights): convolutions, on each distinct part of the images once.
 
-A column of the second pool's output depends on 16 columns of the image only: a patch. Neighbouring states, and the
-episodes of one jobset, share nearly all of their slots, so few patches are distinct, and fewer of the strips of 6
-columns that one column of the first pool depends on. Both are numbered in the order in which they are met, and so is
-each place that a patch stands in, for the third layer has weights of its own for every place.
+A column of the second pool's output depends on only 16 columns of the image: a patch. Neighbouring states, and the
+episodes of one jobset, share nearly all of their slots, so few patches are distinct, and still fewer of the strips of 6
+columns that determine one column of the first pool. Strips, patches and pairs of a patch and its place are numbered in
+order of appearance; places count because the third layer has separate weights for each of them.
 """
 
 import copy
@@ -16,15 +16,14 @@ from numba import get_num_threads
 from torch import Tensor, nn
 
 from pipeline.core import FloatArray, IntArray, KeyArray
-from pipeline.problems.pool.networks.convolving import TAPS, PoolPatches, Sum, add_up, pool, share, strip_rows, weigh
+from pipeline.problems.pool.networks.convolutions import TAPS, PoolPatches, Sum, add_up, pool, share, strip_rows, weigh
 from pipeline.problems.pool.networks.encodings import Layout, paint
-from pipeline.problems.pool.networks.hashes import STRIP, STRIPS, PatchTables, find, hash_layout, number
-from pipeline.problems.pool.networks.hashing import move
+from pipeline.problems.pool.networks.hashes import STRIP, STRIPS, PatchTables, find, hash_layout, move, number
 from pipeline.problems.pool.networks.network import Forward, Network
 from pipeline.problems.pool.networks.rows import padded
 from pipeline.problems.pool.nouns import CompactObservation
 
-AT_ONCE = 1 << 14  # places of patches looked for together; tables grow as if all were new
+AT_ONCE = 1 << 14  # patch places of one lookup; tables grow as if all were new
 
 Array = TypeVar("Array", IntArray, FloatArray)
 
@@ -46,7 +45,7 @@ class Patchwork:
 
     @property
     def cells(self) -> FloatArray:
-        """Return what each distinct strip shows [S, T, STRIP]."""
+        """Return the cells [S, T, STRIP] of each distinct strip."""
         return self._found.cells[: self._found.counts[0]]
 
     @property
@@ -60,7 +59,7 @@ class Patchwork:
         return self._found.patch_of[: self._found.counts[2]]
 
     def add(self, observed: CompactObservation) -> IntArray:
-        """Return which placed patch [D, columns] stands in each place of the images; new ones are numbered on."""
+        """Return the number [D, columns] of the placed patch at each place; new ones get the next numbers."""
         where = np.empty((len(observed.cells), self._layout.columns), dtype=np.int32)
         at_once = max(1, AT_ONCE // max(1, self._layout.columns))
         for k in range(0, len(where), at_once):
@@ -72,29 +71,26 @@ class Patchwork:
         new = where < 0
         rows = np.flatnonzero(new.any(axis=1))
         if len(rows):
-            self._found = _grown(self._found, int(new.sum()))
+            self._reserve(int(new.sum()))
             number(self._layout, observed.cells, observed.rest, rows, self._found, where)
 
+    def _reserve(self, more: int) -> None:
+        """Make room for more placed patches, each of a new patch of new strips."""
+        found = self._found
+        strips, patches, placed = (int(count) for count in found.counts)
+        self._found = PatchTables(
+            _larger(found.strips, strips + STRIPS * more),
+            _larger(found.patches, patches + more),
+            _larger(found.placed, placed + more),
+            found.counts,
+            with_room(found.cells, strips, STRIPS * more),
+            with_room(found.strips_of, patches, more),
+            with_room(found.patch_of, placed, more),
+        )
 
-def _grown(found: PatchTables, more: int) -> PatchTables:
-    """Return the same with room for so many more placed patches, each of a new patch of new strips."""
-    strips, patches, placed = (int(count) for count in found.counts)
-    return PatchTables(
-        _larger(found.strips, strips + STRIPS * more),
-        _larger(found.patches, patches + more),
-        _larger(found.placed, placed + more),
-        found.counts,
-        longer(found.cells, strips, STRIPS * more),
-        longer(found.strips_of, patches, more),
-        longer(found.patch_of, placed, more),
-    )
 
-
-def longer(old: Array, used: int, more: int) -> Array:
-    """Return an array with room for more rows than those in use, grown by doubling.
-
-    Memory that was never written to costs nothing.
-    """
+def with_room(old: Array, used: int, more: int) -> Array:
+    """Return an array with room for `more` rows after the used ones; it doubles, because untouched memory is free."""
     if used + more <= len(old):
         return old
     new = np.empty((max(used + more, 2 * len(old)), *old.shape[1:]), dtype=old.dtype)
@@ -103,7 +99,7 @@ def longer(old: Array, used: int, more: int) -> Array:
 
 
 def _larger(table: KeyArray, count: int) -> KeyArray:
-    """Return a hash table that is at most half full with `count` hashes."""
+    """Return a hash table at most half full with `count` hashes."""
     size = len(table)
     while size < 2 * count:
         size *= 2
@@ -114,10 +110,10 @@ def _larger(table: KeyArray, count: int) -> KeyArray:
     return larger
 
 
-CHUNK = 65536 * 56  # places of patches in the observations that are learned together
-STRIPS_AT_ONCE = 4096  # convolved together in learning
-LONE = 64  # strips convolved at once for play: always as many, for a row must not depend on the size of its batch
-MOST = 1 << 18  # placed patches remembered in play; 75 MB of DeepRM2's
+CHUNK = 65536 * 56  # patch places in the observations of one forward pass
+STRIPS_AT_ONCE = 4096  # convolved together in training
+PLAY_STRIPS = 64  # convolved together in play: a constant, so that a row does not depend on the size of its batch
+MAX_PLACED = 1 << 18  # placed patches cached in play; 75 MB for DeepRM2
 
 
 class Cnn(Network):
@@ -148,11 +144,11 @@ class Cnn(Network):
         return logits
 
     def frozen(self) -> Forward[CompactObservation]:
-        """Return the network as it is now, which remembers what it has met."""
+        """Return a snapshot of the network that caches what it computes."""
         return super().frozen() if self.by_torch else FrozenCnn(self)
 
     def by_place(self) -> Tensor:
-        """Return the third layer's weights [columns, C, padded(H)], apart for each place of a patch."""
+        """Return the third layer's weights [columns, C, padded(H)] by the place of a patch."""
         channels, units = self.second.out_channels * (self.layout.rows // 4), len(self.third.bias)
         weight = self.third.weight.view(units, channels, self.columns).permute(2, 1, 0)
         return nnf.pad(weight, (0, padded(units) - units)).contiguous()
@@ -166,18 +162,18 @@ class Cnn(Network):
 
 
 def rounded_up(cells: FloatArray) -> FloatArray:
-    """Return strips, and empty ones up to a count of three binary digits, at most a block more.
+    """Return strips, padded with empty ones to a count of three significant bits.
 
-    oneDNN keeps what it has prepared for each size that it meets: over a thousand updates, gigabytes.
+    oneDNN caches a primitive for each size: over a thousand updates, gigabytes.
     """
     step = min(STRIPS_AT_ONCE, 1 << max(0, len(cells).bit_length() - 3))
     return np.concatenate([cells, np.zeros((-len(cells) % step, *cells.shape[1:]), dtype=cells.dtype)])
 
 
 class FrozenCnn:
-    """A network as it was, with what it gave for every part it has met since.
+    """A snapshot of a network with a cache of the values of all parts seen so far.
 
-    A part's values do not depend on what was met before or with it, so forgetting changes nothing.
+    The values of a part depend on nothing else, so clearing the cache changes no result.
     """
 
     def __init__(self, network: Cnn) -> None:
@@ -194,12 +190,12 @@ class FrozenCnn:
 
     def __call__(self, observed: CompactObservation) -> FloatArray:
         """Return the logits [D, A]."""
-        at_once = max(1, MOST // 4 // max(1, self._network.columns))
+        at_once = max(1, MAX_PLACED // 4 // max(1, self._network.columns))
         parts = [self._forward(observed.take(slice(k, k + at_once))) for k in range(0, len(observed.cells), at_once)]
         return np.concatenate(parts)
 
     def _forward(self, observed: CompactObservation) -> FloatArray:
-        if len(self._patchwork.placed) > MOST:
+        if len(self._patchwork.placed) > MAX_PLACED:
             self._forget()
         known = tuple(len(part) for part in (self._patchwork.cells, self._patchwork.strips, self._patchwork.placed))
         where = self._patchwork.add(observed)
@@ -213,14 +209,14 @@ class FrozenCnn:
         return logits
 
     def _learn(self, strips: int, patches: int, placed: int) -> None:
-        """Work out what has been numbered since there were so many."""
+        """Compute the values of parts that were numbered after these counts."""
         network, parts = self._network, self._patchwork
-        self._rows = longer(self._rows, strips, len(parts.cells) - strips)
-        self._maps = longer(self._maps, patches, len(parts.strips) - patches)
-        self._shares = longer(self._shares, placed, len(parts.placed) - placed)
-        for k in range(strips, len(parts.cells), LONE):
-            some = parts.cells[k : k + LONE]
-            cells = np.zeros((LONE, *some.shape[1:]), dtype=np.float32)
+        self._rows = with_room(self._rows, strips, len(parts.cells) - strips)
+        self._maps = with_room(self._maps, patches, len(parts.strips) - patches)
+        self._shares = with_room(self._shares, placed, len(parts.placed) - placed)
+        for k in range(strips, len(parts.cells), PLAY_STRIPS):
+            some = parts.cells[k : k + PLAY_STRIPS]
+            cells = np.zeros((PLAY_STRIPS, *some.shape[1:]), dtype=np.float32)
             cells[: len(some)] = some
             rows = strip_rows(torch.from_numpy(cells), network.first, network.second)
             self._rows[k : k + len(some)] = rows[: len(some)].numpy()

@@ -6,14 +6,14 @@ import numpy as np
 from numba import get_num_threads, njit, prange
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.pool.networks.lookup import Places, add_up, hand_out, most_pieces
+from pipeline.problems.pool.networks.lookup import Places, add_up, max_pieces, scatter_row
 from pipeline.problems.pool.networks.loss import Loss, loss_of
 from pipeline.problems.pool.networks.rows import add_mixture, add_outer
 from pipeline.problems.pool.nouns import CompactObservation
 from pipeline.simulation.compiled import inlined
 
-FEW = 64  # observations: waking a second thread takes longer than looking at so few
-BLOCK = 1024  # decisions whose gradients, but for the table's, are summed in float32; their sums are, in float64
+FEW = 64  # observations: fewer are faster on one thread
+BLOCK = 1024  # decisions summed in float32, except for the table; sums of blocks are in float64
 
 
 class MlpWeights(NamedTuple):
@@ -36,7 +36,7 @@ class Gradient(NamedTuple):
 
 
 class MlpBuffer(NamedTuple):
-    """What one thread writes on."""
+    """Work arrays of one thread."""
 
     found: IntArray  # [pieces of an observation]
     hidden: FloatArray  # [H]
@@ -45,14 +45,14 @@ class MlpBuffer(NamedTuple):
 
 @njit(cache=True)
 def mlp_buffer(w: MlpWeights, p: Places) -> MlpBuffer:
-    """Return arrays to write on."""
-    found = np.empty(most_pieces(p), dtype=np.int64)
+    """Return empty work arrays."""
+    found = np.empty(max_pieces(p), dtype=np.int64)
     return MlpBuffer(found, np.empty_like(w.bias), np.empty_like(w.last_bias))
 
 
 @inlined
 def logits_of(w: MlpWeights, p: Places, observed: CompactObservation, i: int, buffer: MlpBuffer) -> int:
-    """Write the hidden layer and the logits of one observation; return how many pieces it has."""
+    """Write the hidden layer and the logits of one observation; return the number of its pieces."""
     count = add_up(w.table, observed, p, i, buffer.found, buffer.hidden)
     for h in range(len(w.bias)):
         buffer.hidden[h] = max(buffer.hidden[h] + w.bias[h], np.float32(0.0))
@@ -109,7 +109,7 @@ def _learn_all(
     shares = parts.entropy.shape[0]
     share = -(-loss.action.shape[0] // shares)
     for k in prange(shares):
-        part = int(np.int64(k))  # prange counts in uint64, for which all would be compiled once more
+        part = int(np.int64(k))  # prange counts in uint64: everything would be compiled twice
         for begin in range(part * share, min((part + 1) * share, loss.action.shape[0]), BLOCK):
             end = min(begin + BLOCK, (part + 1) * share, loss.action.shape[0])
             _learn(w, p, last, observed, loss, parts, part, begin, end)
@@ -142,7 +142,7 @@ def _learn(
         for h in range(len(by_hidden)):
             by_hidden[h] = by_hidden[h] if buffer.hidden[h] > 0.0 else np.float32(0.0)
             bias[h] += by_hidden[h]
-        hand_out(table, observed, p, i, buffer.found, count, by_hidden)
+        scatter_row(table, observed, p, i, buffer.found, count, by_hidden)
     parts.entropy[part] += entropy
     parts.bias[part] += bias
     parts.last[part] += by_last

@@ -20,7 +20,7 @@ CLOCK_STEPS = 10
 
 
 class Layout(NamedTuple):
-    """Where things stand in the image of a cluster."""
+    """Places of everything in the image of a cluster."""
 
     capacity: tuple[int, ...]  # [R]
     rows: int  # T
@@ -59,7 +59,7 @@ def clock(observed: CompactObservation) -> FloatArray:
 
 
 def paint(observed: CompactObservation, layout: Layout, device: torch.device) -> Tensor:
-    """Return what `draw` does, drawn on a device by torch's operations."""
+    """Return the same images as `draw`, drawn on a device by torch's operations."""
     cells = (
         torch.from_numpy(observed.cells if observed.cells.itemsize == 1 else observed.cells.astype(np.int32))
         .to(device)

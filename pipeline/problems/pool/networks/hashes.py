@@ -1,17 +1,16 @@
-"""The columns of an image, known by 64 random bits and not drawn; neighbouring ones together have a hash.
+"""The columns of an image, identified by 64 random bits instead of drawn cells; neighbours are hashed together.
 
-Equal columns have equal bits, whatever they stand for; other columns have other bits, save by chance: of a million
-patches, two meet once in 10^7 times.
+Equal columns have equal bits, whatever they represent. Different columns differ except by chance: among a million
+patches, two collide once in 10^7 times.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import get_num_threads, njit, prange
 
 from pipeline.core import FloatArray, IntArray, KeyArray, keys
 from pipeline.problems.pool.networks.encodings import CLOCK_STEPS, Layout
-from pipeline.problems.pool.networks.hashing import Scalar, get, put
 from pipeline.problems.pool.nouns import CompactObservation
 from pipeline.simulation.compiled import inlined
 
@@ -20,14 +19,16 @@ MARGIN = 6  # image columns that a patch begins before its own
 BLOCKS = 4  # times STRIDE columns: a patch
 STRIPS = 6  # of a patch: columns of the first pool
 STRIP = 6  # image columns of a strip; the next one begins two later
-FEW = 64  # observations: waking a second thread takes longer than looking at so few
-OUTSIDE = np.uint64(0xD1B54A32D192ED03)  # stands for a column beyond the image
+FEW = 64  # observations: fewer are faster on one thread
+OUTSIDE = np.uint64(0xD1B54A32D192ED03)  # a column beyond the image
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 MIXING = np.uint64(0xBF58476D1CE4E5B9)
 
+Scalar = Any  # in compiled code: numba infers whether it is signed
+
 
 class HashLayout(NamedTuple):
-    """A layout, and the random bits of what its columns can show."""
+    """A layout, and random bits for everything its columns can show."""
 
     capacity: IntArray  # [R]
     left: IntArray  # [R]  first column of each resource
@@ -45,7 +46,7 @@ class HashLayout(NamedTuple):
 
 
 class PatchTables(NamedTuple):
-    """Hash tables from hash to number, and what they number."""
+    """Hash tables from hash to number, and the numbered parts."""
 
     strips: KeyArray  # [2^n, 2]  hash (0 = nothing) and number
     patches: KeyArray  # [2^n, 2]
@@ -76,6 +77,36 @@ def hash_layout(layout: Layout) -> HashLayout:
         tenth=tenth.copy(),
         place=place.copy(),
     )
+
+
+@inlined
+def get(table: KeyArray, hashed: Scalar) -> Scalar:
+    """Return the number of a hash, or -1."""
+    last = np.uint64(len(table) - 1)
+    at = hashed & last
+    while table[at, 0] != hashed:
+        if table[at, 0] == 0:
+            return -1
+        at = (at + np.uint64(1)) & last
+    return np.int64(table[at, 1])
+
+
+@inlined
+def put(table: KeyArray, hashed: Scalar, number: Scalar) -> None:
+    """Number a new hash; the table must have room."""
+    last = np.uint64(len(table) - 1)
+    at = hashed & last
+    while table[at, 0] != 0:
+        at = (at + np.uint64(1)) & last
+    table[at, 0], table[at, 1] = hashed, np.uint64(number)
+
+
+@njit(cache=True)
+def move(table: KeyArray, larger: KeyArray) -> None:
+    """Copy a hash table into a larger one."""
+    for k in range(len(table)):
+        if table[k, 0] != 0:
+            put(larger, table[k, 0], np.int64(table[k, 1]))
 
 
 def find(layout: HashLayout, observed: CompactObservation, placed: KeyArray, where: IntArray) -> None:
@@ -151,7 +182,7 @@ def _draw(
 
 @inlined
 def _mixed(bits: Scalar) -> Scalar:
-    """Spread 64 bits; 0 stands for an empty place of a hash table."""
+    """Spread 64 bits; never 0, which marks an empty place of a hash table."""
     bits = (bits ^ (bits >> np.uint64(30))) * MIXING
     bits ^= bits >> np.uint64(27)
     return bits if bits != 0 else np.uint64(1)
@@ -197,7 +228,7 @@ def _find_some(
 
 @njit(cache=True)
 def number(s: HashLayout, cells: IntArray, rest: IntArray, rows: IntArray, found: PatchTables, where: IntArray) -> None:
-    """Number what is new in some rows; there is room for it."""
+    """Number the new parts of some rows; the tables must have room."""
     blocks = s.columns + BLOCKS - 1
     code, block, hashed = np.empty(blocks * STRIDE, np.uint64), np.empty(blocks, np.uint64), np.empty_like(s.place)
     counts = found.counts
@@ -228,7 +259,7 @@ def number(s: HashLayout, cells: IntArray, rest: IntArray, rows: IntArray, found
 def _strip(
     s: HashLayout, cells: IntArray, rest: IntArray, i: int, code: KeyArray, w: int, k: int, found: PatchTables
 ) -> Scalar:
-    """Return the number of a patch's k-th strip, and draw a new one."""
+    """Return the number of a patch's k-th strip; a new one is drawn."""
     first = w * STRIDE - MARGIN + 2 * k  # its first column
     if first + 2 < 0 or (first + 2) // 2 >= s.width // 2:
         return -1

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from pipeline.config import Params, PoolAgent, PoolCard, PoolScenario, Scores, Sets
+from pipeline.config import Params, PoolAgent, PoolCard, PoolScenario, Scores
 from pipeline.core import FloatArray, Policy
 from pipeline.errors import UserError
-from pipeline.learning.stored import put_back
+from pipeline.learning.stored import restore_weights
 from pipeline.problems.pool.networks.network import PLAY, Scorer
 from pipeline.problems.pool.networks.networks import PoolNetwork, build
 from pipeline.problems.pool.networks.scores import Scores as ScoresNetwork
@@ -52,13 +52,13 @@ def cluster_of(card: PoolCard) -> Cluster:
 
 
 def restore(card: PoolCard, weights: Mapping[str, FloatArray], device: torch.device | None = None) -> Loaded:
-    """Rebuild a network and its policy, on the CPU unless told otherwise.
+    """Rebuild a network and its policy, by default on the CPU.
 
     Raises:
         UserError: the weights are not those of the network on the card.
     """
     network = build(card.network, cluster_of(card), seed=0)
-    put_back(network, weights, card.agent)
+    restore_weights(network, weights, card.agent)
     network = network.placed(device)
     scorer: Scorer[Any] = network
     policy = PLAY[card.play](scorer, card.masked)
@@ -73,7 +73,7 @@ def must_match(card: PoolCard, scenario: PoolScenario) -> None:
     Raises:
         UserError: the cluster differs in any way.
     """
-    if isinstance(card.network, Sets | Scores):
+    if isinstance(card.network, Scores):
         return
     scenario = scenario.model_copy(update={"place_ahead": bool(scenario.place_ahead)})
     for name in ("resources", "horizon", "slots", "backlog", "place_ahead"):

@@ -20,7 +20,7 @@ from pipeline.simulation.compiled import inlined
 
 
 class Places(NamedTuple):
-    """Where the pieces stand in the table."""
+    """Rows of the pieces in the table."""
 
     capacity: IntArray  # [R]
     steps: int  # T
@@ -33,7 +33,7 @@ class Places(NamedTuple):
 
 
 def places_of(layout: Layout) -> Places:
-    """Return where the pieces of a layout stand."""
+    """Return the rows of a layout's pieces."""
     capacity = np.array(layout.capacity, dtype=np.int64)
     sizes = np.stack([layout.rows * (capacity + 1), layout.slots * (layout.rows + 1) * (capacity + 1)], axis=1)
     ends = sizes.cumsum().reshape(-1, 2)
@@ -98,7 +98,7 @@ class SumRows(torch.autograd.Function):
 
 @inlined
 def pieces(observed: CompactObservation, p: Places, i: int, found: IntArray) -> int:
-    """Write the table rows of what one observation shows, and return how many; the clock's is not among them."""
+    """Write the table rows of one observation's pieces, without the clock's; return their number."""
     count, resources = 0, len(p.capacity)
     for t in range(p.steps):
         for r in range(resources):
@@ -122,14 +122,14 @@ def pieces(observed: CompactObservation, p: Places, i: int, found: IntArray) -> 
 
 
 @inlined
-def most_pieces(p: Places) -> int:
-    """Return the most pieces an observation can have."""
+def max_pieces(p: Places) -> int:
+    """Return the largest number of pieces of an observation."""
     return len(p.capacity) * (p.steps + p.slots) + 1
 
 
 @inlined
 def _since(observed: CompactObservation, i: int) -> np.float32:
-    """Return what `encodings.clock` does."""
+    """Return `encodings.clock` of one observation."""
     return np.float32(min(observed.rest[i, 1], CLOCK_STEPS) / CLOCK_STEPS)
 
 
@@ -137,7 +137,7 @@ def _since(observed: CompactObservation, i: int) -> np.float32:
 def add_up(
     table: FloatArray, observed: CompactObservation, p: Places, i: int, found: IntArray, total: FloatArray
 ) -> int:
-    """Write the sum [width] of one observation's rows, and into `found` which they are; return how many."""
+    """Write the sum [width] of one observation's rows, and their places into `found`; return their number."""
     count = pieces(observed, p, i, found)
     sum_rows(table, found, count, total)
     if p.clock >= 0:
@@ -148,7 +148,7 @@ def add_up(
 
 
 @inlined
-def hand_out(
+def scatter_row(
     table: FloatArray, observed: CompactObservation, p: Places, i: int, found: IntArray, count: int, more: FloatArray
 ) -> None:
     """Add a gradient [width] to one observation's rows, which `add_up` found."""
@@ -163,7 +163,7 @@ def hand_out(
 def _gather(table: FloatArray, observed: CompactObservation, p: Places, parts: int, sums: FloatArray) -> None:
     share = -(-sums.shape[0] // parts)
     for part in prange(parts):
-        found = np.empty(most_pieces(p), dtype=np.int64)
+        found = np.empty(max_pieces(p), dtype=np.int64)
         for i in range(part * share, min((part + 1) * share, sums.shape[0])):
             add_up(table, observed, p, i, found, sums[i])
 
@@ -172,6 +172,6 @@ def _gather(table: FloatArray, observed: CompactObservation, p: Places, parts: i
 def _scatter(parts: FloatArray, observed: CompactObservation, p: Places, gradient: FloatArray) -> None:
     share = -(-gradient.shape[0] // parts.shape[0])
     for part in prange(parts.shape[0]):
-        found = np.empty(most_pieces(p), dtype=np.int64)
+        found = np.empty(max_pieces(p), dtype=np.int64)
         for i in range(part * share, min((part + 1) * share, gradient.shape[0])):
-            hand_out(parts[part], observed, p, i, found, pieces(observed, p, i, found), gradient[i])
+            scatter_row(parts[part], observed, p, i, found, pieces(observed, p, i, found), gradient[i])

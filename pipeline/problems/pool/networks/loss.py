@@ -1,8 +1,7 @@
 """The gradient of the policy-gradient loss by the logits, in closed form and compiled.
 
 With p the chances of the actions, a the one taken, g its advantage, H the entropy and c the entropy's weight, the loss
-of a decision is -(g log p_a + c H), and its derivative by logit j is -(g ([j = a] - p_j) - c p_j (log p_j + H)). Where
-it is to stay near a first policy q, n KL(q, p) is added to the loss, and n (p_j - q_j) to the derivative.
+of a decision is -(g log p_a + c H), and its derivative by logit j is -(g ([j = a] - p_j) - c p_j (log p_j + H)).
 """
 
 from typing import NamedTuple
@@ -13,8 +12,6 @@ from numba import njit, prange
 from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.simulation.compiled import inlined
 
-NOBODY = np.zeros((0, 0))
-
 
 class Loss(NamedTuple):
     """What the loss of D decisions is made of."""
@@ -23,12 +20,10 @@ class Loss(NamedTuple):
     gain: FloatArray  # [D]  the advantage
     masked: bool  # are illegal actions out of the question?
     weight: float  # of the entropy
-    near: float = 0.0  # weight of the divergence from the first policy
-    first: FloatArray = NOBODY  # [D, A]  the first policy's chances; no rows without that weight
 
     def take(self, rows: slice) -> "Loss":
         """Return that of some decisions."""
-        return self._replace(action=self.action[rows], gain=self.gain[rows], first=self.first[rows])
+        return self._replace(action=self.action[rows], gain=self.gain[rows])
 
 
 @inlined
@@ -59,8 +54,6 @@ def loss_of(logits: FloatArray, may: BoolArray, i: int, loss: Loss, gradient: Fl
         hit = 1.0 if a == action else 0.0
         surprise = highest + log_total - logits[a]
         gradient[a] = loss.weight * chance * (entropy - surprise) - gain * (hit - chance)
-        if loss.near > 0.0:
-            gradient[a] += loss.near * (chance - loss.first[i, a])
     return entropy
 
 

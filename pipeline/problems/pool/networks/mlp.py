@@ -9,7 +9,7 @@ from pipeline.problems.pool.networks.compiled_mlp import MlpWeights, forward, gr
 from pipeline.problems.pool.networks.encodings import Layout, paint
 from pipeline.problems.pool.networks.lookup import Places, SumRows, piece_table, places_of
 from pipeline.problems.pool.networks.loss import Loss
-from pipeline.problems.pool.networks.network import Forward, Network, pull
+from pipeline.problems.pool.networks.network import Forward, Network, backward_from
 from pipeline.problems.pool.networks.rows import padded
 from pipeline.problems.pool.nouns import CompactObservation
 
@@ -36,7 +36,7 @@ class Mlp(Network):
         return logits
 
     def compiled(self) -> tuple[MlpWeights, Places] | None:
-        """Return the weights as they are now, for compiled play; None on a GPU."""
+        """Return the current weights for compiled play; None on a GPU."""
         if self.by_torch:
             return None
         with torch.no_grad():
@@ -51,17 +51,17 @@ class Mlp(Network):
         return MlpWeights(*rows)
 
     def frozen(self) -> Forward[CompactObservation]:
-        """Return the network as it is now, wholly compiled."""
+        """Return a compiled snapshot of the network."""
         weights = self.compiled()
         return super().frozen() if weights is None else lambda observed: forward(*weights, observed)
 
     def add_gradient(self, observed: CompactObservation, loss: Loss) -> float:
-        """Add the gradient of some decisions' summed loss, wholly compiled; return the sum of their entropies."""
+        """Add the gradient of some decisions' summed loss, compiled; return the sum of their entropies."""
         if self.by_torch:
             return super().add_gradient(observed, loss)
         table = piece_table(self.first.weight, self.layout)
         found = gradient(self._laid_out(table), places_of(self.layout), observed, loss)
-        pull(table, torch.from_numpy(found.table.sum(axis=0)))
+        backward_from(table, torch.from_numpy(found.table.sum(axis=0)))
         hidden, actions = len(self.first.bias), len(self.last.bias)
         for weight, value in (
             (self.first.bias, found.bias.sum(axis=0)[:hidden]),

@@ -1,4 +1,4 @@
-"""What every network here is."""
+"""Base classes of networks, and policies from them."""
 
 from collections.abc import Callable
 from typing import Generic, Protocol, Self, TypeVar
@@ -23,20 +23,20 @@ def allowed(observed: CompactObservation, masked: bool) -> BoolArray:
 
 
 def log_probabilities(logits: Tensor, may: BoolArray) -> Tensor:
-    """Return the log-probabilities [D, A]; those of forbidden actions are very low, not infinite, to keep gradients."""
+    """Return the log-probabilities [D, A]; those of forbidden actions are very low but finite, to keep gradients."""
     return torch.log_softmax(logits.masked_fill(~torch.from_numpy(may).to(logits.device), -1e9), dim=1)
 
 
-def pull(values: Tensor, gradient: Tensor) -> None:
-    """Add what a gradient by some values comes to, to the gradients of the weights that they depend on.
+def backward_from(values: Tensor, gradient: Tensor) -> None:
+    """Add the gradients of the weights, given the gradient by values that depend on them.
 
-    It is `values.backward(gradient)`, to the same bytes: that one imports sympy first, 0.2 s of a process.
+    It is `values.backward(gradient)` to the byte, which would import sympy first, 0.2 s of a process.
     """
     (values * gradient).sum().backward()  # type: ignore[no-untyped-call]
 
 
 class EncodedObservation(Protocol):
-    """D observations as a network takes them."""
+    """D observations in a network's input format."""
 
     @property
     def may(self) -> BoolArray:
@@ -53,14 +53,14 @@ IMAGES_AT_ONCE = 4096  # on a GPU; 73 MB of DeepRM's images
 
 
 class Scorer(nn.Module, Generic[Encoded]):
-    """What scores the actions of encoded observations."""
+    """A network that scores the actions of encoded observations."""
 
     def __init__(self) -> None:
         super().__init__()
-        stored.settle()
+        stored.initialise_mkl()
 
     def encode(self, view: Observation) -> Encoded:
-        """Return observations as it takes them."""
+        """Return observations in the network's input format."""
         raise NotImplementedError
 
     def forward(self, observed: Encoded) -> Tensor:
@@ -68,16 +68,16 @@ class Scorer(nn.Module, Generic[Encoded]):
         raise NotImplementedError
 
     def frozen(self) -> Forward[Encoded]:
-        """Return the network as it is now, for play: what does not change between two updates is computed once."""
+        """Return a snapshot for play: everything that is constant between two updates is computed once."""
         raise NotImplementedError
 
     def placed(self, device: torch.device | None) -> Self:
-        """Return it where it computes."""
+        """Return the network on a device."""
         return self.to(device)
 
 
 class Network(Scorer[CompactObservation]):
-    """A layout of the image, and how many observations to take at once on a CPU."""
+    """A network of an image: its layout, and the number of observations of a forward pass on a CPU."""
 
     layout: Layout
     chunk: int
@@ -97,20 +97,20 @@ class Network(Scorer[CompactObservation]):
 
     @property
     def by_torch(self) -> bool:
-        """Return whether images and dense layers are torch's business: our compiled code is for the CPU."""
+        """Return whether torch draws images and computes dense layers: our compiled code is for the CPU."""
         return any(weight.device.type != "cpu" for weight in self.parameters())
 
     @property
     def at_once(self) -> int:
-        """Return how many observations to take at once."""
+        """Return the number of observations of a forward pass."""
         return IMAGES_AT_ONCE if self.by_torch else self.chunk
 
     def compiled(self) -> tuple[MlpWeights, Places] | None:
-        """Return the weights as they are now, if this network can play inside a compiled roll-out."""
+        """Return the current weights, if this network can play inside a compiled roll-out."""
         return None
 
     def frozen(self) -> Forward[CompactObservation]:
-        """Return the network as it is now, for play: what does not change between two updates is computed once."""
+        """Return a snapshot for play."""
 
         def logits_of(observed: CompactObservation) -> FloatArray:
             with torch.no_grad():
@@ -131,13 +131,13 @@ class Network(Scorer[CompactObservation]):
             values = logits.detach().cpu().numpy()
             gradient, entropy = np.empty_like(values), np.empty(len(values))
             loss_gradient(values, part.may, loss.take(some), gradient, entropy)
-            pull(logits, torch.from_numpy(gradient).to(logits.device))
+            backward_from(logits, torch.from_numpy(gradient).to(logits.device))
             total += float(entropy.sum())
         return total
 
 
 def sampled(network: Scorer[Encoded], masked: bool) -> Policy:
-    """Return the policy that draws each action with the chances that the network gives it now."""
+    """Return the policy that samples actions by the network's current probabilities."""
     forward = network.frozen()
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:
@@ -149,7 +149,7 @@ def sampled(network: Scorer[Encoded], masked: bool) -> Policy:
 
 
 def greedy(network: Scorer[Encoded], masked: bool) -> Policy:
-    """Return the policy that takes what is the most probable action to the network now; ties go to the lowest."""
+    """Return the policy that takes the network's currently most probable action; ties go to the lowest."""
     forward = network.frozen()
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:

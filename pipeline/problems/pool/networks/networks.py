@@ -4,36 +4,15 @@ from collections.abc import Callable
 
 import torch
 
-from pipeline.config import Cnn as CnnConfig
-from pipeline.config import Mlp as MlpConfig
 from pipeline.config import PoolNetworkConfig
-from pipeline.config import Scores as ScoresConfig
-from pipeline.config import Sets as SetsConfig
 from pipeline.problems.pool.networks.cnn import Cnn
 from pipeline.problems.pool.networks.encodings import Layout
 from pipeline.problems.pool.networks.mlp import Mlp
 from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.networks.scores import Scores
-from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster
 
-PoolNetwork = Network | Sets | Scores
-
-
-def _mlp(config: MlpConfig, cluster: Cluster) -> Network:
-    return Mlp(Layout.of(cluster, config.clock), config.hidden)
-
-
-def _cnn(config: CnnConfig, cluster: Cluster) -> Network:
-    return Cnn(Layout.of(cluster, config.clock), config.channels, config.hidden)
-
-
-def _sets(config: SetsConfig, cluster: Cluster) -> Sets:
-    return Sets(config.hidden, config.elapsed, config.ending)
-
-
-def _scores(config: ScoresConfig, cluster: Cluster) -> Scores:
-    return Scores(config.hidden)
+PoolNetwork = Network | Scores
 
 
 def build(config: PoolNetworkConfig, cluster: Cluster, seed: int) -> PoolNetwork:
@@ -43,4 +22,8 @@ def build(config: PoolNetworkConfig, cluster: Cluster, seed: int) -> PoolNetwork
         return NETWORKS[config.name](config, cluster)
 
 
-NETWORKS: dict[str, Callable[..., PoolNetwork]] = {"mlp": _mlp, "cnn": _cnn, "sets": _sets, "scores": _scores}
+NETWORKS: dict[str, Callable[..., PoolNetwork]] = {
+    "mlp": lambda config, cluster: Mlp(Layout.of(cluster, config.clock), config.hidden),
+    "cnn": lambda config, cluster: Cnn(Layout.of(cluster, config.clock), config.channels, config.hidden),
+    "scores": lambda config, cluster: Scores(config.hidden),
+}

@@ -1,7 +1,7 @@
 """Sums over rows of float32 tables, in vector registers.
 
-numba keeps the sum of such a loop in memory, for it cannot know that the table is elsewhere; told what to emit, it
-takes a third of the time to read rows and a fifth to write them. Tables are [rows, width] with `padded` widths.
+numba keeps the sum of such a loop in memory, because it cannot rule out that the table overlaps. The loops emitted
+here take a third of the time to read rows and a fifth to write them. Tables are [rows, width] with `padded` widths.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ INDEX = ir.IntType(64)
 
 
 def padded(width: int) -> int:
-    """Return the smallest width that is wide enough and made of whole vectors.
+    """Return the smallest sufficient width of whole vectors.
 
     >>> padded(20)
     24
@@ -40,7 +40,7 @@ class Emitter:
         return self.context.make_array(kind)(self.context, self.builder, value)
 
     def place(self, array: Any, row: Any) -> Any:
-        """Return where this block of a row stands; row None: the array has but one."""
+        """Return the address of this block of a row; row None: the array has a single row."""
         first = self.at
         if row is not None:
             width = self.builder.extract_value(array.shape, 1)
@@ -128,7 +128,7 @@ def _outer(e: Emitter, table: Any, weights: Any, count: Any, _: Any, row: Any) -
 def _all_columns(emit: Callable[..., None]) -> Callable[..., None]:
     """Return a function for kernels that goes through all columns of a table: (table, picked, count, first, row).
 
-    Four registers at a time, for a sum waits for the one before it.
+    Four registers at a time, because each sum waits for the previous one.
     """
     widest, wide, narrow = (_emitted(width, emit) for width in (WIDEST, WIDE, NARROW))
 
@@ -164,12 +164,6 @@ def add_to_rows(table: FloatArray, found: IntArray, count: int, row: FloatArray)
 
 
 @inlined
-def mixture(table: FloatArray, weights: FloatArray, count: int, first: FloatArray, row: FloatArray) -> None:
-    """Write to a row [width] what stands first in it, and the first `count` rows, each times its weight."""
-    _mix_all(table, weights, count, first, row)
-
-
-@inlined
 def add_mixture(table: FloatArray, weights: FloatArray, count: int, row: FloatArray) -> None:
     """Add the first `count` rows, each times its weight, to a row [width]."""
     _mix_all(table, weights, count, row, row)
@@ -183,7 +177,7 @@ def add_outer(table: FloatArray, weights: FloatArray, count: int, row: FloatArra
 
 @inlined
 def add_columns(table: FloatArray, found: IntArray, count: int, begin: int, end: int, more: FloatArray) -> None:
-    """Do what `add_to_rows` does in columns begin to end - 1 alone, which are whole vectors."""
+    """Add to the rows as `add_to_rows` does, only in columns begin to end - 1, which are whole vectors."""
     at = begin
     while at + WIDE <= end:
         _add_wide(table, found, count, at, more, more)

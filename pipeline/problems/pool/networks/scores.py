@@ -1,6 +1,6 @@
-"""Scores of waiting jobs from a few dozen weights, which evolution finds; played by the simulator's own compiled rule.
+"""Scores of waiting jobs from a few dozen weights, found by evolution and played by the simulator's compiled rule.
 
-There is no gradient: whole episodes show what a weight is worth (`training.evolution`). It begins close to the rule
+There is no gradient: whole episodes judge a weight (`training.evolution`). The first weights resemble the rule
 `hold_long`: while short jobs may still arrive, long ones wait unless they fill all slots.
 """
 
@@ -27,11 +27,11 @@ BY_HAND = {
     "long_endless_short_jobs": -1.0,
     "long_quiet": 1.6,
 }
-FIRST_SPREAD = 0.3  # of the weights into tanh units; those out of them begin with 0
+FIRST_SPREAD = 0.3  # of the weights into tanh units; the weights out of them begin at 0
 
 
 class Viewed(NamedTuple):
-    """Observations as they are, and what is legal."""
+    """Observations, and the legal actions."""
 
     view: Observation
     may: BoolArray  # [D, A]
@@ -48,11 +48,11 @@ class Scores(Scorer[Viewed]):
         self.weights = nn.Parameter(torch.cat([first, units.double().ravel()]), requires_grad=False)
 
     def placed(self, device: torch.device | None) -> "Scores":
-        """Return it: our compiled code is for the CPU."""
+        """Return the network unchanged: our compiled code is for the CPU."""
         return self
 
     def encode(self, view: Observation) -> Viewed:
-        """Return observations with what is legal."""
+        """Return observations with their legal actions."""
         return Viewed(view, legal_actions(view))
 
     def forward(self, observed: Viewed) -> Tensor:
@@ -60,7 +60,7 @@ class Scores(Scorer[Viewed]):
         return torch.from_numpy(self.frozen()(observed))
 
     def frozen(self) -> Forward[Viewed]:
-        """Return it as it is now."""
+        """Return a snapshot of the network."""
         of_jobs = scores_of(self.rule)
 
         def scores(observed: Viewed) -> FloatArray:
@@ -71,7 +71,7 @@ class Scores(Scorer[Viewed]):
 
     @property
     def rule(self) -> CompiledRule:
-        """Return the compiled rule that decides as it does now."""
+        """Return the compiled rule of the current weights."""
         return rule_of(self.weights.numpy(), self.hidden)
 
 

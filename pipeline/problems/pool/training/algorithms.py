@@ -3,16 +3,13 @@
 from collections.abc import Callable, Iterator
 
 from pipeline.learning.update import Update, none
+from pipeline.problems.pool.training.clone import clone
 from pipeline.problems.pool.training.evolution import evolution
-from pipeline.problems.pool.training.imitate import clone, imitate
-from pipeline.problems.pool.training.mixture import mixture
 from pipeline.problems.pool.training.reinforce import reinforce
 
 ALGORITHMS: dict[str, Callable[..., Iterator[Update]]] = {
     "none": none,
     "clone": clone,
     "evolution": evolution,
-    "imitate": imitate,
-    "mixture": mixture,
     "reinforce": reinforce,
 }

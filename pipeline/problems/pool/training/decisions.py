@@ -1,4 +1,4 @@
-"""What was observed and done in every decision of many episodes, and what an update reports."""
+"""Decisions of many episodes: observations, actions, rewards, and the roll-outs that record them."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -21,7 +21,7 @@ Actor = Callable[
 
 
 class Decisions(NamedTuple):
-    """D decisions of B episodes; those of one episode are in the order in which they were taken."""
+    """D decisions of B episodes, in order within each episode."""
 
     observed: CompactObservation  # of D episodes
     action: IntArray  # [D]
@@ -31,12 +31,12 @@ class Decisions(NamedTuple):
     rewards: FloatArray  # [B, steps]  of each simulated step
 
     def take(self, rows: slice) -> "Decisions":
-        """Return some of them, not copied."""
+        """Return a view of some of them."""
         action, episode, turn, now = (column[rows] for column in self[1:5])
         return Decisions(self.observed.take(rows), action, episode, turn, now, self.rewards)
 
     def close_up(self, count: IntArray) -> int:
-        """Move up the decisions of episodes that each have as many places, `count` of them in use; return the sum."""
+        """Close the gaps between episodes of equally many places, `count` of them in use; return the sum of counts."""
         places = len(self.action) // len(count)
         if count.min() < places:
             for column in (*self.observed, *self[1:5]):
@@ -55,7 +55,7 @@ def _move_up(column: IntArray | BoolArray, count: IntArray, places: int) -> None
 
 
 class ActionBuffer(NamedTuple):
-    """Where a kernel writes what it did in D decisions: columns of Decisions."""
+    """The columns of Decisions that a kernel writes besides observations."""
 
     action: IntArray  # [D]
     episode: IntArray  # [D]
@@ -64,13 +64,13 @@ class ActionBuffer(NamedTuple):
 
 
 class DecisionBuffer:
-    """Where decisions are written; it grows by a quarter and is used again by the next roll-out."""
+    """Arrays for decisions, which grow by a quarter and are reused by the next roll-out."""
 
     def __init__(self) -> None:
         self._kept: Decisions | None = None
 
     def reserve(self, simulator: Batched, used: int, more: int) -> Decisions:
-        """Return arrays for at least `used + more` decisions, the first `used` of them as they were."""
+        """Return arrays for at least `used + more` decisions; the first `used` keep their values."""
         kept, needed = self._kept, used + more
         if (
             kept is None
@@ -87,7 +87,7 @@ class DecisionBuffer:
         return kept
 
     def filled(self, simulator: Batched, used: int) -> Decisions:
-        """Return the first `used` decisions, which are all of a simulator's episodes.
+        """Return the first `used` decisions: those of all episodes of a simulator.
 
         Raises:
             UserError: there are none.
@@ -98,16 +98,16 @@ class DecisionBuffer:
 
 
 def record(simulator: Batched, actor: Actor, key: KeyArray, buffer: DecisionBuffer | None = None) -> Decisions:
-    """Play to the end of every episode and keep every decision that was asked for.
+    """Play every episode to its end and keep all decisions.
 
     Args:
-        simulator: at the beginning of its episodes, so that in each lock step all that still go decide.
-        actor: decides.
+        simulator: at the beginning of its episodes, so that every running episode decides in each lock step.
+        actor: chooses the actions.
         key: random key [B] of each episode.
-        buffer: where decisions are kept; they are lost when it is used again.
+        buffer: holds the decisions until its next use.
 
     Raises:
-        UserError: nothing was asked for.
+        UserError: there was no decision.
     """
     buffer, used, turn = buffer or DecisionBuffer(), 0, 0
 
@@ -128,16 +128,16 @@ def record(simulator: Batched, actor: Actor, key: KeyArray, buffer: DecisionBuff
 
 
 def by_policy(policy: Policy) -> Actor:
-    """Let a policy decide, from whole observations."""
+    """Return an actor that asks a policy, with whole observations."""
     return lambda simulator, rows, observed, draws: policy(simulator.observe(rows), draws)
 
 
 def by_rule(rule: CompiledRule, key: KeyArray) -> Actor:
-    """Let a compiled rule decide; `key` [B] is that of its draws."""
+    """Return an actor that asks a compiled rule; `key` [B] seeds its draws."""
     who = players([rule] * len(key), key)
     return lambda simulator, rows, observed, draws: simulator.decide(rows, who)
 
 
 def by_chance(forward: Forward[CompactObservation], masked: bool) -> Actor:
-    """Let a network decide, each action drawn by its probability."""
+    """Return an actor that samples the actions of a network."""
     return lambda simulator, rows, observed, draws: sample(forward(observed), observed.may, masked, draws)

@@ -1,9 +1,9 @@
-"""Evolution of scores: every candidate plays the same fresh jobsets, and what counts is what all of them cost.
+"""Evolution of scores: all candidates of an update play the same fresh jobsets.
 
-What a candidate costs is its mean slowdown to that of `sjf_align`, the mean over loads, so that no load outweighs the
-others: on short runs, and on streams whose arrivals go on until every measured job has started. Policies know the load
-of half of these jobsets. In training as in evaluation, a policy that starves jobs pays for them. Candidates differ less
-on short runs than the same one does on two streams, which therefore weigh less.
+The cost of a candidate is its mean slowdown relative to that of `sjf_align`, averaged over loads so that none outweighs
+the others: on short runs, and on streams whose arrivals continue until every measured job has started. Policies know
+the load of half of these jobsets. A policy that starves jobs pays for them in training as in evaluation. Streams weigh
+less, because one candidate's costs on two streams differ more than two candidates' costs on short runs.
 
 All candidates of a generation are one batch of the compiled simulator.
 """
@@ -31,11 +31,11 @@ EXAMINED = 16  # validation streams of each load
 
 
 def evolution(network: Scores, task: Task, config: PoolEvolution, memory: Memory | None = None) -> Iterator[Update]:
-    """Move the weights to where candidates were good, one generation an update."""
+    """Move the weights towards good candidates, one generation per update."""
     memory, recipe = memory or Memory(), task.recipe
     assert isinstance(recipe, EvolutionRecipe)
     start = deepcopy(network)
-    memory.keep(start=start)  # resumed, the search goes through its generations again, from the first weights
+    memory.keep(start=start)  # a resumed search repeats its generations from the first weights
     search = Evolution(start.weights.numpy(), recipe.spread, recipe.population, task.seed + 1, recipe.averaged)
     memory.keep(search=search)
     for step in range(memory.done + 1, config.updates + 1):
@@ -49,20 +49,20 @@ def evolution(network: Scores, task: Task, config: PoolEvolution, memory: Memory
 
 
 def validate_scores(network: Scores, task: Task) -> Callable[[], float]:
-    """Return what tells the same cost of the network as it is on validation jobsets."""
+    """Return a function that computes the same cost of the network on validation jobsets."""
     jobsets = [(load, list(task.validation[load])) for load in task.loads]
     asked = task.streams
-    pieces = streams(task, asked, "validation", range(EXAMINED)) if isinstance(asked, StreamPieces) else []
+    pieces = streams(task, asked, "validation", range(EXAMINED)) if asked is not None else []
 
     def cost() -> float:
         found = costs([network.rule], task, jobsets, pieces)
-        return float(together(list(found), asked if isinstance(asked, StreamPieces) else None)[0])
+        return float(together(list(found), asked)[0])
 
     return cost
 
 
 def together(parts: Sequence[tuple[str, FloatArray]], streams: StreamPieces | None) -> FloatArray:
-    """Return the weighted mean [C] of what candidates cost on kinds of jobsets."""
+    """Return the weighted mean [C] of the costs of candidates over kinds of jobsets."""
     weights = [1.0 if streams is None or kind == "short" else streams.weight for kind, _ in parts]
     return np.asarray(np.average([each for _, each in parts], axis=0, weights=weights))
 
@@ -98,7 +98,7 @@ def streams(task: Task, config: StreamPieces, split: str, numbers: range) -> Pie
 def costs(
     rules: Sequence[CompiledRule], task: Task, jobsets: Drawn, pieces: Pieces
 ) -> Iterator[tuple[str, FloatArray]]:
-    """Return kinds of jobsets, and what the rules [C] cost on them to BASE."""
+    """Yield kinds of jobsets and the costs of the rules [C] on them, relative to BASE."""
     for load, drawn in jobsets:
         yield "short", to_base(rules, half_known(load, drawn), task.cluster, task.step_limit)
     for load, cluster, limit, drawn in pieces:

@@ -1,15 +1,15 @@
-"""REINFORCE with a per-jobset baseline (DeepRM section 3.3, Figure 3): one update over all jobsets an iteration.
+"""REINFORCE with a per-jobset baseline (DeepRM section 3.3, Figure 3): one update over all jobsets per iteration.
 
-Two recipes of params.yaml are played by this one file. `paper`: the same jobsets in every update, baseline = mean
+This file runs two recipes of params.yaml. `paper`: the same jobsets in every update, baseline = mean
 return at the same decision, RMSprop, no masks. `ours`: fresh jobsets in every update, baseline = mean of the jobset's
 other episodes at the same simulated time, illegal actions masked, an entropy term, advantages in units of their
 standard deviation, Adam, clipped gradient. The loss is a mean over decisions where the paper has a sum: a factor that
-RMSprop and Adam undo. The jobsets of an update are shared out among its optimizer steps (`minibatches`).
+RMSprop and Adam undo. The jobsets of an update are divided among its optimizer steps (`minibatches`).
 
-With `baseline: value` a network estimates what a return is compared with (`valuing`).
+With `baseline: value` a network estimates the baseline (`critic`).
 
-Memory is bounded by what is played together, and not by an update's length: the gradient is summed group by group of
-jobsets and chunk by chunk of decisions.
+Memory depends on the episodes played together, not on the length of an update: the gradient is summed over groups of
+jobsets and chunks of decisions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,15 +30,15 @@ from pipeline.problems.pool.networks.loss import Loss
 from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.nouns import JobSet, batch, repeat
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.training.critic import Critic
 from pipeline.problems.pool.training.decisions import DecisionBuffer, Decisions
-from pipeline.problems.pool.training.playing import play_by_chance
+from pipeline.problems.pool.training.sampled_rollout import play_by_chance
 from pipeline.problems.pool.training.task import JOBSETS, Task
-from pipeline.problems.pool.training.valuing import Critic
 from pipeline.simulation.outcomes import jobset_means
 
 MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
 TINY = 1e-9
-JOBS_AT_ONCE = 200_000  # of the episodes played side by side, if more than one jobset's: ~5 decisions of 100 bytes each
+JOBS_AT_ONCE = 200_000  # of episodes of several jobsets played together: ~5 decisions of 100 bytes each
 
 
 def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | None = None) -> Iterator[Update]:
@@ -63,14 +63,14 @@ def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | 
             ]
             results += groups
             decisions = sum(group.decisions for group in groups)
-            if decisions:  # else no job had to wait for another: nothing to learn from
+            if decisions:  # otherwise no job had to wait for another: there are no decisions
                 _take_step(network, optimizer, decisions, recipe, step)
         average.end()
         yield Update(step, _report(results))
 
 
 class GroupResult(NamedTuple):
-    """How the episodes of a group fared; those of a jobset stand in a row."""
+    """Outcome of the episodes of a group; those of a jobset are adjacent."""
 
     decisions: int
     entropy: float  # summed over decisions
@@ -80,7 +80,7 @@ class GroupResult(NamedTuple):
 
 
 def _groups(share: IntArray, jobsets: Sequence[JobSet], episodes: int) -> list[IntArray]:
-    """Cut jobsets into groups that are played, learned and forgotten together: the bound of the memory."""
+    """Divide jobsets into groups that are held in memory one at a time."""
     jobs = np.cumsum([episodes * len(jobsets[k].arrival) for k in share])
     return [group for group in np.split(share, np.flatnonzero(np.diff(jobs // JOBS_AT_ONCE)) + 1) if len(group)]
 
@@ -105,9 +105,9 @@ def _learn(
         loss = Loss(played.action, advantages(played, episodes, recipe, critic), recipe.masked, recipe.entropy)
         entropy = network.add_gradient(played.observed, loss)
         count = len(played.action)
-    fared = outcome(jobs, simulator.schedule(), task.step_limit)
+    result = outcome(jobs, simulator.schedule(), task.step_limit)
     total = simulator.rewards[:, : simulator.now.max()].sum(axis=1).reshape(-1, episodes)
-    return GroupResult(count, entropy, total, jobset_means(jobs, fared.slowdown), int(fared.unfinished.sum()))
+    return GroupResult(count, entropy, total, jobset_means(jobs, result.slowdown), int(result.unfinished.sum()))
 
 
 def _report(results: Sequence[GroupResult]) -> dict[str, float]:
@@ -134,14 +134,14 @@ def advantages(played: Decisions, episodes: int, recipe: Recipe, critic: Critic 
             gain = value - decision_baseline(value, played.episode // episodes, played.turn)
         else:
             gain = value - critic.judge(played.observed, value)
-    if recipe.loads_alike:
+    if recipe.equal_loads:
         cost = np.abs(played.rewards.sum(axis=1)).reshape(-1, episodes).mean(axis=1)
         gain = gain / np.maximum(cost[played.episode // episodes], TINY)
     return gain / (gain.std() + TINY) if recipe.normalise else gain
 
 
 def _take_step(network: Network, optimizer: torch.optim.Optimizer, decisions: int, recipe: Recipe, number: int) -> None:
-    """Follow the gradient of the mean over decisions.
+    """Take an optimizer step along the gradient of the mean over decisions.
 
     Raises:
         UserError: it is not finite.

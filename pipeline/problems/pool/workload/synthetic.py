@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from pipeline.config import AtOnce, Demand, Mixture, Params, PoolScenario, Streaming, Synthetic
+from pipeline.config import AtOnce, Demand, Params, PoolEvolution, PoolScenario, Streaming, Synthetic
 from pipeline.core import IntArray
 from pipeline.errors import UserError
 from pipeline.problems.pool.nouns import JobSet
@@ -59,7 +59,7 @@ def check_synthetic(params: Params) -> None:
                 f"arrivals, at most one job a step: the largest reachable load is {most:.2f} %; use poisson arrivals"
             )
     for name, agent in params.agents.items():
-        if isinstance(agent.finetune, Mixture):
+        if isinstance(agent.finetune, PoolEvolution):
             for demand in agent.finetune.demands or ():
                 _reachable(params, params.pool_scenario(agent.scenario), demand, f"agents.{name}.finetune")
 

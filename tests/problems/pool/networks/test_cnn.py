@@ -134,7 +134,7 @@ def test_a_view_is_judged_the_same_after_forgetting(view: CompactObservation, mo
         forgets(self)
 
     forgets = cnn.FrozenCnn._forget
-    monkeypatch.setattr(cnn, "MOST", 4 * 56 * 10)
+    monkeypatch.setattr(cnn, "MAX_PLACED", 4 * 56 * 10)
     monkeypatch.setattr(cnn.FrozenCnn, "_forget", forget)
     assert (network.frozen()(view) == together).all()
     assert forgotten > 2

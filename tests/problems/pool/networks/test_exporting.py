@@ -6,7 +6,6 @@ import numpy as np
 import onnxruntime
 import pytest
 from builders import viewed
-from set_learning import with_gradient
 
 from pipeline import storage
 from pipeline.config import Params, PoolCard
@@ -33,13 +32,13 @@ def view() -> Observation:
     return found._replace(to_end=end)
 
 
-# An MLP and a CNN on the image, and sets; to export one takes seconds.
-@pytest.mark.parametrize("agent", ["deeprm", pytest.param("deeprm2", marks=pytest.mark.slow), "gradient"])
+# An MLP and a CNN on the image; to export one takes seconds.
+@pytest.mark.parametrize("agent", ["deeprm", pytest.param("deeprm2", marks=pytest.mark.slow)])
 def test_an_exported_network_decides_as_ours_in_ten_thousand_states(
     params: Params, tmp_path: Path, view: Observation, agent: str
 ) -> None:
     scenario = params.pool_scenario("online").model_copy(update=SMALL)
-    small = with_gradient(params).model_copy(update={"scenarios": {"online": scenario}})
+    small = params.model_copy(update={"scenarios": {"online": scenario}})
     network = build(small.agent(agent).network, Cluster.of(scenario), seed=3)
     storage.write_model(tmp_path, LEARNING.model(small, agent, network))
     (tmp_path / "out.onnx").write_bytes(onnx(tmp_path))

@@ -7,20 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from set_learning import BRIEF, WINDOWS, set_task
+from builders import tiny_task
 
 from pipeline.config import (
     Clone,
     EvolutionRecipe,
-    Imitate,
-    Mixture,
     Mlp,
     NoPretrain,
     Params,
     PoolEvolution,
     Reinforce,
     Scores,
-    Sets,
     StreamPieces,
 )
 from pipeline.learning.memory import Memory, best_on_validation
@@ -31,7 +28,7 @@ from pipeline.problems.pool.training.algorithms import ALGORITHMS
 from pipeline.problems.pool.training.task import Task
 from pipeline.storage import Checkpoint, read_checkpoint, write_checkpoint
 
-Config = NoPretrain | Clone | Imitate | Mixture | Reinforce | PoolEvolution
+Config = NoPretrain | Clone | Reinforce | PoolEvolution
 PIECES = StreamPieces(loads=(60, 80), slots=(5, 3), jobsets=2, steps=60, measured=(4, 40))
 
 CONFIGS: dict[str, Config] = {
@@ -47,22 +44,9 @@ CONFIGS: dict[str, Config] = {
         learning_rate=0.01,
         entropy=0.1,
     ),
-    "imitate": Imitate(
-        name="imitate",
-        teachers=("sjf", "packer"),
-        loads=(120,),
-        jobsets=6,
-        streams=WINDOWS,
-        epochs=2,
-        patience=2,
-        batch=32,
-        learning_rate=0.01,
-        entropy=0.1,
-    ),
     "evolution": PoolEvolution(
         name="evolution", recipe="", loads=(120,), updates=2, jobsets=3, streams=PIECES, validate_every=1
     ),
-    "mixture": BRIEF,
     "reinforce": Reinforce(
         name="reinforce", recipe="", loads=(120,), updates=2, jobsets=3, episodes=3, validate_every=1
     ),
@@ -76,15 +60,14 @@ def test_every_algorithm_of_the_table_is_tested_here() -> None:
 
 @pytest.fixture(params=["paper", "ours"])
 def task(request: pytest.FixtureRequest, params: Params) -> Task:
-    return set_task(params.recipes[request.param])
+    return tiny_task(params.recipes[request.param], seed=3)
 
 
 def untrained(name: str, task: Task, seed: int = 2) -> Scorer[Any]:
     """A network of a kind that the algorithm teaches."""
-    sets, mlp = Sets(name="sets", hidden=8, elapsed=True), Mlp(name="mlp", hidden=8, clock=True)
     if name == "evolution":
         return build(Scores(name="scores", hidden=1), task.cluster, seed)
-    return build(sets if name in ("imitate", "mixture") else mlp, task.cluster, seed)
+    return build(Mlp(name="mlp", hidden=8, clock=True), task.cluster, seed)
 
 
 def learn(name: str, network: Scorer[Any], task: Task) -> Iterator[Update]:
@@ -154,9 +137,7 @@ class TestEveryAlgorithm:
 LONGER: dict[str, Config] = {
     "none": CONFIGS["none"],
     "clone": CONFIGS["clone"].model_copy(update={"epochs": 5, "patience": 5, "learning_rate": 0.05}),
-    "imitate": CONFIGS["imitate"].model_copy(update={"epochs": 5, "patience": 5, "learning_rate": 0.05}),
     "evolution": CONFIGS["evolution"].model_copy(update={"updates": 5}),
-    "mixture": CONFIGS["mixture"].model_copy(update={"updates": 5}),
     "reinforce": CONFIGS["reinforce"].model_copy(update={"updates": 5}),
 }
 

@@ -19,10 +19,10 @@ from pipeline.problems.pool.networks.network import Network, sampled
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import JobSet, batch, compact
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.training.critic import Critic
 from pipeline.problems.pool.training.decisions import DecisionBuffer, Decisions, by_rule, record
 from pipeline.problems.pool.training.reinforce import advantages, reinforce
 from pipeline.problems.pool.training.task import JOBSETS, Task
-from pipeline.problems.pool.training.valuing import Critic
 
 BUDGET = Reinforce(name="reinforce", recipe="ours", loads=(120,), updates=12, jobsets=16, episodes=8, validate_every=1)
 BRIEF = BUDGET.model_copy(update={"jobsets": 3, "episodes": 4})
@@ -132,7 +132,7 @@ def two_episodes() -> Decisions:
 
 
 def gains(params: Params, **changes: object) -> list[float]:
-    plain = {"gamma": 1.0, "normalise": False, "loads_alike": False, **changes}
+    plain = {"gamma": 1.0, "normalise": False, "equal_loads": False, **changes}
     gain = advantages(two_episodes(), 2, params.recipes["ours"].model_copy(update=plain))
     return [float(value) for value in gain]
 
@@ -176,7 +176,7 @@ def test_advantages_are_of_discounted_returns(params: Params) -> None:
 
 def test_where_loads_count_alike_advantages_are_shares_of_what_the_jobset_costs(params: Params) -> None:
     # Its two episodes cost 3 and 8.
-    raw, shares = (gains(params, baseline="leave_one_out", loads_alike=alike) for alike in (False, True))
+    raw, shares = (gains(params, baseline="leave_one_out", equal_loads=alike) for alike in (False, True))
     assert shares == pytest.approx([value / 5.5 for value in raw])
 
 

@@ -206,8 +206,8 @@ def test_a_stream_that_is_played_after_its_arrivals_is_refused(params: Params) -
     with pytest.raises(ValidationError) as told:
         PoolScenario.model_validate(raw)
     assert first_problem(told.value, raw, "params.yaml") == (
-        "params.yaml: top level: step_limit: expected at most arrivals.steps 6000, for jobs arrive as long as a "
-        "stream is played, got 6001"
+        "params.yaml: top level: step_limit: expected at most arrivals.steps 6000, because jobs arrive as long "
+        "as a stream is played; got 6001"
     )
 
 

@@ -10,9 +10,9 @@ from pipeline.errors import UserError
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.training import playing
+from pipeline.problems.pool.training import sampled_rollout
 from pipeline.problems.pool.training.decisions import DecisionBuffer, Decisions, by_chance, record
-from pipeline.problems.pool.training.playing import play_by_chance
+from pipeline.problems.pool.training.sampled_rollout import play_by_chance
 
 CLUSTERS = {
     "deeprm": Cluster((10, 10), 20, 10, 60, False),
@@ -47,8 +47,8 @@ def both(of: Cluster, masked: bool, hidden: int = 7) -> tuple[Decisions, Decisio
 def test_whole_episodes_are_those_of_lock_step(
     of: Cluster, masked: bool, at_least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(playing, "AT_LEAST", at_least)
-    monkeypatch.setattr(playing, "ALTOGETHER", 0)
+    monkeypatch.setattr(sampled_rollout, "MIN_DECISIONS", at_least)
+    monkeypatch.setattr(sampled_rollout, "TOTAL_DECISIONS", 0)
     asked, alone = both(of, masked)
     assert len(alone.action) > 9 * 10
     assert len(set(alone.action.tolist())) == of.slots + 1

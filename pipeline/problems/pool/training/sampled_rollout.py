@@ -1,7 +1,7 @@
-"""Roll-outs of a network's own play.
+"""Roll-outs of a network that samples its actions.
 
-A network that is compiled whole plays whole episodes inside one kernel, some decisions of each at a time: an episode's
-state stays in the cache, and no array is handed back and forth between decisions. Others are asked in lock step.
+A compiled network plays inside one kernel, some decisions of each episode at a time: the state of an episode stays in
+the cache, and no array crosses to Python between decisions. Other networks are asked in lock step.
 """
 
 from typing import NamedTuple
@@ -22,14 +22,14 @@ from pipeline.problems.pool.training.decisions import ActionBuffer, DecisionBuff
 from pipeline.simulation.compiled import dealt, uniform
 from pipeline.simulation.rollout import to_end
 
-AT_LEAST = 64  # decisions of an episode in one call of the kernel, if it has as many
-ALTOGETHER = 100_000  # of all episodes
+MIN_DECISIONS = 64  # of an episode in one call of the kernel, if it has that many
+TOTAL_DECISIONS = 100_000  # of all episodes in one call
 
 
 class PlaySettings(NamedTuple):
-    """How some decisions of each of B episodes are taken."""
+    """Settings of some decisions of B episodes."""
 
-    masked: bool  # are illegal actions out of the question?
+    masked: bool  # are illegal actions excluded?
     key: KeyArray  # [B]  of their draws
     turn: int  # the first decision's place in its episode
     most: int  # decisions of an episode
@@ -39,17 +39,17 @@ class PlaySettings(NamedTuple):
 def play_by_chance(
     network: Network, simulator: Batched, masked: bool, key: KeyArray, buffer: DecisionBuffer | None = None
 ) -> Decisions:
-    """Play every episode to its end, each action drawn with the network's chances; return all decisions.
+    """Play every episode to its end, sampling actions by the network's probabilities; return all decisions.
 
     Args:
-        network: plays as it is now.
+        network: plays with its current weights.
         simulator: at the beginning of its episodes.
-        masked: are illegal actions out of the question?
+        masked: are illegal actions excluded?
         key: random key [B] of each episode.
-        buffer: where decisions are kept; they are lost when it is used again.
+        buffer: holds the decisions until its next use.
 
     Raises:
-        UserError: nothing was asked for.
+        UserError: there was no decision.
     """
     weights = network.compiled()
     if weights is None:
@@ -58,7 +58,7 @@ def play_by_chance(
 
     def advance(rows: IntArray) -> None:
         nonlocal used, turn
-        most = max(AT_LEAST, ALTOGETHER // len(rows))
+        most = max(MIN_DECISIONS, TOTAL_DECISIONS // len(rows))
         here = slice(used, used + len(rows) * most)
         written = buffer.reserve(simulator, used, len(rows) * most).take(here)
         count = np.empty(len(rows), dtype=np.int64)
@@ -110,7 +110,7 @@ def _play(
     done: ActionBuffer,
     first: int,
 ) -> int:
-    """Play one episode for some decisions, and write them down from a place on; return how many there were."""
+    """Play some decisions of one episode and write them from a place on; return their number."""
     buffer, share, free = mlp_buffer(w, p), np.empty(observed.may.shape[1]), flat(s)
     for k in range(how.most):
         if s.done[b]:

@@ -1,7 +1,7 @@
 """A value network as baseline, in place of a mean over a jobset's episodes (DeepRM section 5).
 
-It sees what the policy sees and no more: DeepRM's image, neither which jobset it is nor when it ends. It is asked about
-the decisions of an update before it learns from them, so that what is subtracted does not depend on what was drawn.
+It sees only what the policy sees, DeepRM's image: neither the jobset nor its end. It estimates the decisions of an
+update before it learns from them, so that the baseline does not depend on the sampled actions.
 """
 
 import numpy as np
@@ -15,14 +15,14 @@ from pipeline.problems.pool.networks.encodings import Layout
 from pipeline.problems.pool.networks.mlp import Mlp
 from pipeline.problems.pool.nouns import CompactObservation
 
-AT_ONCE = 65536  # decisions of a step at most
+AT_ONCE = 65536  # maximum of decisions per step
 
 
 class ValueNetwork(Mlp):
     """DeepRM's network with one output, in units of the spread of the first returns around their mean."""
 
     mean: Tensor
-    spread: Tensor  # 0: nothing was seen yet
+    spread: Tensor  # 0: no returns seen yet
 
     def __init__(self, layout: Layout, hidden: int) -> None:
         super().__init__(layout, hidden)
@@ -32,7 +32,7 @@ class ValueNetwork(Mlp):
 
 
 class Critic:
-    """A value network that learns the returns it was asked about."""
+    """A value network that learns the returns that it estimated."""
 
     def __init__(self, layout: Layout, config: ValueBaseline, seed: int, memory: Memory) -> None:
         with torch.random.fork_rng(devices=[]):
@@ -43,7 +43,7 @@ class Critic:
         memory.keep(value=self._network, value_optimizer=self._optimizer)
 
     def judge(self, observed: CompactObservation, returns: FloatArray) -> FloatArray:
-        """Return what was expected of decisions [D], and learn what came of them."""
+        """Return the expected returns of decisions [D], then learn their actual returns."""
         network = self._network
         if not network.spread:
             network.mean += float(returns.mean())
@@ -54,7 +54,7 @@ class Critic:
             expected = torch.cat([network(observed.take(slice(k, k + AT_ONCE)))[:, 0] for k in begins]).numpy()
         target = torch.from_numpy((returns - mean) / spread).float()
         steps = min(max(self._steps, len(begins)), len(returns))
-        for k in range(steps):  # each learns from every so many-th decision
+        for k in range(steps):  # each learns from every steps-th decision
             some = np.arange(k, len(returns), steps)
             self._optimizer.zero_grad()
             loss = nn.functional.mse_loss(network(observed.take(some))[:, 0], target[k::steps])

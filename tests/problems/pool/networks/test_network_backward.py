@@ -5,14 +5,14 @@ import sys
 
 import torch
 
-from pipeline.problems.pool.networks.network import pull
+from pipeline.problems.pool.networks.network import backward_from
 
 ALONE = """
 import sys, torch
-from pipeline.problems.pool.networks.network import pull
+from pipeline.problems.pool.networks.network import backward_from
 weights = torch.ones(3, requires_grad=True)
-if sys.argv[1] == "pull":
-    pull(2 * weights, torch.ones(3))
+if sys.argv[1] == "backward_from":
+    backward_from(2 * weights, torch.ones(3))
 else:
     (2 * weights).backward(torch.ones(3))
 print(weights.grad.tolist(), "sympy" in sys.modules)
@@ -22,7 +22,7 @@ print(weights.grad.tolist(), "sympy" in sys.modules)
 def test_weights_get_the_same_bytes() -> None:
     generator = torch.Generator().manual_seed(1)
     found = []
-    for hand_on in (pull, lambda values, gradient: values.backward(gradient)):
+    for hand_on in (backward_from, lambda values, gradient: values.backward(gradient)):
         generator.manual_seed(1)
         network = torch.nn.Sequential(torch.nn.Linear(7, 20), torch.nn.ReLU(), torch.nn.Linear(20, 5))
         with torch.no_grad():
@@ -40,6 +40,6 @@ def test_weights_get_the_same_bytes() -> None:
 def test_nothing_more_is_imported() -> None:
     said = [
         subprocess.run([sys.executable, "-c", ALONE, how], capture_output=True, text=True, check=True).stdout
-        for how in ("pull", "backward")
+        for how in ("backward_from", "backward")
     ]
-    assert said == ["[2.0, 2.0, 2.0] False\n", "[2.0, 2.0, 2.0] True\n"]  # once False: pull is needed no more
+    assert said == ["[2.0, 2.0, 2.0] False\n", "[2.0, 2.0, 2.0] True\n"]  # once False: backward_from is needed no more

@@ -2,8 +2,8 @@
 
 The first convolution runs on distinct strips. The second is linear in its five columns: each distinct strip has one row
 for each of them, and a patch is a sum of ten rows. A placed patch has its share of the third layer, and an image's
-third layer is the sum of its placed patches'. Each kernel sums in one order whatever the number of threads and whatever
-else is in the tables, so the logits of an observation do not depend on its company.
+third layer is the sum of its placed patches'. Each kernel sums in one order, whatever the number of threads and the
+rest of the tables, so the logits of an observation do not depend on its batch.
 """
 
 from typing import Any
@@ -70,7 +70,7 @@ class Sum(torch.autograd.Function):
         """Add each observation's gradient to its placed patches, and theirs to patches and weights."""
         maps, weight = context.saved_tensors
         shares = np.zeros((len(context.placed), weight.shape[2]), dtype=np.float32)
-        _hand_down(gradient.contiguous().numpy(), context.where, get_num_threads(), shares)
+        _scatter(gradient.contiguous().numpy(), context.where, get_num_threads(), shares)
         to_maps, to_weight = torch.zeros_like(maps), torch.zeros_like(weight)
         patch, column = torch.from_numpy(context.placed.T.astype(np.int64))
         order = torch.argsort(column, stable=True)
@@ -158,7 +158,7 @@ def share(maps: FloatArray, weight: FloatArray, placed: IntArray, shares: FloatA
 
 @njit(cache=True, parallel=True)
 def add_up(shares: FloatArray, where: IntArray, parts: int, hidden: FloatArray) -> None:
-    """Write the sum [D, H] of the shares that stand in each image."""
+    """Write the sum [D, H] of the shares of each image's placed patches."""
     each = -(-len(where) // parts)
     for part in prange(parts):
         for i in range(part * each, min((part + 1) * each, len(where))):
@@ -166,8 +166,8 @@ def add_up(shares: FloatArray, where: IntArray, parts: int, hidden: FloatArray) 
 
 
 @njit(cache=True, parallel=True)
-def _hand_down(gradient: FloatArray, where: IntArray, parts: int, shares: FloatArray) -> None:
-    """Add the gradient of each image to what stands in it; each thread has hidden units of its own."""
+def _scatter(gradient: FloatArray, where: IntArray, parts: int, shares: FloatArray) -> None:
+    """Add the gradient of each image to its placed patches; each thread has hidden units of its own."""
     vectors = gradient.shape[1] // NARROW
     for part in prange(parts):
         first, last = vectors * part // parts * NARROW, vectors * (part + 1) // parts * NARROW

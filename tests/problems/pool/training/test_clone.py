@@ -15,8 +15,8 @@ from pipeline.problems.pool.networks.network import Network, allowed, greedy, lo
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import CompactObservation, batch, compact
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.training.clone import clone, score
 from pipeline.problems.pool.training.decisions import Decisions, by_rule, record
-from pipeline.problems.pool.training.imitate import clone, score
 from pipeline.problems.pool.training.task import Task
 
 LESSONS = Clone(
