@@ -165,7 +165,7 @@ class PoolGame(PlacingGame):
         shapes = ((slots, JOB + resources), (self.row.horizon * resources,), (QUEUE + resources,))
         seen = Features._make(np.empty((count, *shape), dtype=np.float32) for shape in shapes)
         legal = np.empty((count, slots + 1), dtype=np.bool_)
-        simulator.hand_over(encode, rows, self.scale, seen, legal)
+        simulator.run_kernel(encode, rows, self.scale, seen, legal)
         return _flat(seen), legal
 
     def features(self, view: core.Observation) -> tuple[Observations, BoolArray]:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from pipeline.config import Params
 from pipeline.core import FloatArray, IntArray, Json, Observation, Policy
 from pipeline.live.states import Ranked
-from pipeline.simulation.choosing import Heuristic
+from pipeline.simulation.rollout import Heuristic
 from pipeline.simulation.simulator import Simulator
 
 MOST_STARTS = 16  # of one answer

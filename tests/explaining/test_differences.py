@@ -31,7 +31,7 @@ from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.scores import hold
 from pipeline.problems.pool.nouns import JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.simulation.choosing import choose, heuristic, sjf
+from pipeline.simulation.rollout import choose, heuristic, sjf
 
 CLUSTER, LIMIT, LONG = cluster(4, horizon=8, slots=3), 100, 5
 NAMED = Named("holder", "online")

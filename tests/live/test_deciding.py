@@ -18,7 +18,7 @@ from pipeline.problems.machines.live.deciding import episode_of
 from pipeline.problems.machines.nouns import EASY_ANEW
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.tuning import WITH_KNOBS, heuristics_with
-from pipeline.simulation.choosing import Heuristic
+from pipeline.simulation.rollout import Heuristic
 
 SPANS = {f"{rule}{end}": knob for rule in ("hold_until", "hold_long") for end, knob in (("_long", 3.0), ("", 6.0))}
 TUNED = {"tetris": 0.3, "hold": 4.0} | SPANS

@@ -18,8 +18,15 @@ from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.groups.nouns import JobsBatch, Served, SharedCluster
 from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, JOB_RESULTS, JOBSET_RESULTS
-from pipeline.simulation.outcomes import Outcome, job_table, jobset_table, must_be_whole, outcome_of, timed_summary
-from pipeline.simulation.results import percentile
+from pipeline.simulation.results import (
+    Outcome,
+    job_table,
+    jobset_table,
+    must_be_whole,
+    outcome_of,
+    percentile,
+    timed_summary,
+)
 
 
 class Parts(NamedTuple):

@@ -18,7 +18,7 @@ from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.problems.groups.simulator.rewards import WAITING, Transition, transitions
 from pipeline.progress import ShareCallback, no_progress
 from pipeline.simulation.results import Results
-from pipeline.simulation.side_by_side import numbered
+from pipeline.simulation.rollout import numbered
 
 SHOWN = 3  # jobsets of each load whose jobs and intervals are written one by one: all would be millions of rows
 

@@ -25,7 +25,7 @@ def play_linear(simulator: Simulator, shape: Shape, weights: LinearWeights) -> N
     """Let each episode be played greedily, by weights of its own, to its end."""
     rows = simulator.rows
     view = simulator.views(len(rows))
-    simulator.hand_over(_play, rows, view, empty_features(view, shape), weights, shape.unit, shape.void)
+    simulator.run_kernel(_play, rows, view, empty_features(view, shape), weights, shape.unit, shape.void)
 
 
 @njit(cache=True, parallel=True)

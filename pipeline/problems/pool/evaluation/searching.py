@@ -12,7 +12,7 @@ import numpy as np
 from pipeline.core import FloatArray, IntArray, keys
 from pipeline.problems.pool.nouns import JobBatch
 from pipeline.problems.pool.simulator.compiled.list_scheduling import improved
-from pipeline.simulation.outcomes import jobset_means
+from pipeline.simulation.results import jobset_means
 
 
 class SearchResult(NamedTuple):

@@ -17,7 +17,7 @@ from pipeline.core import CompiledRule, FloatArray, Observation, Policy, legal_a
 from pipeline.errors import UserError
 from pipeline.problems.pool.heuristics.rules import alignment, easy, linear, mean_share
 from pipeline.problems.pool.heuristics.teachers import COMPILED, DEEPRM_STEPS, EVEN, LONG_STEPS, PATIENT, TEACHERS
-from pipeline.simulation.choosing import Heuristic, Score, fcfs, heuristic, random, sjf
+from pipeline.simulation.rollout import Heuristic, Score, fcfs, heuristic, random, sjf
 
 
 def packer(view: Observation) -> FloatArray:

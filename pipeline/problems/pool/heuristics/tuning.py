@@ -16,8 +16,8 @@ from pipeline.problems.pool.heuristics.scores import (
 )
 from pipeline.problems.pool.heuristics.teachers import FEATURES, LONG_STEPS, least_cost
 from pipeline.problems.pool.nouns import JobSet
-from pipeline.simulation.choosing import Heuristic
 from pipeline.simulation.results import Play, mean_cost
+from pipeline.simulation.rollout import Heuristic
 
 WITH_KNOB: dict[str, Callable[[float], Heuristic]] = {"tetris": with_weight, "hold": with_patience}
 # Of these: the steps of a long job, and the step until which it is held back.

@@ -17,7 +17,7 @@ from pipeline.problems.pool.lookahead.set_trying import SetPlayer
 from pipeline.problems.pool.lookahead.ways import Ways
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.workload.source import source
-from pipeline.simulation.choosing import compiled_rule_of
+from pipeline.simulation.rollout import compiled_rule_of
 
 FIRST = 1_000_000_000  # number of the first fresh jobset that futures are; no training draws so many
 # Where arrivals end, all is played to its end; of streams, what is left is valued as DeepRM3's windows value it.

@@ -12,8 +12,7 @@ from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.progress import ProgressCallback
 from pipeline.scheduling.schedule import played
 from pipeline.scheduling.user_jobs import AT_ONCE, Part, UserJobs
-from pipeline.simulation.choosing import compiled_rule_of
-from pipeline.simulation.rollout import play_compiled, play_together
+from pipeline.simulation.rollout import compiled_rule_of, play_compiled, play_together
 
 PATIENCE = 20  # times the steps that one job after another would take
 ABREAST = 4096  # jobsets side by side, of a short horizon

@@ -31,7 +31,7 @@ from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.problems.pool.training.decisions import Decisions, by_policy, by_rule, record
 from pipeline.problems.pool.training.rolling import NEVER, Roller, Rollout
 from pipeline.problems.pool.training.task import PATIENCE, Task, in_turn
-from pipeline.simulation.outcomes import jobset_means
+from pipeline.simulation.results import jobset_means
 
 
 def clone(network: Network, task: Task, config: Clone, memory: Memory | None = None) -> Iterator[Update]:

@@ -147,7 +147,7 @@ class Roller:
             observed, done = relative_buffer(len(rows), self._simulator.cluster.slots), _action_buffer(len(rows))
             how = RunState(self._who.key, self._turn, until, self._greedy, NEVER, get_num_threads(), keep=False)
             count = np.zeros(len(rows), dtype=np.int64)
-            self._simulator.hand_over(play_some, rows, self._weights, self._who, how, observed, done, count)
+            self._simulator.run_kernel(play_some, rows, self._weights, self._who, how, observed, done, count)
 
         for _ in to_end(_Until(self._simulator, until), advance):
             pass
@@ -168,7 +168,7 @@ class Roller:
         observed, done = relative_buffer(len(rows) * AT_ONCE, slots), _action_buffer(len(rows) * AT_ONCE)
         if len(rows):
             how = RunState(self._who.key, self._turn, until, self._greedy, AT_ONCE, get_num_threads(), keep=True)
-            self._simulator.hand_over(play_some, rows, self._weights, self._who, how, observed, done, count)
+            self._simulator.run_kernel(play_some, rows, self._weights, self._who, how, observed, done, count)
         used = np.flatnonzero(np.arange(AT_ONCE) < count[:, None])
         return Rollout(observed.take(used), *(column[used] for column in done))
 

@@ -23,8 +23,7 @@ from pipeline.problems.machines.nouns import (
     end_to_end,
 )
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.simulation.choosing import Heuristic, compiled_rule_of
-from pipeline.simulation.rollout import Turn
+from pipeline.simulation.rollout import Heuristic, Turn, compiled_rule_of
 
 FOREVER = 1e15
 ONLY = keys(1, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))

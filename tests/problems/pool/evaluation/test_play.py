@@ -14,9 +14,8 @@ from pipeline.problems.pool.heuristics.scores import HEURISTICS, hold, tetris
 from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
 from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.simulation.choosing import heuristic, random, sjf
 from pipeline.simulation.results import MOST_JOBSETS, Results, mean_cost
-from pipeline.simulation.rollout import play
+from pipeline.simulation.rollout import heuristic, play, random, sjf
 
 CLUSTER = Cluster((4, 4), 6, 3, 6, False)
 LIMIT, SEED = 60, 5

@@ -21,7 +21,7 @@ from pipeline.problems.pool.heuristics.scores import (
 )
 from pipeline.problems.pool.heuristics.teachers import JOB_FEATURES, VOID_FEATURES
 from pipeline.problems.pool.nouns import Cluster
-from pipeline.simulation.choosing import Score, choose, fcfs, sjf
+from pipeline.simulation.rollout import Score, choose, fcfs, sjf
 
 INFINITE = float("inf")
 GRID = (np.arange(1200) + 0.5) / 1200  # draws, evenly spread over [0, 1)

@@ -31,7 +31,7 @@ from pipeline.problems.pool.policies import policy_for
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.problems.pool.simulator.compiled.trying import NEVER, Futures, Limits, Tried, buffer, seen
-from pipeline.simulation.choosing import compiled_rule_of
+from pipeline.simulation.rollout import compiled_rule_of
 
 STORED = REPOSITORY / "tests" / "data" / "sets"
 SHORT = Cluster((10, 10), 20, 4, 4, False, stall=20, arrivals_end=30)

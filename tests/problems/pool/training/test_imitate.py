@@ -21,7 +21,7 @@ from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.problems.pool.training.imitate import imitate, teachers, watch
 from pipeline.problems.pool.training.rolling import NEVER
 from pipeline.problems.pool.training.task import Task
-from pipeline.simulation.outcomes import jobset_means
+from pipeline.simulation.results import jobset_means
 from pipeline.simulation.rollout import play
 
 CONFIG = Imitate(

@@ -19,9 +19,8 @@ from pipeline.problems.pool.heuristics.scores import (
 from pipeline.problems.pool.nouns import Cluster, JobSet, Schedule, batch, repeat
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import RULES, players
-from pipeline.simulation.choosing import Heuristic, compiled_rule_of, sjf
 from pipeline.simulation.compiled import uniform as compiled_uniform
-from pipeline.simulation.rollout import play
+from pipeline.simulation.rollout import Heuristic, compiled_rule_of, play, sjf
 
 KNOBS = st.tuples(st.floats(0.0, 1.0), st.integers(1, 9), st.lists(st.floats(-2.0, 2.0), min_size=15, max_size=15))
 WEIGHTS = [1.1, 0.3, -0.4, 0.2, 0.7, 0.5, -0.3, 1.2, -1.9, -0.2, 0.4, 0.6, 0.3, -0.5, 0.2]
