@@ -12,7 +12,7 @@ from pipeline.config import Params, Tasks
 from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.groups import nouns as groups
-from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.simulator.compiled.batch import GroupsSimulator
 from pipeline.problems.groups.simulator.rewards import WAITING
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
 from pipeline.problems.groups.workload.source import source as groups_source
@@ -215,13 +215,13 @@ class GroupsGame(Jobsets):
         choices = [self.configurations.total] * number
         self.action_space: spaces.Discrete | spaces.MultiDiscrete = spaces.MultiDiscrete(choices)
 
-    def simulator(self, jobsets: Sequence[groups.Jobs], room: int = 0) -> Groups:
+    def simulator(self, jobsets: Sequence[groups.Jobs], room: int = 0) -> GroupsSimulator:
         """Return a simulator of jobsets; see `Game`."""
         jobs = groups.batch(jobsets)
         jobs = roomy(jobs, room) if room else jobs
-        return Groups(jobs, self.cluster, WAITING[self._objective](jobs))
+        return GroupsSimulator(jobs, self.cluster, WAITING[self._objective](jobs))
 
-    def look(self, simulator: Groups, rows: IntArray) -> tuple[Observations, BoolArray]:
+    def look(self, simulator: GroupsSimulator, rows: IntArray) -> tuple[Observations, BoolArray]:
         """Return features of some episodes; every action is legal."""
         return self.features(simulator.observe(rows))
 

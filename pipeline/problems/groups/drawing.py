@@ -1,4 +1,4 @@
-"""Where the jobsets of a shared cluster come from, and how they are stored."""
+"""Drawing and storing the jobsets of a shared cluster."""
 
 from pathlib import Path
 

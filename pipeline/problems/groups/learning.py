@@ -21,7 +21,7 @@ from pipeline.config import (
 from pipeline.config.groups.learning import MUST_MATCH
 from pipeline.core import FloatArray
 from pipeline.learning.stored import must_be_as_asked, weights_of
-from pipeline.problems.groups.evaluation.controlling import own
+from pipeline.problems.groups.evaluation.controllers import own
 from pipeline.problems.groups.evaluation.play import Expectation, Player, controlled
 from pipeline.problems.groups.heuristics.teachers import TEACHERS
 from pipeline.problems.groups.networks import q_network

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from pipeline.core import FloatArray
-from pipeline.problems.groups.evaluation.foresight import foresight
+from pipeline.problems.groups.evaluation.controllers import foresight
 from pipeline.problems.groups.evaluation.play import Player, controlled
 from pipeline.problems.groups.heuristics.names import REFERENCES
 from pipeline.problems.groups.heuristics.teachers import (

@@ -18,7 +18,7 @@ import numpy as np
 
 from pipeline.core import SHORTEST_BOUNDED, BoolArray, FloatArray, IntArray
 from pipeline.problems.groups.nouns import JobsBatch, Observation, Setting
-from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.simulator.compiled.batch import GroupsSimulator
 from pipeline.simulation.rollout import to_end
 
 
@@ -36,7 +36,7 @@ class Transition(NamedTuple):
 Acts = Callable[[IntArray, Observation], Setting]  # (episodes [B'], what is seen of them)
 
 
-def transitions(groups: Groups, acts: Acts, against: str) -> Iterator[Transition]:
+def transitions(groups: GroupsSimulator, acts: Acts, against: str) -> Iterator[Transition]:
     """Play to the end of every episode, and yield every interval behind it.
 
     Args:
@@ -57,7 +57,7 @@ def transitions(groups: Groups, acts: Acts, against: str) -> Iterator[Transition
         yield last[0]
 
 
-AGAINST: dict[str, Callable[[Groups, IntArray, Observation], FloatArray]] = {
+AGAINST: dict[str, Callable[[GroupsSimulator, IntArray, Observation], FloatArray]] = {
     "present": lambda groups, rows, view: groups.what_if(rows, Setting(view.share, view.order)),
     "nothing": lambda groups, rows, view: groups.what_if(rows, Setting(np.zeros_like(view.share), view.order), True),
     "zero": lambda groups, rows, view: np.zeros(view.order.shape),
