@@ -35,7 +35,7 @@ def user_job_columns(scenario: GroupsScenario) -> dict[str, pa.Column]:
     )
 
 
-# What `schedule` writes of each job; nothing is known of one that never started.
+# Output of `schedule`; a job that never started has no times.
 SCHEDULE = table(
     "Schedule",
     {
@@ -53,7 +53,7 @@ SCHEDULE = table(
 
 
 def shares_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
-    """Return the schema of what groups were given and used, in units of each resource, interval by interval."""
+    """Return the schema of shares and use of groups, in units of each resource, interval by interval."""
     columns = {"jobset": pa.Column(str), "begin": numbers(0.0), "group": integers(0), "waiting": integers(0)}
     columns |= {f"share_{name}": integers(0) for name in resources}
     columns |= {f"used_{name}": numbers(0.0) for name in resources}  # mean over the interval
@@ -68,13 +68,12 @@ def _share() -> pa.Column:
     return pa.Column("float64", [pa.Check.ge(0, error="at least 0"), pa.Check.le(1, error="at most 1")])
 
 
-# What became of each job under each policy; of an unfinished job, the lower bound that the cut leaves. A job that
-# never started has no start.
+# Each job under each policy; unfinished jobs have a lower bound. A job that never started has no start.
 JOB_RESULTS = table(
     "GroupJobResults", timed_job_results({"group": integers(0), "queue": integers(0)}, {}), [*KEYS, "job"]
 )
 
-# Each policy on each jobset; the unit of every comparison.
+# Each policy on each jobset: the unit of every comparison.
 JOBSET_RESULTS = table(
     "GroupJobsetResults",
     timed_jobset_results(
@@ -87,7 +86,7 @@ JOBSET_RESULTS = table(
     KEYS,
 )
 
-# Each group that has jobs, in each jobset.
+# Each group with jobs, in each jobset.
 GROUP_RESULTS = table(
     "GroupResults",
     {
@@ -106,7 +105,7 @@ GROUP_RESULTS = table(
     [*KEYS, "group"],
 )
 
-# What a controller gave each group, interval by interval, and what came of it.
+# The share of each group, interval by interval, and its consequences.
 INTERVALS = table(
     "GroupIntervals",
     {
@@ -120,13 +119,13 @@ INTERVALS = table(
         "waiting": integers(0),
         "cost": numbers(0.0),
         "reward": _finite(),
-        "q": _finite(nullable=True),  # what the controller expected; a rule expects nothing
+        "q": _finite(nullable=True),  # expectation of the controller; rules have none
         "realised": _finite(nullable=True),
     },
     [*KEYS, "interval", "group"],
 )
 
-# Metrics that only scenarios of groups have, of each policy at each load; the others are in the summary of all.
+# Metrics of each policy at each load that only scenarios of groups have.
 GROUPS_SUMMARY = table(
     "GroupSummary",
     {
@@ -147,7 +146,7 @@ GROUPS_SUMMARY = table(
     ["scenario", "load", "policy"],
 )
 
-# How each policy treats each group at each load.
+# Each group under each policy at each load.
 GROUPS_FAIRNESS = table(
     "GroupFairness",
     {
@@ -163,7 +162,7 @@ GROUPS_FAIRNESS = table(
     ["scenario", "load", "policy", "group"],
 )
 
-# What is estimated of a controller from logged decisions of others, beside what the simulator says.
+# Cost of a controller estimated from logged decisions of others, and by the simulator.
 OFF_POLICY = table(
     "OffPolicy",
     {
