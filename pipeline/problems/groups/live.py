@@ -41,7 +41,7 @@ class GroupArrived(Frozen):
 
     group: Group
     queue: Name
-    duration: Length  # run time, as far as it is known
+    duration: Length  # run time, as far as known
     demand: Demand
 
 

@@ -28,7 +28,7 @@ DIGITS = 12  # of times in text, which may be clock times
 REFUSED = {
     "capacity": "queues, levels and shares of groups go with the scenario's resources: change those in params.yaml",
     "slots": "a controller sees all queues of its groups, which have no slots",
-    "horizon": "jobs of groups start at once or wait; nothing is placed within a horizon",
+    "horizon": "jobs of groups start at once or wait, without a horizon",
     "samples": "a controller draws nothing: it sets the same shares every time",
     **dict.fromkeys(("arrivals-end", "load"), "only policies of pooled clusters use it"),
     "search": "shares are set interval by interval, and no schedule with all jobs known is made",

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-import numpy as np
 import pandera.pandas as pa
 
 from pipeline.config import GroupsScenario
@@ -10,8 +9,10 @@ from pipeline.schemas import ResultTables
 from pipeline.schemas.columns import (
     KEYS,
     above_zero,
+    finite,
     integers,
     numbers,
+    share,
     table,
     timed_job_results,
     timed_jobs,
@@ -60,12 +61,8 @@ def shares_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
     return table("Shares", columns, ["jobset", "begin", "group"])
 
 
-def _finite(nullable: bool = False) -> pa.Column:
-    return pa.Column("float64", pa.Check(np.isfinite, error="finite"), nullable=nullable)
-
-
-def _share() -> pa.Column:
-    return pa.Column("float64", [pa.Check.ge(0, error="at least 0"), pa.Check.le(1, error="at most 1")])
+POLICY = {"policy": pa.Column(str), "load": integers(1), "jobset": integers(0)}
+SCENARIO = {"scenario": pa.Column(str), "load": integers(1), "policy": pa.Column(str)}
 
 
 # Each job under each policy; unfinished jobs have a lower bound. A job that never started has no start.
@@ -79,9 +76,9 @@ JOBSET_RESULTS = table(
     timed_jobset_results(
         makespan=above_zero(),
         utilisation=numbers(0.0),
-        jain_wait=_share(),
-        jain_slowdown=_share(),
-        reward=_finite(),  # of the cluster, mean over intervals
+        jain_wait=share(),
+        jain_slowdown=share(),
+        reward=finite(),  # of the cluster, mean over intervals
     ),
     KEYS,
 )
@@ -89,16 +86,12 @@ JOBSET_RESULTS = table(
 # Each group with jobs, in each jobset.
 GROUP_RESULTS = table(
     "GroupResults",
-    {
-        "policy": pa.Column(str),
-        "load": integers(1),
-        "jobset": integers(0),
+    POLICY
+    | {
         "group": integers(0),
         "jobs": integers(1),
         "mean_wait": numbers(0.0),
-        "mean_slowdown": numbers(1.0),
-        "p99_slowdown": numbers(1.0),
-        "mean_bounded_slowdown": numbers(1.0),
+        **{name: numbers(1.0) for name in ("mean_slowdown", "p99_slowdown", "mean_bounded_slowdown")},
         "p99_wait": numbers(0.0),
         "unfinished": integers(0),
     },
@@ -108,19 +101,17 @@ GROUP_RESULTS = table(
 # The share of each group, interval by interval, and its consequences.
 INTERVALS = table(
     "GroupIntervals",
-    {
-        "policy": pa.Column(str),
-        "load": integers(1),
-        "jobset": integers(0),
+    POLICY
+    | {
         "interval": integers(0),
         "group": integers(0),
         "share": numbers(0.0),
-        "used": _share(),
+        "used": share(),
         "waiting": integers(0),
         "cost": numbers(0.0),
-        "reward": _finite(),
-        "q": _finite(nullable=True),  # expectation of the controller; rules have none
-        "realised": _finite(nullable=True),
+        "reward": finite(),
+        "q": finite(nullable=True),  # expectation of the controller; rules have none
+        "realised": finite(nullable=True),
     },
     [*KEYS, "interval", "group"],
 )
@@ -128,19 +119,15 @@ INTERVALS = table(
 # Metrics of each policy at each load that only scenarios of groups have.
 GROUPS_SUMMARY = table(
     "GroupSummary",
-    {
-        "scenario": pa.Column(str),
-        "load": integers(1),
-        "policy": pa.Column(str),
+    SCENARIO
+    | {
         "n": integers(1),
         "jobs": integers(1),
-        "delay": numbers(0.0),
-        "p99_delay": numbers(0.0),
-        "longest_delay": numbers(0.0),
+        **{name: numbers(0.0) for name in ("delay", "p99_delay", "longest_delay")},
         "bounded_slowdown": numbers(1.0),
-        "jain_delay": _share(),
-        "jain_slowdown": _share(),
-        "reward": _finite(),
+        "jain_delay": share(),
+        "jain_slowdown": share(),
+        "reward": finite(),
         "unfinished": integers(0),
     },
     ["scenario", "load", "policy"],
@@ -149,10 +136,8 @@ GROUPS_SUMMARY = table(
 # Each group under each policy at each load.
 GROUPS_FAIRNESS = table(
     "GroupFairness",
-    {
-        "scenario": pa.Column(str),
-        "load": integers(1),
-        "policy": pa.Column(str),
+    SCENARIO
+    | {
         "group": integers(0),
         "jobs": integers(1),
         "delay": numbers(0.0),
@@ -167,15 +152,10 @@ OFF_POLICY = table(
     "OffPolicy",
     {
         "policy": pa.Column(str),
-        "n": integers(1),  # states that the value is a mean over
+        "n": integers(1),  # states
         "decisions": integers(1),  # of the log
-        "estimate": _finite(),  # discounted cost from there on
-        "low": _finite(),
-        "high": _finite(),
-        "truth": _finite(),
-        "truth_low": _finite(),
-        "truth_high": _finite(),
-        "error": _finite(),  # of the estimate, relative to the truth
+        # Discounted cost from there on, estimated and true; relative error of the estimate.
+        **{name: finite() for name in ("estimate", "low", "high", "truth", "truth_low", "truth_high", "error")},
     },
     ["policy"],
 )

@@ -12,7 +12,7 @@ from pipeline.core import Policy, keys
 from pipeline.errors import UserError
 from pipeline.learning.device import device_of
 from pipeline.learning.stored import weights_of
-from pipeline.problems.parts import Learning, both, nothing_more
+from pipeline.problems.parts import Learning, both, no_extra_tables
 from pipeline.problems.pool.evaluation.metrics import outcome
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.networks.loading import Loaded, card_of, must_match, restore
@@ -152,5 +152,5 @@ LEARNING: Learning[Policy, Task, PoolNetwork] = Learning(
     policies=lambda params, agent: both(agent, lambda which: read_network(params, agent, which).policy),
     validate=validate,
     model=_model,
-    examined=nothing_more,
+    examined=no_extra_tables,
 )
