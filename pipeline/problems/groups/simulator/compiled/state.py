@@ -74,11 +74,15 @@ def empty_state(jobs: JobsBatch, cluster: SharedCluster, weight: FloatArray, scr
     places = count + scratch * most
     capacity = np.array(cluster.capacity, dtype=np.int64, order="C")
     following, head = _chains(jobs, groups, queues)
-    times, none = ("arrival", "duration", "estimate"), np.zeros((scratch, groups, queues), dtype=np.int64)
+    none = np.zeros((scratch, groups, queues), dtype=np.int64)
     return State(
         first=first,
-        **{name: np.array(getattr(jobs, name), dtype=np.float64, order="C") for name in times},
-        **{name: np.array(getattr(jobs, name), dtype=np.int64, order="C") for name in ("demand", "group", "queue")},
+        arrival=np.array(jobs.arrival, dtype=np.float64, order="C"),
+        duration=np.array(jobs.duration, dtype=np.float64, order="C"),
+        estimate=np.array(jobs.estimate, dtype=np.float64, order="C"),
+        demand=np.array(jobs.demand, dtype=np.int64, order="C"),
+        group=np.array(jobs.group, dtype=np.int64, order="C"),
+        queue=np.array(jobs.queue, dtype=np.int64, order="C"),
         weight=np.array(weight, dtype=np.float64, order="C"),
         held=(jobs.demand / capacity).mean(axis=1),
         following=following,
@@ -96,7 +100,10 @@ def empty_state(jobs: JobsBatch, cluster: SharedCluster, weight: FloatArray, scr
         free=np.tile(capacity, (rows, 1)),
         used=np.zeros((rows, groups, len(capacity)), dtype=np.int64),
         share=np.tile(equal_shares(cluster).astype(np.int64), (rows, 1, 1)),
-        **{name: np.zeros((rows, groups), dtype=np.int64) for name in ("order", "tried", "able", "candidate")},
+        order=np.zeros((rows, groups), dtype=np.int64),
+        tried=np.zeros((rows, groups), dtype=np.int64),
+        able=np.zeros((rows, groups), dtype=np.int64),
+        candidate=np.zeros((rows, groups), dtype=np.int64),
         marked=np.zeros((rows, groups), dtype=np.bool_),
         number=np.zeros(episodes, dtype=np.int64),
         over=np.zeros(episodes, dtype=np.bool_),
