@@ -16,7 +16,7 @@ from gymnasium.utils import seeding
 from deeprm.games import Game, Jobs, Observations
 from pipeline.core import SPLITS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.simulation.outcomes import outcome_of
+from pipeline.simulation.results import outcome_of
 
 JOBSETS = 1000  # training jobsets of each load
 KEPT = 4_000_000  # jobs of drawn jobsets that are kept in memory

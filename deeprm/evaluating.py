@@ -12,7 +12,7 @@ from deeprm.env import game_of
 from deeprm.games import Game, GroupsGame, Jobs, MachinesGame, PlacingGame, PoolGame
 from deeprm.scenarios import IDS, Scenario
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import there_are
+from pipeline.config import known_names
 from pipeline.core import SPLITS, FloatArray
 from pipeline.errors import UserError
 from pipeline.external.loading import external, is_external
@@ -135,7 +135,7 @@ def load_policy(name: str | Path, env: Scenario = "deeprm/Pool-v0", **settings: 
         return NamedPolicy(word, external(word, game.row, game.scale if isinstance(game, PlacingGame) else None))
     if not Path(word).is_dir():
         expected = "expected a heuristic, a model directory or an external policy (a .zip, an .onnx, file.py:name)"
-        raise UserError(f"unknown policy '{word}': {expected}; {there_are(known, word)}")
+        raise UserError(f"unknown policy '{word}': {expected}; {known_names(known, word)}")
     return NamedPolicy(Path(word).name, _network(word, game))
 
 
@@ -143,7 +143,7 @@ def _game(env: Scenario, **settings: Any) -> Game:
     if isinstance(env, str) and env in IDS:
         return game_of(IDS[env], **settings)
     if isinstance(env, str) and env.startswith("deeprm/"):
-        raise UserError(f"no environment '{env}'; {there_are(IDS, env)}")
+        raise UserError(f"no environment '{env}'; {known_names(IDS, env)}")
     return game_of("online", env, **settings)
 
 
@@ -216,7 +216,7 @@ class _Adapter:
         elif not callable(policy):
             raise UserError(
                 f"policy '{name}': expected a callable, a model with `predict` or the name of a heuristic, "
-                f"got {type(policy).__name__}; {there_are(('sjf', 'fcfs'), '')}"
+                f"got {type(policy).__name__}; {known_names(('sjf', 'fcfs'), '')}"
             )
 
     @property

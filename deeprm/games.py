@@ -12,7 +12,7 @@ from pipeline.config import Params, Tasks
 from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.groups import nouns as groups
-from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.simulator.compiled.batch import GroupsSimulator
 from pipeline.problems.groups.simulator.rewards import WAITING
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
 from pipeline.problems.groups.workload.source import source as groups_source
@@ -148,7 +148,7 @@ class PoolGame(PlacingGame):
         shapes = ((slots, JOB + resources), (self.row.horizon * resources,), (QUEUE + resources,))
         seen = Features._make(np.empty((count, *shape), dtype=np.float32) for shape in shapes)
         legal = np.empty((count, slots + 1), dtype=np.bool_)
-        simulator.hand_over(encode, rows, self.scale, seen, legal)
+        simulator.run_kernel(encode, rows, self.scale, seen, legal)
         return _flat(seen), legal
 
     def features(self, view: core.Observation) -> tuple[Observations, BoolArray]:
@@ -191,11 +191,11 @@ class GroupsGame(Game):
         self.observation_space = _boxes(queues=(queues,), groups=(number * (3 + 3 * resources),), time=(1,))
         self.action_space = spaces.MultiDiscrete([self.configurations.total] * number)
 
-    def simulator(self, jobsets: Sequence[groups.Jobs], room: int = 0) -> Groups:
+    def simulator(self, jobsets: Sequence[groups.Jobs], room: int = 0) -> GroupsSimulator:
         """Return a simulator of jobsets; see `Game`."""
         jobs = groups.batch(jobsets)
         jobs = roomy(jobs, room) if room else jobs
-        return Groups(jobs, self.cluster, WAITING[self._objective](jobs))
+        return GroupsSimulator(jobs, self.cluster, WAITING[self._objective](jobs))
 
     def features(self, view: groups.Observation) -> tuple[Observations, BoolArray]:
         """Return features; every action is legal."""

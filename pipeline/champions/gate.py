@@ -15,7 +15,7 @@ import pandas as pd
 import pandera.pandas as pa
 from pydantic import Field
 
-from pipeline.champions.lines import Seat
+from pipeline.champions.lines import PolicyRef
 from pipeline.comparing.statistics import ALL, NOTHING, Stratum, stratified
 from pipeline.comparing.words import percent
 from pipeline.config import Frozen, Gate
@@ -58,8 +58,8 @@ class Trial(NamedTuple):
 class Verdict(Frozen):
     """The verdict on a scenario, written to reports/gate.json and read by `promote`."""
 
-    champion: Seat | None  # who was judged against; None: there was none, and the best heuristic stood in
-    promote: Seat | None = None  # who is to take the place
+    champion: PolicyRef | None  # who was judged against; None: there was none, and the best heuristic stood in
+    promote: PolicyRef | None = None  # who is to take the place
     stays: str = ""  # who keeps it, where nobody is to take it
     reasons: dict[str, list[str]] = Field(default_factory=dict)  # of each candidate: why it is refused, or may come
 
@@ -161,7 +161,9 @@ def _row(rule: str, load: str, n: int, passed: bool, reason: str) -> Row:
     return {"rule": rule, "load": load, "n": n, **measured, "passed": bool(passed), "reason": reason}
 
 
-def verdict(rows: pd.DataFrame, champion: Seat | None, incumbent: Seat, seats: Mapping[str, Seat]) -> Verdict:
+def verdict(
+    rows: pd.DataFrame, champion: PolicyRef | None, incumbent: PolicyRef, seats: Mapping[str, PolicyRef]
+) -> Verdict:
     """Return who is to be champion: of those who passed every rule, the one that is best over all loads.
 
     Args:

@@ -17,14 +17,14 @@ from ruamel.yaml import YAML
 
 from pipeline.config import Frozen
 from pipeline.config.parsing import parsed
-from pipeline.config.records import first_problem
+from pipeline.config.records import first_error
 from pipeline.errors import UserError
 
 CHAMPIONS = Path("champions.yaml")
 WIDE = 120  # characters of a line
 
 
-class Seat(Frozen):
+class PolicyRef(Frozen):
     """A policy as champion of a scenario, and why."""
 
     policy: str  # an agent or a heuristic
@@ -33,16 +33,16 @@ class Seat(Frozen):
     verdict: str  # by which it became the champion
 
 
-class Champion(Seat):
+class Champion(PolicyRef):
     """The line of a scenario."""
 
-    previous: Seat | None = None  # the champion before it, to go back to
+    previous: PolicyRef | None = None  # the champion before it, to go back to
     rolled_back: tuple[str, ...] = ()  # digests that are not promoted again
 
     @property
-    def seat(self) -> Seat:
+    def seat(self) -> PolicyRef:
         """Return the line without what was before it."""
-        return Seat(policy=self.policy, digest=self.digest, tuned=self.tuned, verdict=self.verdict)
+        return PolicyRef(policy=self.policy, digest=self.digest, tuned=self.tuned, verdict=self.verdict)
 
 
 def digest_of_tuned(policy: str, tuned: Mapping[str, float]) -> str:
@@ -86,7 +86,7 @@ def champions_in(text: str) -> dict[str, Champion]:
         try:
             found[str(scenario)] = Champion.model_validate(row)
         except ValidationError as error:
-            raise UserError(first_problem(error, row, f"{CHAMPIONS}: {scenario}")) from error
+            raise UserError(first_error(error, row, f"{CHAMPIONS}: {scenario}")) from error
     return found
 
 
@@ -114,7 +114,7 @@ def with_line(text: str, scenario: str, line: Champion) -> str:
     return found
 
 
-def promoted(line: Champion | None, seat: Seat) -> Champion:
+def promoted(line: Champion | None, seat: PolicyRef) -> Champion:
     """Return the line behind a promotion: the new champion, and who was it before."""
     return Champion(
         **seat.model_dump(), previous=line.seat if line else None, rolled_back=line.rolled_back if line else ()

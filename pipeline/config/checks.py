@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from pipeline.config.learning import NoPretrain
-from pipeline.config.records import must_know
+from pipeline.config.records import check_known
 from pipeline.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ def check_names(params: "Params", where: str) -> None:
         UserError: one line for the first such row.
     """
     for name, agent in params.agents.items():
-        must_know(where, f"agents.{name}.scenario", agent.scenario, params.scenarios)
-        must_know(where, f"agents.{name}.finetune.recipe", agent.finetune.recipe, params.recipes)
+        check_known(where, f"agents.{name}.scenario", agent.scenario, params.scenarios)
+        check_known(where, f"agents.{name}.finetune.recipe", agent.finetune.recipe, params.recipes)
         of = params.scenarios[agent.scenario].problem
         if agent.problem != of:
             raise UserError(
@@ -27,14 +27,14 @@ def check_names(params: "Params", where: str) -> None:
                 f"got '{agent.problem}'"
             )
     for name, plan in params.plans.items():
-        must_know(where, f"plans.{name}.scenario", plan.scenario, params.scenarios)
+        check_known(where, f"plans.{name}.scenario", plan.scenario, params.scenarios)
         of, place = params.scenarios[plan.scenario].problem, f"{where}: plans.{name}.scenario"
         if plan.problem != of:
             wanted = f"expected problem {plan.problem}, as the plan is"
             raise UserError(f"{place}: {wanted}; scenario '{plan.scenario}' is of problem {of}")
 
 
-def must_be_plans(params: "Params", problem: str, bases: Collection[str], taken: Collection[str]) -> None:
+def check_plan_names(params: "Params", problem: str, bases: Collection[str], taken: Collection[str]) -> None:
     """Refuse a policy that looks ahead with another one's name, or whose base is not there.
 
     Args:
@@ -46,13 +46,13 @@ def must_be_plans(params: "Params", problem: str, bases: Collection[str], taken:
     Raises:
         UserError: one line for the first such row.
     """
-    must_be_free(params, problem, taken)
+    check_names_free(params, problem, taken)
     for name, plan in params.plans.items():
         if plan.problem == problem:
-            must_know("params.yaml", f"plans.{name}.base", plan.base, bases)
+            check_known("params.yaml", f"plans.{name}.base", plan.base, bases)
 
 
-def must_be_free(params: "Params", problem: str, taken: Collection[str]) -> None:
+def check_names_free(params: "Params", problem: str, taken: Collection[str]) -> None:
     """Refuse a policy that looks ahead, or was made elsewhere, with another one's name.
 
     Raises:
@@ -66,7 +66,7 @@ def must_be_free(params: "Params", problem: str, taken: Collection[str]) -> None
                 )
 
 
-def must_learn_by(params: "Params", where: str, name: str, algorithm: str) -> None:
+def check_algorithm(params: "Params", where: str, name: str, algorithm: str) -> None:
     """Refuse an agent whose recipe is one of another algorithm.
 
     Raises:
@@ -78,7 +78,7 @@ def must_learn_by(params: "Params", where: str, name: str, algorithm: str) -> No
         raise UserError(f"{where}: agents.{name}.finetune.recipe: '{chosen}' is one of {found}, not of {algorithm}")
 
 
-def must_be_drawn(params: "Params", where: str, name: str, only_generated: bool = False) -> None:
+def check_jobsets_drawn(params: "Params", where: str, name: str, only_generated: bool = False) -> None:
     """Refuse an agent that trains on loads or jobsets which `generate` does not draw.
 
     Args:

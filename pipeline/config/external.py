@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.config.records import Frozen, Name, must_know
+from pipeline.config.records import Frozen, Name, check_known
 from pipeline.errors import UserError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def check_policies(params: "Params", where: str) -> None:
     """
     for name, row in params.policies.items():
         place = f"{where}: policies.{name}"
-        must_know(where, f"policies.{name}.scenario", row.scenario, params.scenarios)
+        check_known(where, f"policies.{name}.scenario", row.scenario, params.scenarios)
         if row.problem != (of := params.scenarios[row.scenario].problem):
             raise UserError(f"{place}.problem: expected {of}, as of scenario '{row.scenario}', got '{row.problem}'")
         if name in params.agents or name in params.plans:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pipeline.config.records import Frozen, Many, Name, Share, must_know
+from pipeline.config.records import Frozen, Many, Name, Share, check_known
 
 if TYPE_CHECKING:
     from pipeline.config.params import Params
@@ -47,7 +47,7 @@ def check_gate(params: "Params", where: str) -> None:
     """Refuse a number for a misspelt scenario; one whose scenario was taken out has no effect."""
     for name in params.gate.fewer if params.gate else ():
         if get_close_matches(name, params.scenarios, cutoff=ALIKE):
-            must_know(where, f"gate.fewer.{name}", name, params.scenarios)
+            check_known(where, f"gate.fewer.{name}", name, params.scenarios)
 
 
 def too_few(params: "Params", scenario: str) -> str:

@@ -48,7 +48,7 @@ class Bounded(Composer):
         raise MarkedYAMLError(problem=why, problem_mark=event.start_mark)
 
 
-def at_place(values: Any, place: str) -> Any:
+def value_at(values: Any, place: str) -> Any:
     """Return what nested mappings hold at a place, as evaluation.confidence; None where they hold nothing there."""
     for key in place.split("."):
         values = values.get(key) if isinstance(values, Mapping) else None

@@ -87,7 +87,7 @@ class Periods(Frozen):
         return self
 
 
-def no_column_of(columns: Collection[str]) -> Callable[[dict[str, Number]], dict[str, Number]]:
+def not_a_column(columns: Collection[str]) -> Callable[[dict[str, Number]], dict[str, Number]]:
     """Return what refuses resources that are called as one of the columns of job tables."""
 
     def checked(resources: dict[str, Number]) -> dict[str, Number]:
@@ -106,24 +106,24 @@ def pick(rows: dict[str, Row], name: str, kind: str) -> Row:
         UserError: there is no such name.
     """
     if name not in rows:
-        raise UserError(f"unknown {kind} '{name}'; {there_are(rows, name)}")
+        raise UserError(f"unknown {kind} '{name}'; {known_names(rows, name)}")
     return rows[name]
 
 
-def must_know(where: str, place: str, name: str, rows: Collection[str]) -> None:
+def check_known(where: str, place: str, name: str, rows: Collection[str]) -> None:
     """Refuse a name that is not among the rows it is chosen from.
 
     Raises:
         UserError: it is not.
     """
     if name not in rows:
-        raise UserError(f"{where}: {place}: unknown '{name}'; {there_are(rows, name)}")
+        raise UserError(f"{where}: {place}: unknown '{name}'; {known_names(rows, name)}")
 
 
-def there_are(known: Iterable[str], name: str) -> str:
+def known_names(known: Iterable[str], name: str) -> str:
     """Return which names there are, and which of them is nearest to one that there is not.
 
-    >>> there_are(["online", "offline"], "onlin")
+    >>> known_names(["online", "offline"], "onlin")
     "there are: offline, online; did you mean 'online'?"
     """
     names = sorted(known)
@@ -135,7 +135,7 @@ def _nearest(known: Sequence[str], name: str) -> str:
     return f"; did you mean '{near[0]}'?" if near else ""
 
 
-def first_problem(error: ValidationError, raw: Any, where: str, others: str = "") -> str:
+def first_error(error: ValidationError, raw: Any, where: str, others: str = "") -> str:
     """Return one line for the first problem of a record: its place, what is wrong, what was found.
 
     Args:
@@ -144,11 +144,11 @@ def first_problem(error: ValidationError, raw: Any, where: str, others: str = ""
         where: the file.
         others: how somebody may see the other problems.
     """
-    first, *more = all_problems(error, raw, where)
+    first, *more = all_errors(error, raw, where)
     return f"{first} (and {len(more)} more{others})" if more else first
 
 
-def all_problems(error: ValidationError, raw: Any, where: str) -> list[str]:
+def all_errors(error: ValidationError, raw: Any, where: str) -> list[str]:
     """Return a line for each problem of a record, as above; unknown keys first."""
     problems = error.errors()
     # A misspelt key is also a missing one; what stands in the file is what can be found there.

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pipeline.config.records import Frozen, Name, must_know
+from pipeline.config.records import Frozen, Name, check_known
 from pipeline.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ def check_sites(params: "Params", where: str) -> None:
         UserError: one line for the first such row.
     """
     for name, row in params.sites.items():
-        must_know(where, f"sites.{name}", name, params.scenarios)
-        must_know(where, f"sites.{name}.agent", row.agent, params.agents)
+        check_known(where, f"sites.{name}", name, params.scenarios)
+        check_known(where, f"sites.{name}.agent", row.agent, params.agents)
         home = params.agents[row.agent].scenario
         if home != name:
             raise UserError(

@@ -8,9 +8,8 @@ import numpy as np
 from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray, Observation, Policy
 from pipeline.explaining.decisions import joined
 from pipeline.explaining.tree import PLACE, TreeFeatures, fullness, tree_features
-from pipeline.simulation.choosing import choose, sjf
-from pipeline.simulation.outcomes import Jobs
-from pipeline.simulation.rollout import Episodes, play
+from pipeline.simulation.results import Jobs
+from pipeline.simulation.rollout import Episodes, choose, play, sjf
 
 NEARLY = 1e-9  # tolerance for equal shares
 

@@ -96,7 +96,7 @@ def _levels(axes: "Axes", evidence: Evidence, agent: str) -> None:
     for level in levels.values():
         axes.axhline(level, color=plots.GREY, linewidth=1, linestyle="--", zorder=1)
     right = axes.get_xlim()[1]
-    plots.write_beside(axes, [plots.Label(name, right, level, grey) for name, level in levels.items()], 0.09)
+    plots.write_names(axes, [plots.Label(name, right, level, grey) for name, level in levels.items()], 0.09)
 
 
 def _shown_levels(evidence: Evidence, agent: str) -> dict[str, float]:

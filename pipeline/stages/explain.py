@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipeline.config import Params, pick
-from pipeline.config.records import there_are
+from pipeline.config.records import known_names
 from pipeline.errors import UserError
 from pipeline.explaining.explain import ExplainRequest, explain
 from pipeline.lookahead.planner import PREFIX
@@ -25,7 +25,7 @@ def resolved(params: Params, request: ExplainRequest) -> ExplainRequest:
     if name in rows and request.scenario in (None, rows[name].scenario):
         return request._replace(agent=name, scenario=rows[name].scenario)
     if name in params.plans or (name.startswith(PREFIX) and not Path(request.agent).is_dir()):
-        known = there_are(params.plans, name) if params.plans else "there is none"
+        known = known_names(params.plans, name) if params.plans else "there is none"
         raise UserError(
             f"policy '{name}': a policy with look-ahead needs a row of `plans` in params.yaml, "
             f"and is explained in the scenario of that row; {known}"

@@ -7,4 +7,4 @@ from pipeline.config import Params
 def run(params: Params, name: str) -> None:
     """Raise a UserError with the reason if the policy failed."""
     params.policy(name)
-    storage.must_have_passed(name)
+    storage.check_passed(name)

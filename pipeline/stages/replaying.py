@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 from pipeline import storage
-from pipeline.champions.lines import CHAMPIONS, Seat, digest_of_tuned, tuned_of
-from pipeline.config import Params, there_are
+from pipeline.champions.lines import CHAMPIONS, PolicyRef, digest_of_tuned, tuned_of
+from pipeline.config import Params, known_names
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
 from pipeline.simulation.results import slowdown_column
@@ -33,7 +33,7 @@ def workplace(links: Mapping[Path, Path]) -> Iterator[None]:
 
 
 @contextmanager
-def model_of(params: Params, scenario: str, seat: Seat) -> Iterator[Mapping[Path, Path]]:
+def model_of(params: Params, scenario: str, seat: PolicyRef) -> Iterator[Mapping[Path, Path]]:
     """Find a champion's model, and yield the links that a workplace needs; a heuristic has none."""
     where = f"{CHAMPIONS}: {scenario}:"
     if seat.policy not in params.agents:
@@ -55,7 +55,7 @@ def model_of(params: Params, scenario: str, seat: Seat) -> Iterator[Mapping[Path
         yield {path: found, storage.model_folder(seat.policy, "pretrained"): found}
 
 
-def play(params: Params, scenario: str, seats: Mapping[str, Seat], knobs: Mapping[str, float]) -> pd.DataFrame:
+def play(params: Params, scenario: str, seats: Mapping[str, PolicyRef], knobs: Mapping[str, float]) -> pd.DataFrame:
     """Return the results of policies on the test jobsets of the working directory.
 
     Args:
@@ -76,14 +76,14 @@ def play(params: Params, scenario: str, seats: Mapping[str, Seat], knobs: Mappin
             known = {seat.policy: external_policy(params, seat.policy, here.scale)}
         if seat.policy not in known:
             where = f"{CHAMPIONS}: {scenario}: unknown policy '{seat.policy}'"
-            raise UserError(f"{where}; {there_are([*known, *params.agents_of(scenario)], seat.policy)}")
+            raise UserError(f"{where}; {known_names([*known, *params.agents_of(scenario)], seat.policy)}")
         done = here.score({name: known[seat.policy]}, jobsets=here.read("test"))
         found.append(done[name].jobsets)
     return pd.concat(found, ignore_index=True)
 
 
 def with_champion(
-    params: Params, scenario: str, champion: Seat, chosen: Chosen, results: pd.DataFrame
+    params: Params, scenario: str, champion: PolicyRef, chosen: Chosen, results: pd.DataFrame
 ) -> tuple[pd.DataFrame, str]:
     """Return results that include a champion's, and its name there; it plays again if its model or numbers changed."""
     there = champion.policy in params.agents_of(scenario) or champion.policy in chosen.validation
@@ -95,14 +95,14 @@ def with_champion(
     return pd.concat([results, replayed], ignore_index=True), name
 
 
-def seat_of(params: Params, policy: str, chosen: Chosen) -> Seat:
+def seat_of(params: Params, policy: str, chosen: Chosen) -> PolicyRef:
     """Return a policy in its present state."""
     if policy in params.policies:
-        return Seat(policy=policy, digest=measured(storage.policy_folder(policy)), verdict="")
+        return PolicyRef(policy=policy, digest=measured(storage.policy_folder(policy)), verdict="")
     if policy in params.agents:
-        return Seat(policy=policy, digest=digest(storage.model_folder(policy, "policy")), verdict="")
+        return PolicyRef(policy=policy, digest=digest(storage.model_folder(policy, "policy")), verdict="")
     tuned = tuned_of(policy, chosen.knobs, chosen.validation)
-    return Seat(policy=policy, digest=digest_of_tuned(policy, tuned), tuned=tuned, verdict="")
+    return PolicyRef(policy=policy, digest=digest_of_tuned(policy, tuned), tuned=tuned, verdict="")
 
 
 def measures(params: Params, scenario: str, results: pd.DataFrame) -> tuple[str, str]:

@@ -34,7 +34,7 @@ PACKAGES = ("torch", "numpy", "numba", "pandas", "pyarrow", "pandera", "pydantic
 def run(params: Params) -> None:
     """Write reports/index.html."""
     files = {name: storage.REPORTS / f"{name}.csv" for name in TABLES}
-    evidence.must_exist([*files.values(), storage.REPORTS / "figures", evidence.LOCK])
+    evidence.check_exist([*files.values(), storage.REPORTS / "figures", evidence.LOCK])
     tables = {name: storage.read_table(files[name], schema) for name, schema in TABLES.items()}
     summary, objectives = tables["summary"], tables["objectives"]
     agents = {name: row.objective for name, row in params.judged.items()}

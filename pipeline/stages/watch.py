@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline import storage
-from pipeline.champions.lines import CHAMPIONS, Seat, champions_in
+from pipeline.champions.lines import CHAMPIONS, PolicyRef, champions_in
 from pipeline.champions.regret import ALARM, CANNOT_TELL, Rival, Watched, regrets, rivals, watched
 from pipeline.config import Params
 from pipeline.core import FloatArray
@@ -25,7 +25,7 @@ class Incumbent(NamedTuple):
     """A champion and the rivals that it is compared with."""
 
     scenario: str
-    seat: Seat
+    seat: PolicyRef
     chosen: Chosen
     rivals: Mapping[str, Rival]
 

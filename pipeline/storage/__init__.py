@@ -37,9 +37,9 @@ from pipeline.storage.paths import (
     scenario_log,
 )
 from pipeline.storage.policies import (
+    check_passed,
     failures,
     link_policies,
-    must_have_passed,
     policy_folder,
     scored,
     source_of,

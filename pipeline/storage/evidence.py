@@ -36,7 +36,7 @@ class Lock(NamedTuple):
     params: list[Mapping[str, Json]]  # values of params.yaml that stages ran with, by place
 
 
-def must_exist(paths: Sequence[Path]) -> None:
+def check_exist(paths: Sequence[Path]) -> None:
     """Refuse, in one line, to go on without all of some outputs."""
     gone = [path.as_posix() for path in paths if not path.exists()]
     if gone:

@@ -84,7 +84,7 @@ def jobsets_of(
     return found
 
 
-def must_run(jobsets: Mapping[int, Sequence[Jobs]], check: Callable[[Jobs], None], path: Path) -> None:
+def check_can_run(jobsets: Mapping[int, Sequence[Jobs]], check: Callable[[Jobs], None], path: Path) -> None:
     """Refuse jobs that could never run: in the simulator they would wait for ever.
 
     Raises:

@@ -372,7 +372,7 @@ DO_NOT_GO: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"recipes.by_value.memory": 7},
-        "recipes.by_value.memory: expected at least 8, twice the jobsets that agent 'mine' has side by side, got 7",
+        "recipes.by_value.memory: expected at least 8, twice the parallel jobsets of agent 'mine', got 7",
     ),
 ]
 

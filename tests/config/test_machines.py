@@ -79,7 +79,7 @@ WRONG: list[tuple[str, Any, str]] = [
     (
         f"{FEW}.dispatch",
         "fair",
-        f"{FEW}.dispatch: expected 'greedy', 'blocking', 'easy', 'easy_within', 'easy_anew' or 'easy_shortest', "
+        f"{FEW}.dispatch: expected 'greedy', 'blocking', 'easy', 'easy_within', 'easy_dynamic' or 'easy_shortest', "
         "got 'fair'",
     ),
     (
@@ -233,7 +233,7 @@ def test_predictions_are_refused_where_nothing_is_told_anew(dispatch: str) -> No
         few(workload=LOG, policies_know="predictions", dispatch=dispatch)
 
 
-@pytest.mark.parametrize("dispatch", ["greedy", "easy_anew", "easy_shortest"])
+@pytest.mark.parametrize("dispatch", ["greedy", "easy_dynamic", "easy_shortest"])
 def test_predictions_may_be_told_of_a_log(dispatch: str) -> None:
     row = few(workload=LOG, policies_know="predictions", dispatch=dispatch).machines_scenario("few")
     assert row.policies_know == "predictions"

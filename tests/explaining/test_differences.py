@@ -36,7 +36,7 @@ from pipeline.explaining.tree import decide, tree_policy, words
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.nouns import JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.simulation.choosing import choose, heuristic, sjf
+from pipeline.simulation.rollout import choose, heuristic, sjf
 from tests.oracles.pool_heuristics import hold
 
 CLUSTER, LIMIT, LONG = cluster(4, horizon=8, slots=3), 100, 5

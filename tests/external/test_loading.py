@@ -11,7 +11,7 @@ from elsewhere import POLICIES
 from pipeline.core import legal_actions
 from pipeline.external.guard import PolicyError
 from pipeline.external.loading import external
-from pipeline.simulation.choosing import choose, sjf
+from pipeline.simulation.rollout import choose, sjf
 
 VIEW = many(observation([3, 2, 5]), 2)
 

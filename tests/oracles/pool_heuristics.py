@@ -15,7 +15,7 @@ import numpy as np
 
 from pipeline.core import BoolArray, CompiledRule, FloatArray, IntArray, Observation, Policy, TimeArray, legal_actions
 from pipeline.problems.pool.heuristics.teachers import FEATURES, JOB_FEATURES
-from pipeline.simulation.choosing import Score, choose, fcfs, random, sjf
+from pipeline.simulation.rollout import Score, choose, fcfs, random, sjf
 
 LEAST_SHARE = 1e-3  # of the cluster that a job counts for, so that its logarithm is there
 PLENTY = np.iinfo(np.int64).max

@@ -10,8 +10,7 @@ from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
-from pipeline.simulation.choosing import compiled_rule_of
-from pipeline.simulation.rollout import play
+from pipeline.simulation.rollout import compiled_rule_of, play
 from tests.oracles.pool import Timestep
 
 VOID = 2  # of two slots

@@ -25,7 +25,7 @@ HOLDS = """
 import numpy as np
 
 from pipeline.core import legal_actions
-from pipeline.simulation.choosing import choose, sjf
+from pipeline.simulation.rollout import choose, sjf
 
 
 def decide(view, draws):

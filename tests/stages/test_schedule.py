@@ -194,7 +194,7 @@ BOTH = """
 import numpy as np
 
 from pipeline.core import legal_actions
-from pipeline.simulation.choosing import choose, sjf
+from pipeline.simulation.rollout import choose, sjf
 
 
 def decide(view, draws):

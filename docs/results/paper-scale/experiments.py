@@ -39,8 +39,7 @@ from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.problems.pool.tables import TABLES
 from pipeline.progress import say
-from pipeline.simulation.choosing import heuristic, sjf
-from pipeline.simulation.rollout import play
+from pipeline.simulation.rollout import heuristic, play, sjf
 
 HERE = Path(__file__).resolve().parent
 SCENARIO = "bernoulli"

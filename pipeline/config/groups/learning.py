@@ -1,11 +1,11 @@
-"""How a controller of user groups learns: its value function, pre-training on a log, Q-learning."""
+"""Learning of a controller of user groups: value function, pre-training on a log, Q-learning."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from pipeline.config.cards import FORMAT, Card, Weights
-from pipeline.config.checks import must_be_drawn, must_learn_by
+from pipeline.config.checks import check_algorithm, check_jobsets_drawn
 from pipeline.config.learning import Budget, Evolution, NoPretrain
 from pipeline.config.records import Frozen, Loads, Many, Name, Positive, Rate, Seed, Share, Weight, Wide
 from pipeline.errors import UserError
@@ -13,7 +13,7 @@ from pipeline.errors import UserError
 if TYPE_CHECKING:
     from pipeline.config.params import Params
 
-# Of the cluster that a controller was trained on, what it cannot do without.
+# Properties of the cluster that must be the same in training and use.
 MUST_MATCH = ("resources", "groups", "queues", "orders", "levels", "interval")
 
 
@@ -27,13 +27,13 @@ class QNetworkConfig(Frozen):
 
 
 class WorthConfig(Frozen):
-    """A value function that is written down: what units are worth by the jobs that they serve."""
+    """An explicit value function: the value of units by the jobs that they serve."""
 
     name: Literal["worth"]
 
 
 class DqnRecipe(Frozen):
-    """How the controller's value function learns: all but how much."""
+    """Learning of the controller's value function: everything except its amount."""
 
     algorithm: Literal["dqn"]
     learning_rate: Rate  # of the optimizer
@@ -60,7 +60,7 @@ class Replay(Frozen):
     steps: Positive  # of the optimizer in an update
     random: Share  # share of the replays whose controller sets at random
     noise: Share  # chance that a heuristic controller's setting of a group is a random one instead
-    seed: Seed | None = None  # params.yaml's unless told
+    seed: Seed | None = None  # default: that of params.yaml
 
     @property
     def budget(self) -> int:
@@ -71,7 +71,7 @@ class Replay(Frozen):
 class Dqn(Budget):
     """Online learning: the controller's own decisions, a step of the optimizer every few of them (Algorithm 1).
 
-    In each update some jobsets are controlled, side by side, from their first interval to their last.
+    In each update some jobsets are controlled, in parallel, from their first interval to their last.
     """
 
     name: Literal["dqn"]
@@ -87,18 +87,14 @@ class GroupsAgent(Frozen):
     objective: Literal["delay", "slowdown"]  # what it is trained for
     network: Annotated[QNetworkConfig | WorthConfig, Field(discriminator="name")]  # its network
     pretrain: Annotated[NoPretrain | Replay, Field(discriminator="name")]  # how it begins
-    finetune: Annotated[Dqn | Evolution, Field(discriminator="name")]  # how it goes on learning
+    finetune: Annotated[Dqn | Evolution, Field(discriminator="name")]  # its further training
 
 
 def check_groups(params: "Params", where: str) -> None:
-    """Check them.
-
-    Raises:
-        UserError: one line for the first row that does not go with another.
-    """
+    """Check them; raise UserError with one line for the first row that does not match another."""
     for name, agent in params.agents_with(GroupsAgent).items():
-        must_learn_by(params, where, name, agent.finetune.name)
-        must_be_drawn(params, where, name)
+        check_algorithm(params, where, name, agent.finetune.name)
+        check_jobsets_drawn(params, where, name)
         replayed, evolved = agent.pretrain, isinstance(agent.finetune, Evolution)
         if evolved != isinstance(agent.network, WorthConfig):
             wanted = "worth" if evolved else "q_network"
@@ -114,7 +110,7 @@ def check_groups(params: "Params", where: str) -> None:
         least = 2 * max(replayed.jobsets if isinstance(replayed, Replay) else 1, agent.finetune.jobsets)
         if recipe.memory < least:
             place = f"{where}: recipes.{agent.finetune.recipe}.memory"
-            wanted = f"at least {least}, twice the jobsets that agent '{name}' has side by side"
+            wanted = f"at least {least}, twice the parallel jobsets of agent '{name}'"
             raise UserError(f"{place}: expected {wanted}, got {recipe.memory}")
 
 

@@ -6,21 +6,21 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.config.records import Counts, Frozen, Loads, Many, Name, Periods, Rate, Share, no_column_of
+from pipeline.config.records import Counts, Frozen, Loads, Many, Name, Periods, Rate, Share, not_a_column
 
 JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "estimate", "group", "queue")
 SharedUnits = Annotated[int, Field(gt=0, le=1_000_000)]
 Amounts = Annotated[tuple[SharedUnits, ...], Field(min_length=1)]
 
 
-def _from_nothing_up(levels: tuple[float, ...]) -> tuple[float, ...]:
+def _rising_from_zero(levels: tuple[float, ...]) -> tuple[float, ...]:
     if levels[0] != 0 or any(low >= high for low, high in pairwise(levels)):
         raise ValueError(f"expected 0 and then rising numbers, got {list(levels)}")
     return levels
 
 
 Levels = Annotated[
-    tuple[Annotated[float, Field(ge=0, le=1000)], ...], Field(min_length=2), AfterValidator(_from_nothing_up)
+    tuple[Annotated[float, Field(ge=0, le=1000)], ...], Field(min_length=2), AfterValidator(_rising_from_zero)
 ]
 
 
@@ -43,11 +43,11 @@ class Sinusoidal(Frozen):
 
 
 class GroupsLog(Periods):
-    """A log whose users are gathered into groups, cut into windows of time; `loads` compress or stretch arrivals.
+    """A log with users assigned to groups, cut into windows of time; `loads` compress or stretch arrivals.
 
-    Users are dealt out by what they used in the training period: the heaviest first, each into the group that has the
-    least so far. A user who is not seen there goes to group `user modulo groups`. A job's queue is that of the first
-    bound that the time told of it does not exceed; the last queue has the rest.
+    Users are assigned by their work in the training period: the heaviest first, each into the group that has the
+    least so far. A user without jobs there goes to group `user modulo groups`. A job's queue is that of the first
+    bound that its known run time does not exceed; the last queue has the rest.
     """
 
     name: Literal["log"]
@@ -55,23 +55,23 @@ class GroupsLog(Periods):
     path: str  # from the repository's root, or absolute
     first_s: Annotated[float, Field(ge=0)] = 0.0  # by the log's clock; jobs before it are left out, and counted
     longest_s: Rate | None = None  # run times are cut here, and counted
-    bounds: Annotated[tuple[Rate, ...], Field(min_length=1)]  # of the time told, in seconds: one less than queues
+    bounds: Annotated[tuple[Rate, ...], Field(min_length=1)]  # of known run times, in seconds: one less than queues
     window: Many  # intervals of a jobset
 
 
 class GroupsScenario(Frozen):
-    """One cluster that user groups share, and the loads it is met at."""
+    """One cluster that user groups share, and its loads."""
 
     problem: Literal["groups"]
     # Units of each.
-    resources: Annotated[dict[Name, SharedUnits], Field(min_length=1), AfterValidator(no_column_of(JOB_COLUMNS))]
+    resources: Annotated[dict[Name, SharedUnits], Field(min_length=1), AfterValidator(not_a_column(JOB_COLUMNS))]
     groups: Annotated[int, Field(gt=1, le=1000)]  # how many
     queues: Annotated[tuple[Name, ...], Field(min_length=2, max_length=4)]  # of every group, shortest jobs first
     orders: Annotated[tuple[tuple[Name, ...], ...], Field(min_length=1)]  # of the queues, the one served first ahead
     levels: Levels  # what a group may be given, in equal shares (1 = capacity / groups)
     interval: Rate  # of the controller, in the jobs' unit of time
     borrowing: bool  # may jobs use what other groups leave idle?
-    policies_know: Literal["durations", "estimates", "predictions"]  # what the controller is told of a job's run time
+    policies_know: Literal["durations", "estimates", "predictions"]  # the run times that the controller knows
     time_limit: Rate  # an episode is cut here, and its unfinished jobs are counted
     workload: Annotated[Sinusoidal | GroupsLog, Field(discriminator="name")]  # where its jobs come from
     loads: Loads  # percent of the cluster

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from pipeline.config.records import Counts, Frozen, Instances, Loads, Many, Name, Periods, Positive, Rate, no_column_of
+from pipeline.config.records import Counts, Frozen, Instances, Loads, Many, Name, Periods, Positive, Rate, not_a_column
 
 Whole = Annotated[int, Field(ge=0)]
 JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "estimate", "nodes", "kinds")
@@ -42,7 +42,7 @@ class Group(Frozen):
     count: Annotated[int, Field(gt=0, le=100_000)]  # how many
     kind: str = ""  # a GPU model, say; jobs may ask for some kinds only
     has: Annotated[
-        dict[Name, Amount], Field(min_length=1), AfterValidator(no_column_of(JOB_COLUMNS))
+        dict[Name, Amount], Field(min_length=1), AfterValidator(not_a_column(JOB_COLUMNS))
     ]  # units, to thousandths
 
 
@@ -130,7 +130,7 @@ class MachinesScenario(Frozen):
     machines: MachinesConfig  # groups of alike machines, or so many drawn from a log's own file
     slots: Annotated[int, Field(gt=0, le=10_000)]  # waiting jobs that a policy sees
     # What happens to a job that does not fit: docs/systems/deepk8s.md.
-    dispatch: Literal["greedy", "blocking", "easy", "easy_within", "easy_anew", "easy_shortest"]
+    dispatch: Literal["greedy", "blocking", "easy", "easy_within", "easy_dynamic", "easy_shortest"]
     # What policies are told of a job's run time; predictions are learned from the log's training period.
     policies_know: Literal["durations", "estimates", "predictions"]
     pause: Rate  # times the unit of time: what passes at most when void is chosen
@@ -162,7 +162,7 @@ class MachinesScenario(Frozen):
         if self.policies_know == "predictions" and self.dispatch in NEVER_TOLD_ANEW:
             raise ValueError(
                 f"policies_know: dispatch {self.dispatch} tells nothing anew of a job that runs longer than predicted; "
-                "for predictions expected dispatch greedy, easy_anew or easy_shortest"
+                "for predictions expected dispatch greedy, easy_dynamic or easy_shortest"
             )
         return self
 

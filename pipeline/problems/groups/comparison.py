@@ -1,4 +1,4 @@
-"""What is compared of controllers beside slowdown: waits, fairness, shares over time, what was expected, estimates."""
+"""Comparison of controllers in addition to slowdown: waits, fairness, shares over time, expectations, estimates."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -19,11 +19,11 @@ from pipeline.storage import Chosen
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SHOWN = ("proportional", "drf", "fixed", "lookahead")  # rules whose shares are drawn
+SHOWN = ("proportional", "drf", "fixed", "lookahead")  # rules in the figure of shares
 
 
 def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
-    """Return the tables and figures that only shared clusters have."""
+    """Return the tables and figures of shared clusters."""
     found = {
         "groups_summary.csv": (
             [summary(storage.read_jobset_results(params, name, TABLES), name) for name in scenarios],
@@ -47,7 +47,7 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
 
 
 def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
-    """Return what an agent's learning curve is drawn beside: no rule is validated on the controller's scale."""
+    """Return the scale of an agent's learning curve; no rule is validated on it."""
     return Validated({}, f"Mean {params.agents[agent].objective.replace('_', ' ')} on validation jobsets")
 
 
@@ -68,13 +68,13 @@ def _drawn(params: Params, name: str) -> dict[str, bytes]:
     }
     for agent in agents:
         mine = intervals[intervals["policy"] == agent]
-        if mine["q"].notna().any():  # else it expects nothing
+        if mine["q"].notna().any():  # else it has no expectations
             about[f"calibration_{agent}"] = plots.calibration, mine, f"{agent}: what was expected and what came"
     return {title: picture(KEPT, *of) for title, of in about.items()}
 
 
 def tested(params: Params, scenario: str) -> Tested:
-    """Return a scenario's test jobsets; of a log, those of all loads share windows."""
+    """Return a scenario's test jobsets; if cut from a log, those of all loads share windows."""
     row = params.groups_scenario(scenario)
     jobs = storage.read_table(storage.jobsets_folder(scenario) / "test.parquet", jobs_schema(list(row.resources)))
     return Tested(jobs, row.resources, same_windows=isinstance(row.workload, GroupsLog))

@@ -1,4 +1,4 @@
-"""What learning needs of scenarios of user groups: the task, the value function, how it is validated and stored."""
+"""Learning in scenarios of user groups: the task, the value function, its validation and storage."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ from pipeline.config import (
 from pipeline.config.groups.learning import MUST_MATCH
 from pipeline.core import FloatArray
 from pipeline.learning.stored import must_match_params, weights_of
-from pipeline.problems.groups.evaluation.controlling import own
+from pipeline.problems.groups.evaluation.controllers import own
 from pipeline.problems.groups.evaluation.play import Expectation, Player, controlled
 from pipeline.problems.groups.heuristics.teachers import TEACHERS
 from pipeline.problems.groups.networks import q_network
@@ -38,11 +38,11 @@ from pipeline.problems.parts import Learning
 
 
 def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig) -> Task:
-    """Return the cluster that an agent learns to control."""
+    """Return an agent's task."""
     row = params.agent(agent)
     scenario, folder = params.groups_scenario(row.scenario), storage.jobsets_folder(row.scenario)
     seed = params.seed if part.seed is None else part.seed
-    # Trainings of other seeds learn from other fresh jobsets; those of `generate` are the same for all.
+    # Trainings with other seeds use other fresh jobsets; those of `generate` are the same for all.
     origin = source(params.model_copy(update={"seed": seed}), row.scenario, storage.scenario_log(row.scenario))
     cluster = cluster_of(scenario)
     train, validation = (read_jobsets(folder, split, scenario.resources, cluster) for split in ("train", "validation"))
@@ -75,7 +75,7 @@ def stored(params: Params, agent: str, which: str) -> ValueNetwork:
     """Return an agent's stored network.
 
     Raises:
-        UserError: it is damaged, or was made for another problem or network than params.yaml has now.
+        UserError: it is damaged, or does not match the problem or network in params.yaml.
     """
     place, wanted = storage.model_folder(agent, which), _card(params, agent)
     model = storage.read_model(place, GroupsCard)
@@ -84,14 +84,14 @@ def stored(params: Params, agent: str, which: str) -> ValueNetwork:
 
 
 def policies(params: Params, agent: str) -> dict[str, Player]:
-    """Return an agent as it is scored: pretrained, finetuned, and without the knapsack, each group for itself."""
+    """Return the scored policies of an agent: pretrained, finetuned, and finetuned without the knapsack."""
     pretrained, policy = (stored(params, agent, which) for which in ("pretrained", "policy"))
     made = {f"{agent}_pretrained": (pretrained, False), agent: (policy, False), f"{agent}_own": (policy, True)}
-    return {name: _player(params, agent, network, alone) for name, (network, alone) in made.items()}
+    return {name: _player(params, agent, network, separate) for name, (network, separate) in made.items()}
 
 
 def validate(network: ValueNetwork, task: Task) -> Callable[[], float]:
-    """Return what tells the mean over loads of the mean cost of a job on validation jobsets."""
+    """Return a function for the mean over loads of the mean cost of a job on validation jobsets."""
 
     def mean_cost() -> float:
         control = controller(network, task.cluster, task.configurations)
@@ -110,12 +110,12 @@ def validate(network: ValueNetwork, task: Task) -> Callable[[], float]:
 
 
 def model(params: Params, agent: str, network: ValueNetwork) -> storage.Model[GroupsCard]:
-    """Return what is stored of an agent's network."""
+    """Return an agent's network for storage."""
     return storage.Model(_card(params, agent), weights_of(network))
 
 
 def examined(params: Params, agent: str) -> dict[str, pd.DataFrame]:
-    """Return off-policy estimates of an agent and of some rules, beside the truth; nothing where there is no log."""
+    """Return off-policy estimates and true costs of an agent and some rules; no table if there is no log."""
     row = params.agent(agent)
     task = read_task(params, agent, row.finetune)
     if task.generator is None or not isinstance(row.network, QNetworkConfig):
@@ -127,18 +127,18 @@ def examined(params: Params, agent: str) -> dict[str, pd.DataFrame]:
     return {"off_policy": off_policy(task, row.network, task.generator, controllers, held_out)}
 
 
-def _player(params: Params, agent: str, network: ValueNetwork, alone: bool) -> Player:
+def _player(params: Params, agent: str, network: ValueNetwork, separate: bool) -> Player:
     row, recipe = params.agent(agent), params.groups_recipe(agent)
     scenario = params.groups_scenario(row.scenario)
     cluster, configurations = cluster_of(scenario), configurations_of(scenario)
-    choose = {"choose": own} if alone else {}
+    choose = {"choose": own} if separate else {}
 
     def expects(view: Observation) -> FloatArray:
         chosen = q_network.choice(network, states(view, cluster), configurations, cluster.capacity, **choose)
         return np.asarray(chosen.value * float(network.scale))
 
     act = controlled(controller(network, cluster, configurations, **choose))
-    if not isinstance(recipe, DqnRecipe):  # its values rank configurations and expect nothing
+    if not isinstance(recipe, DqnRecipe):  # its values rank configurations, but are no expectations
         return Player(act)
     return Player(act, Expectation(expects, row.objective, recipe.against, recipe.gamma))
 

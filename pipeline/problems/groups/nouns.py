@@ -1,10 +1,10 @@
-"""The nouns of the controller's problem: user groups that share a cluster, and what sets each group's share.
+"""Types of the controller's problem: user groups that share a cluster, and the shares of each group.
 
-A controller is asked at the beginning of every interval, and what it sets holds until the next: for each group, how
-many units of each resource it may use, and in which order its queues are served. Letters, beside those of `core`:
+A controller decides at the beginning of every interval. Its setting holds until the next: for each group, the units of
+each resource that it may use, and the order in which its queues are served. Letters, in addition to those of `core`:
 
     G  user groups     Q  queues of a group (the most that any has; the rest stay empty)
-    L  levels: amounts of units that a group may be given     O  orders of the queues
+    L  levels: possible amounts of units for a group     O  orders of the queues
 """
 
 from collections.abc import Callable, Sequence
@@ -16,18 +16,18 @@ from pipeline.core import FloatArray, IntArray
 
 
 class SharedCluster(NamedTuple):
-    """What the simulator of groups must know of a scenario."""
+    """The shared cluster of a scenario."""
 
     capacity: IntArray  # [R]     units
     groups: int  # G
     orders: IntArray  # [O, Q]  queues, the one served first at the head
     interval: float  # time between two decisions of the controller
-    borrowing: bool  # may a job use what other groups leave idle?
-    time_limit: float  # an episode is cut at the first decision at or behind it; its unfinished jobs are counted
+    borrowing: bool  # may jobs use idle units of other groups?
+    time_limit: float  # an episode is cut at the first decision at or after it; its unfinished jobs are counted
 
     @property
     def queues(self) -> int:
-        """Return Q."""
+        """Number of queues Q."""
         return int(self.orders.shape[1])
 
 
@@ -35,9 +35,9 @@ class Jobs(NamedTuple):
     """The jobs of one episode in order of arrival."""
 
     arrival: FloatArray  # [J]     time, from 0 on, never falling
-    duration: FloatArray  # [J]     that it runs, above 0
-    estimate: FloatArray  # [J]     the run time that a controller knows: its user's, or the duration; above 0
-    demand: IntArray  # [J, R]  units that it holds while it runs
+    duration: FloatArray  # [J]     run time, above 0
+    estimate: FloatArray  # [J]     run time known to a controller: requested, predicted or exact; above 0
+    demand: IntArray  # [J, R]  units in use while it runs
     group: IntArray  # [J]     0 .. G - 1
     queue: IntArray  # [J]     0 .. Q - 1, of its group
 
@@ -55,76 +55,76 @@ class JobsBatch(NamedTuple):
 
     @property
     def episodes(self) -> int:
-        """Return B."""
+        """Number of episodes B."""
         return len(self.first) - 1
 
     @property
     def episode(self) -> IntArray:
-        """Return the episode [J] that owns each job."""
+        """Episode [J] of each job."""
         return np.repeat(np.arange(self.episodes), np.diff(self.first))
 
 
 class Observation(NamedTuple):
-    """All that a controller may see of B episodes at the beginning of an interval.
+    """A controller's view of B episodes at the beginning of an interval.
 
-    Work is what jobs hold times how long, as a share of all units: mean over resources, times their estimates.
-    What is `recent` is smoothed over intervals: RECENT times the last one, the rest what it was before.
+    Work is a job's share of all units, mean over resources, times its estimated run time.
+    Values named `recent` are smoothed over intervals: RECENT of the last one plus 1 - RECENT of the previous value.
     """
 
     now: FloatArray  # [B]           time
     waiting: IntArray  # [B, G, Q]     jobs that have arrived and not started
-    waiting_demand: IntArray  # [B, G, Q, R]  units that they want, summed
+    waiting_demand: IntArray  # [B, G, Q, R]  their demands, summed
     waiting_work: FloatArray  # [B, G, Q]     of them
     waited: FloatArray  # [B, G, Q]     since their arrivals, summed
-    head_waited: FloatArray  # [B, G, Q]     of the first of them; 0 = nobody waits
-    head_demand: IntArray  # [B, G, Q, R]  of the first of them; 0 = nobody waits
-    head_estimate: FloatArray  # [B, G, Q]     of the first of them; 0 = nobody waits
+    head_waited: FloatArray  # [B, G, Q]     of the first of them; 0 = none waits
+    head_demand: IntArray  # [B, G, Q, R]  of the first of them; 0 = none waits
+    head_estimate: FloatArray  # [B, G, Q]     of the first of them; 0 = none waits
     running: IntArray  # [B, G]        jobs
-    used: IntArray  # [B, G, R]     units that running jobs hold
-    left: FloatArray  # [B, G]        work that is left of running jobs, by estimates (at least 0 of each)
-    releasing: IntArray  # [B, G, R]     units that running jobs, by estimates, give back by the interval's end
-    recent_jobs: FloatArray  # [B, G, Q]     that arrived in an interval
-    recent_work: FloatArray  # [B, G, Q]     that arrived in an interval
-    share: IntArray  # [B, G, R]     units that the group has been given for the interval that is over; at first, equal
-    order: IntArray  # [B, G]        place in `orders` of the same; at first 0
+    used: IntArray  # [B, G, R]     units of running jobs
+    left: FloatArray  # [B, G]        remaining work of running jobs, by estimates (at least 0 each)
+    releasing: IntArray  # [B, G, R]     units that running jobs release by the end of the interval, by estimates
+    recent_jobs: FloatArray  # [B, G, Q]     arrivals in an interval
+    recent_work: FloatArray  # [B, G, Q]     of arrivals in an interval
+    share: IntArray  # [B, G, R]     the group's units in the previous interval; initially equal
+    order: IntArray  # [B, G]        place in `orders` in the previous interval; initially 0
 
 
 RECENT = 0.3
 
 
 class Setting(NamedTuple):
-    """What the controller sets in B episodes, until it is asked again."""
+    """A controller's decision in B episodes for the next interval."""
 
-    share: IntArray  # [B, G, R]  units that a group's jobs may use; sums above capacity are allowed, and of no use
+    share: IntArray  # [B, G, R]  units that a group's jobs may use; sums above capacity are allowed, but useless
     order: IntArray  # [B, G]     place in `orders`
 
 
 class Served(NamedTuple):
-    """What became of every job of a batch, and of every episode."""
+    """Outcome of every job of a batch, and of every episode."""
 
     start: FloatArray  # [J]  time; nan = never started
     finish: FloatArray  # [J]  time; nan = unfinished when the episode was cut
-    end: FloatArray  # [B]  when its last job ended; where it was cut, the limit
-    busy: FloatArray  # [B]  shares of all units in use, mean over resources, summed over time until `end`
+    end: FloatArray  # [B]  end of its last job; if it was cut, the limit
+    busy: FloatArray  # [B]  shares of all units in use, mean over resources, integrated over time until `end`
 
 
 class Configurations(NamedTuple):
-    """The finite list of what one group may be given: every level with every order."""
+    """All settings of one group: every level with every order."""
 
     units: IntArray  # [L, R]  rising in all resources at once; the first is 0
     orders: int  # O
 
     @property
     def total(self) -> int:
-        """Return L * O; configuration a has level a // O and order a % O."""
+        """Number of configurations L * O; configuration a has level a // O and order a % O."""
         return len(self.units) * self.orders
 
 
-Controller = Callable[[Observation, FloatArray], Setting]  # (view, uniform draws [B] in [0, 1)) -> what it sets
+Controller = Callable[[Observation, FloatArray], Setting]  # (view, uniform draws [B] in [0, 1)) -> setting
 
 
 def equal_shares(cluster: SharedCluster) -> IntArray:
-    """Return units [G, R] as equal as whole units can be; the first groups have the odd ones.
+    """Return units [G, R] as equal as whole units can be; the first groups get the remainder.
 
     >>> one = SharedCluster(np.array([10]), 4, np.array([[0]]), 1.0, False, 1.0)
     >>> equal_shares(one)[:, 0]
@@ -135,7 +135,7 @@ def equal_shares(cluster: SharedCluster) -> IntArray:
 
 
 def batch(jobs: Sequence[Jobs]) -> JobsBatch:
-    """Lay the jobs of episodes end to end."""
+    """Concatenate the jobs of episodes."""
     first = np.concatenate([[0], np.cumsum([len(one.arrival) for one in jobs])]).astype(np.int64)
     kinds = (np.float64, np.float64, np.float64, np.int64, np.int64, np.int64)
     columns = (
@@ -145,11 +145,7 @@ def batch(jobs: Sequence[Jobs]) -> JobsBatch:
 
 
 def check_jobs(jobs: Jobs, cluster: SharedCluster) -> None:
-    """Refuse jobs that no simulator could run to their end.
-
-    Raises:
-        ValueError: a time, an amount, a group or a queue is out of range.
-    """
+    """Raise ValueError if a time, an amount, a group or a queue is out of range."""
     if len(jobs.arrival) and (jobs.arrival[0] < 0 or (np.diff(jobs.arrival) < 0).any()):
         raise ValueError("jobs are not in order of arrival from 0 on")
     for name, time in (("duration", jobs.duration), ("estimate", jobs.estimate)):

@@ -1,4 +1,4 @@
-"""How controllers of a shared cluster are scored."""
+"""Scoring of the controllers of a shared cluster."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ from pipeline.problems.parts import Scoring
 
 
 def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[Jobs, play.Player]:
-    """Return how controllers are scored on a scenario's jobsets."""
+    """Return the functions that score controllers on a scenario's jobsets."""
     row, folder = params.groups_scenario(scenario), storage.jobsets_folder(scenario)
     cluster, configurations = cluster_of(row), configurations_of(row)
     return Scoring(

@@ -10,7 +10,7 @@ from pipeline import storage
 from pipeline.comparing.plots import GREY
 from pipeline.config import Params
 from pipeline.core import FloatArray, TimeArray
-from pipeline.problems.groups.evaluation.watching import Course, watch
+from pipeline.problems.groups.evaluation.play import Trajectory, trajectory
 from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.plots import COLOURS, MOST_GROUPS, OTHERS, SHOWN
 from pipeline.problems.groups.policies import policy_by_name
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 SHARES, QUEUE = 3.4, 1.8  # inches
-PALE = 0.35  # of a share that is not used
+PALE = 0.35  # opacity of an unused share
 CAPTION = (
-    "Pale: what a group may use in an interval, one group upon the other. Full: what its jobs hold of that, mean over "
-    "the interval. Dashed: what all jobs\nhold; it may be above the full areas, for jobs keep their units when their "
-    "group's share falls, and may borrow. Below: jobs that wait as an interval begins."
+    "Pale: the share of each group in an interval, stacked. Full: the part of it that the group's jobs use, mean over "
+    "the interval. Dashed: use by all jobs\n(it may exceed the full areas: jobs keep their units when their group's "
+    "share falls, and may borrow). Below: waiting jobs at the beginning of each interval."
 )
 
 
 class Bands(NamedTuple):
-    """The groups that are drawn: all, or those that use most and the sum of the others."""
+    """The groups in the figure: all, or those with the largest use and the sum of the others."""
 
     names: list[str]
     colours: list[str]
@@ -45,79 +45,66 @@ class Bands(NamedTuple):
         return np.stack([values[:, some].sum(axis=1) for some in self.members])
 
 
-def grid(resources: Mapping[str, int], interval: float, since: float, courses: Sequence[Course], shown: Window) -> Grid:
+def bands_of(trajectories: Sequence[Trajectory]) -> Bands:
+    """Return the bands of a picture; of many groups, those with the largest use have one each."""
+    used = np.asarray(sum(one.used.sum(axis=(0, 2)) for one in trajectories))
+    kept, others = list(range(len(used))), list[int]()
+    if len(used) > MOST_GROUPS:
+        kept = sorted(np.argsort(-used, kind="stable")[:SHOWN].tolist())
+        others = [g for g in range(len(used)) if g not in kept]
+    names, colours, members = [f"group {g}" for g in kept], [*COLOURS[: len(kept)]], [[g] for g in kept]
+    return Bands([*names, OTHERS], [*colours, GREY], [*members, others]) if others else Bands(names, colours, members)
+
+
+def grid(
+    resources: Mapping[str, int], interval: float, since: float, trajectories: Sequence[Trajectory], shown: Window
+) -> Grid:
     """Return the rows of the picture: each resource, and the queue.
 
     Args:
         resources: units of each.
         interval: of the controller.
-        since: what times of the courses count from.
-        courses: of each policy.
-        shown: the time that is drawn.
+        since: origin of the trajectories' times.
+        trajectories: of each policy.
+        shown: the period in the picture.
     """
-    bands = bands_of(courses)
-    parts = [_shown(interval, course, shown.begin - since, shown.end - since) for course in courses]
+    bands, parts = bands_of(trajectories), []
+    for one in trajectories:
+        last = min(int(np.ceil((shown.end - since) / interval)), len(one.begin))
+        first = min(int((shown.begin - since) // interval), last - 1)
+        parts.append((slice(first, last), since + interval * np.arange(first, last + 1)))
 
-    def resource(r: int, units: int) -> Row:
-        def drawn(axes: "Axes", column: int) -> None:
-            some, edges = parts[column]
-            _shares(axes, courses[column], r, units, bands, some, since + edges)
-            axes.set_ylim(bottom=0)
-            if r == column == 0:
-                handles, names = axes.get_legend_handles_labels()
-                figure = axes.get_figure(root=True)
-                if figure is not None:
-                    figure.legend(handles[::-1], names[::-1], loc="outside right upper", fontsize=8, frameon=False)
-
-        return Row(f"{list(resources)[r]} (units)", SHARES, drawn)
+    def resource(r: int, units: int, axes: "Axes", column: int) -> None:
+        some, edges = parts[column]
+        one = trajectories[column]
+        share, used = bands.sums(one.share[some, :, r]), bands.sums(one.used[some, :, r])
+        base = np.cumsum(share, axis=0) - share
+        for k, (name, colour) in enumerate(zip(bands.names, bands.colours, strict=True)):
+            axes.stairs(base[k] + share[k], edges, baseline=base[k], fill=True, color=colour, alpha=PALE, lw=0)
+            top = base[k] + np.minimum(used[k], share[k])
+            axes.stairs(top, edges, baseline=base[k], fill=True, color=colour, lw=0, label=name)
+        total = used.sum(axis=0)
+        axes.stairs(total, edges, baseline=None, color="black", linewidth=0.9, linestyle="--", label="all jobs")
+        axes.axhline(units, color=GREY, linewidth=0.8)
+        axes.set_ylim(bottom=0)
+        figure = axes.get_figure(root=True)
+        if r == column == 0 and figure is not None:
+            handles, names = axes.get_legend_handles_labels()
+            figure.legend(handles[::-1], names[::-1], loc="outside right upper", fontsize=8, frameon=False)
 
     def waiting(axes: "Axes", column: int) -> None:
         some, edges = parts[column]
-        _waiting(axes, bands.sums(courses[column].waiting[some]), since + edges, bands.colours)
+        jobs = bands.sums(trajectories[column].waiting[some])
+        base = np.cumsum(jobs, axis=0) - jobs
+        for k, colour in enumerate(bands.colours):
+            axes.stairs(base[k] + jobs[k], edges, baseline=base[k], fill=True, color=colour, lw=0)
+        whole_ticks(axes)
         axes.set_ylim(bottom=0)
 
-    rows = [resource(r, units) for r, units in enumerate(resources.values())]
+    rows = [
+        Row(f"{name} (units)", SHARES, partial(resource, r, units)) for r, (name, units) in enumerate(resources.items())
+    ]
     return Grid([*rows, Row("Jobs waiting", QUEUE, waiting)], "Time", CAPTION, 1.9)
-
-
-def bands_of(courses: Sequence[Course]) -> Bands:
-    """Return the bands of a picture; of many groups, those that use most have one each."""
-    used = sum(course.used.sum(axis=(0, 2)) for course in courses)
-    groups = range(len(np.asarray(used)))
-    if len(groups) <= MOST_GROUPS:
-        kept, others = list(groups), list[int]()
-    else:
-        kept = sorted(np.argsort(-np.asarray(used), kind="stable")[:SHOWN].tolist())
-        others = [g for g in groups if g not in kept]
-    names, colours = [f"group {g}" for g in kept], [COLOURS[k] for k in range(len(kept))]
-    if others:
-        names, colours = [*names, OTHERS], [*colours, GREY]
-    return Bands(names, colours, [*([g] for g in kept), *([others] if others else [])])
-
-
-def _shares(axes: "Axes", course: Course, r: int, units: int, bands: Bands, some: slice, edges: FloatArray) -> None:
-    share, used = bands.sums(course.share[some, :, r]), bands.sums(course.used[some, :, r])
-    base = np.cumsum(share, axis=0) - share
-    for k, (name, colour) in enumerate(zip(bands.names, bands.colours, strict=True)):
-        axes.stairs(base[k] + share[k], edges, baseline=base[k], fill=True, color=colour, alpha=PALE, lw=0)
-        top = base[k] + np.minimum(used[k], share[k])
-        axes.stairs(top, edges, baseline=base[k], fill=True, color=colour, lw=0, label=name)
-    axes.stairs(used.sum(axis=0), edges, baseline=None, color="black", linewidth=0.9, linestyle="--", label="all jobs")
-    axes.axhline(units, color=GREY, linewidth=0.8)
-
-
-def _waiting(axes: "Axes", waiting: FloatArray, edges: FloatArray, colours: Sequence[str]) -> None:
-    base = np.cumsum(waiting, axis=0) - waiting
-    for k, colour in enumerate(colours):
-        axes.stairs(base[k] + waiting[k], edges, baseline=base[k], fill=True, color=colour, lw=0)
-    whole_ticks(axes)
-
-
-def _shown(interval: float, course: Course, begin: float, end: float) -> tuple[slice, FloatArray]:
-    """Return the intervals that are at least partly shown, and their edges in time."""
-    last = min(int(np.ceil(end / interval)), len(course.begin))
-    first = min(int(begin // interval), last - 1)
-    return slice(first, last), interval * np.arange(first, last + 1)
 
 
 def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Viewer[Jobs]:
@@ -130,32 +117,32 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
 
     def watched(chosen: Chosen[Jobs]) -> Watched:
         jobs, since = from_whole_interval(chosen.jobs, row.interval) if asked.jobs is not None else (chosen.jobs, 0.0)
-        courses = [watch(act, jobs, cluster) for act in acts]
-        last = max(float(course.begin[-1]) for course in courses) + row.interval
+        found = [trajectory(act, jobs, cluster) for act in acts]
+        last = max(float(one.begin[-1]) for one in found) + row.interval
         return Watched(
-            [described(name, jobs, course) for name, course in zip(names, courses, strict=True)],
-            [float(np.nanmean(course.slowdown(jobs))) for course in courses],
+            [described(name, jobs, one) for name, one in zip(names, found, strict=True)],
+            [float(np.nanmean(one.slowdown(jobs))) for one in found],
             since,
             since + last,
-            lambda shown: 0,  # however many there are, what is drawn is sums
-            partial(grid, row.resources, row.interval, since, courses),
+            lambda shown: 0,  # the figure shows sums, so it can show any number of jobs
+            partial(grid, row.resources, row.interval, since, found),
         )
 
     test = partial(read_jobsets, storage.jobsets_folder(asked.scenario), "test", row.resources, drawn)
     return Viewer(job_columns(row), test, watched)
 
 
-def described(name: str, jobs: Jobs, course: Course) -> str:
-    """Return the title of one policy's half, which is also the picture in words."""
-    unfinished = int(np.isnan(course.finish).sum())
+def described(name: str, jobs: Jobs, found: Trajectory) -> str:
+    """Return the title of one policy's half, which also summarizes the picture in words."""
+    unfinished = int(np.isnan(found.finish).sum())
     cut = f", {unfinished} jobs unfinished" if unfinished else ""
-    # Over the jobs that it has finished, or started: what others will come to is not known.
-    slowdown, wait = np.nanmean(course.slowdown(jobs)), np.nanmean(course.wait(jobs))
-    changes = int((np.diff(course.share, axis=0) != 0).any(axis=(1, 2)).sum())
-    last = np.nanmax(course.finish)
+    # Means over the jobs that finished or started; the values of the others are unknown.
+    slowdown, wait = np.nanmean(found.slowdown(jobs)), np.nanmean(found.wait(jobs))
+    changes = int((np.diff(found.share, axis=0) != 0).any(axis=(1, 2)).sum())
+    last = np.nanmax(found.finish)
     return (
         f"{name}: mean slowdown {slowdown:.2f}, mean wait {wait:.1f}\n"
-        f"last job ends at {last:.0f}{cut}, shares changed at {changes} of {len(course.begin)} intervals"
+        f"last job ends at {last:.0f}{cut}, shares changed at {changes} of {len(found.begin)} intervals"
     )
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-import numpy as np
 import pandera.pandas as pa
 
 from pipeline.config import GroupsScenario
@@ -10,8 +9,10 @@ from pipeline.schemas import ResultTables
 from pipeline.schemas.columns import (
     KEYS,
     above_zero,
+    finite,
     integers,
     numbers,
+    share,
     table,
     timed_job_results,
     timed_jobs,
@@ -35,7 +36,7 @@ def user_job_columns(scenario: GroupsScenario) -> dict[str, pa.Column]:
     )
 
 
-# What `schedule` writes of each job; nothing is known of one that never started.
+# Output of `schedule`; a job that never started has no times.
 SCHEDULE = table(
     "Schedule",
     {
@@ -53,107 +54,90 @@ SCHEDULE = table(
 
 
 def shares_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
-    """Return the schema of what groups were given and used, in units of each resource, interval by interval."""
+    """Return the schema of shares and use of groups, in units of each resource, interval by interval."""
     columns = {"jobset": pa.Column(str), "begin": numbers(0.0), "group": integers(0), "waiting": integers(0)}
     columns |= {f"share_{name}": integers(0) for name in resources}
     columns |= {f"used_{name}": numbers(0.0) for name in resources}  # mean over the interval
     return table("Shares", columns, ["jobset", "begin", "group"])
 
 
-def _finite(nullable: bool = False) -> pa.Column:
-    return pa.Column("float64", pa.Check(np.isfinite, error="finite"), nullable=nullable)
+POLICY = {"policy": pa.Column(str), "load": integers(1), "jobset": integers(0)}
+SCENARIO = {"scenario": pa.Column(str), "load": integers(1), "policy": pa.Column(str)}
 
 
-def _share() -> pa.Column:
-    return pa.Column("float64", [pa.Check.ge(0, error="at least 0"), pa.Check.le(1, error="at most 1")])
-
-
-# What became of each job under each policy; of an unfinished job, the lower bound that the cut leaves. A job that
-# never started has no start.
+# Each job under each policy; unfinished jobs have a lower bound. A job that never started has no start.
 JOB_RESULTS = table(
     "GroupJobResults", timed_job_results({"group": integers(0), "queue": integers(0)}, {}), [*KEYS, "job"]
 )
 
-# Each policy on each jobset; the unit of every comparison.
+# Each policy on each jobset: the unit of every comparison.
 JOBSET_RESULTS = table(
     "GroupJobsetResults",
     timed_jobset_results(
         makespan=above_zero(),
         utilisation=numbers(0.0),
-        jain_wait=_share(),
-        jain_slowdown=_share(),
-        reward=_finite(),  # of the cluster, mean over intervals
+        jain_wait=share(),
+        jain_slowdown=share(),
+        reward=finite(),  # of the cluster, mean over intervals
     ),
     KEYS,
 )
 
-# Each group that has jobs, in each jobset.
+# Each group with jobs, in each jobset.
 GROUP_RESULTS = table(
     "GroupResults",
-    {
-        "policy": pa.Column(str),
-        "load": integers(1),
-        "jobset": integers(0),
+    POLICY
+    | {
         "group": integers(0),
         "jobs": integers(1),
         "mean_wait": numbers(0.0),
-        "mean_slowdown": numbers(1.0),
-        "p99_slowdown": numbers(1.0),
-        "mean_bounded_slowdown": numbers(1.0),
+        **{name: numbers(1.0) for name in ("mean_slowdown", "p99_slowdown", "mean_bounded_slowdown")},
         "p99_wait": numbers(0.0),
         "unfinished": integers(0),
     },
     [*KEYS, "group"],
 )
 
-# What a controller gave each group, interval by interval, and what came of it.
+# The share of each group, interval by interval, and its consequences.
 INTERVALS = table(
     "GroupIntervals",
-    {
-        "policy": pa.Column(str),
-        "load": integers(1),
-        "jobset": integers(0),
+    POLICY
+    | {
         "interval": integers(0),
         "group": integers(0),
         "share": numbers(0.0),
-        "used": _share(),
+        "used": share(),
         "waiting": integers(0),
         "cost": numbers(0.0),
-        "reward": _finite(),
-        "q": _finite(nullable=True),  # what the controller expected; a rule expects nothing
-        "realised": _finite(nullable=True),
+        "reward": finite(),
+        "q": finite(nullable=True),  # expectation of the controller; rules have none
+        "realised": finite(nullable=True),
     },
     [*KEYS, "interval", "group"],
 )
 
-# Metrics that only scenarios of groups have, of each policy at each load; the others are in the summary of all.
+# Metrics of each policy at each load that only scenarios of groups have.
 GROUPS_SUMMARY = table(
     "GroupSummary",
-    {
-        "scenario": pa.Column(str),
-        "load": integers(1),
-        "policy": pa.Column(str),
+    SCENARIO
+    | {
         "n": integers(1),
         "jobs": integers(1),
-        "delay": numbers(0.0),
-        "p99_delay": numbers(0.0),
-        "longest_delay": numbers(0.0),
+        **{name: numbers(0.0) for name in ("delay", "p99_delay", "longest_delay")},
         "bounded_slowdown": numbers(1.0),
-        "jain_delay": _share(),
-        "jain_slowdown": _share(),
-        "reward": _finite(),
+        "jain_delay": share(),
+        "jain_slowdown": share(),
+        "reward": finite(),
         "unfinished": integers(0),
     },
     ["scenario", "load", "policy"],
 )
 
-# How each policy treats each group at each load.
+# Each group under each policy at each load.
 GROUPS_FAIRNESS = table(
     "GroupFairness",
-    {
-        "scenario": pa.Column(str),
-        "load": integers(1),
-        "policy": pa.Column(str),
+    SCENARIO
+    | {
         "group": integers(0),
         "jobs": integers(1),
         "delay": numbers(0.0),
@@ -163,20 +147,15 @@ GROUPS_FAIRNESS = table(
     ["scenario", "load", "policy", "group"],
 )
 
-# What is estimated of a controller from logged decisions of others, beside what the simulator says.
+# Cost of a controller estimated from logged decisions of others, and by the simulator.
 OFF_POLICY = table(
     "OffPolicy",
     {
         "policy": pa.Column(str),
-        "n": integers(1),  # states that the value is a mean over
+        "n": integers(1),  # states
         "decisions": integers(1),  # of the log
-        "estimate": _finite(),  # discounted cost from there on
-        "low": _finite(),
-        "high": _finite(),
-        "truth": _finite(),
-        "truth_low": _finite(),
-        "truth_high": _finite(),
-        "error": _finite(),  # of the estimate, relative to the truth
+        # Discounted cost from there on, estimated and true; relative error of the estimate.
+        **{name: finite() for name in ("estimate", "low", "high", "truth", "truth_low", "truth_high", "error")},
     },
     ["policy"],
 )

@@ -17,7 +17,7 @@ from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.training.task import Task
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.problems.machines.workload.source import source
-from pipeline.problems.parts import Learning, Part, both, nothing_more
+from pipeline.problems.parts import Learning, Part, both, no_extra_tables
 from pipeline.simulation.rollout import play
 
 MUST_MATCH = ("resources", "machines", "slots", "dispatch", "network")
@@ -110,5 +110,5 @@ LEARNING: Learning[Policy, Task, ActorCritic] = Learning(
     policies=lambda params, agent: both(agent, lambda which: _restored(params, agent, which).policy),
     validate=_validate,
     model=_model,
-    examined=nothing_more,
+    examined=no_extra_tables,
 )

@@ -12,9 +12,9 @@ import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray
 
-DISPATCH = ("greedy", "blocking", "easy", "easy_within", "easy_anew", "easy_shortest")  # see docs/systems/deepk8s.md
-GREEDY, BLOCKING, EASY, EASY_WITHIN, EASY_ANEW, EASY_SHORTEST = range(len(DISPATCH))
-TOGETHER = (GREEDY, EASY_ANEW, EASY_SHORTEST)  # all events of one time are one; a job that overruns is told anew
+DISPATCH = ("greedy", "blocking", "easy", "easy_within", "easy_dynamic", "easy_shortest")  # see docs/systems/deepk8s.md
+GREEDY, BLOCKING, EASY, EASY_WITHIN, EASY_DYNAMIC, EASY_SHORTEST = range(len(DISPATCH))
+TOGETHER = (GREEDY, EASY_DYNAMIC, EASY_SHORTEST)  # all events of one time are one; a job that overruns is told anew
 SAME_TIME = 1e-12  # of a time: estimated ends are sums of floats, and those that differ by no more are one
 
 

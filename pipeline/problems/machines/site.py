@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from pipeline.config import MachinesLog, MachinesScenario, Params
 from pipeline.config.gate import LEAST
-from pipeline.config.records import Frozen, first_problem
+from pipeline.config.records import Frozen, first_error
 from pipeline.core import THOUSANDTHS, Json
 from pipeline.errors import UserError
 from pipeline.logs.plausible import unconfirmed, word
@@ -53,7 +53,7 @@ def site_rows(
     try:
         scenario = MachinesScenario.model_validate(row)
     except ValidationError as error:
-        raise UserError(first_problem(error, row, "--machines" if machines else str(log))) from error
+        raise UserError(first_error(error, row, "--machines" if machines else str(log))) from error
     fit, doubts = _usable(trace, scenario, log, sure)
     if doubts:
         row["workload"]["accept"] = sorted({*row["workload"].get("accept", ()), *map(word, doubts)})
@@ -183,7 +183,7 @@ def _scenario(park: list[dict[str, Json]], log: Path, format: str, trace: Trace)
         "problem": "machines",
         "machines": park or _groups_of(trace),
         "slots": SLOTS,
-        "dispatch": "easy_anew",
+        "dispatch": "easy_dynamic",
         "policies_know": "estimates" if trace.has_estimates else "durations",
         "pause": 16,
         "time_limit": 1_000_000,

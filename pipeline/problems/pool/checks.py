@@ -1,8 +1,8 @@
 """Checks of params.yaml that need code of a pooled cluster: names of policies, loads, estimates."""
 
 from pipeline.config import Clone, Imitate, Params, PoolAgent
-from pipeline.config.checks import must_be_plans
-from pipeline.config.records import must_know
+from pipeline.config.checks import check_plan_names
+from pipeline.config.records import check_known
 from pipeline.errors import UserError
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.teachers import COMPILED, TEACHERS
@@ -27,7 +27,7 @@ def check_plans(params: Params) -> None:
     """Raise a UserError if a plan has no base, or the name of another policy."""
     bases = {**dict.fromkeys(HEURISTICS), **dict.fromkeys(params.agents_with(PoolAgent))}
     taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ("", "_pretrained", "_tree"))}
-    must_be_plans(params, "pool", bases, taken)
+    check_plan_names(params, "pool", bases, taken)
 
 
 def check_teachers(params: Params) -> None:
@@ -35,6 +35,6 @@ def check_teachers(params: Params) -> None:
     for name, agent in params.agents.items():
         asked = agent.pretrain
         if isinstance(asked, Clone):
-            must_know("params.yaml", f"agents.{name}.pretrain.teacher", asked.teacher, TEACHERS)
+            check_known("params.yaml", f"agents.{name}.pretrain.teacher", asked.teacher, TEACHERS)
         for teacher in asked.teachers if isinstance(asked, Imitate) else ():
-            must_know("params.yaml", f"agents.{name}.pretrain.teachers", teacher, COMPILED)
+            check_known("params.yaml", f"agents.{name}.pretrain.teachers", teacher, COMPILED)

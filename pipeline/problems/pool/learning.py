@@ -10,7 +10,7 @@ from pipeline.core import Policy
 from pipeline.errors import UserError
 from pipeline.learning.device import device_of
 from pipeline.learning.stored import weights_of
-from pipeline.problems.parts import Learning, both, nothing_more
+from pipeline.problems.parts import Learning, both, no_extra_tables
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.networks.loading import Loaded, card_of, must_match, restore
 from pipeline.problems.pool.networks.network import PLAY, Scorer
@@ -96,5 +96,5 @@ LEARNING: Learning[Policy, Task, PoolNetwork] = Learning(
     policies=lambda params, agent: both(agent, lambda which: read_network(params, agent, which).policy),
     validate=validate,
     model=_model,
-    examined=nothing_more,
+    examined=no_extra_tables,
 )

@@ -10,7 +10,7 @@ from group_rows import shared
 
 from pipeline import storage
 from pipeline.errors import UserError
-from pipeline.problems.groups.evaluation.watching import watch
+from pipeline.problems.groups.evaluation.play import trajectory
 from pipeline.problems.groups.heuristics.names import RULES
 from pipeline.problems.groups.networks.q_network import controller
 from pipeline.problems.groups.policies import policy_by_name
@@ -30,19 +30,19 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("name", RULES)
 def test_every_rule_is_a_policy(name: str) -> None:
     (jobs,) = drawn(PARAMS, 60, 1)
-    course = watch(policy_by_name(name, PARAMS, "shared"), jobs, CLUSTER)
+    course = trajectory(policy_by_name(name, PARAMS, "shared"), jobs, CLUSTER)
     assert (course.share.sum(axis=1) <= CLUSTER.capacity).all() == (name != "undivided")
 
 
 def test_a_rule_is_as_it_was_tuned(capsys: pytest.CaptureFixture[str]) -> None:
     (jobs,) = drawn(PARAMS, 60, 1)
-    assert watch(policy_by_name("fixed", PARAMS, "shared"), jobs, CLUSTER).share[0].tolist() == [[4, 3], [4, 3]]
+    assert trajectory(policy_by_name("fixed", PARAMS, "shared"), jobs, CLUSTER).share[0].tolist() == [[4, 3], [4, 3]]
     assert "fixed: not tuned for scenario 'shared'" in capsys.readouterr().err
     place = storage.results_folder("heuristics", "shared") / "chosen.json"
     place.parent.mkdir(parents=True)
     knobs = {"fixed_0": 0.75, "fixed_1": 0.25, "fixed_order": 1.0}
     place.write_text(json.dumps({"knobs": knobs, "best": {}, "validation": {}}))
-    assert watch(policy_by_name("fixed", PARAMS, "shared"), jobs, CLUSTER).share[0].tolist() == [[6, 5], [2, 1]]
+    assert trajectory(policy_by_name("fixed", PARAMS, "shared"), jobs, CLUSTER).share[0].tolist() == [[6, 5], [2, 1]]
     assert capsys.readouterr().err == ""
 
 
@@ -51,8 +51,8 @@ def test_a_model_directory_is_its_controller() -> None:
     control = controller(network, CLUSTER, configurations_of(ROW))
     (jobs,) = drawn(PARAMS, 120, 1)
     for folder in ("models/mine", "models/mine/policy"):
-        course = watch(policy_by_name(folder, PARAMS, "shared"), jobs, CLUSTER)
-        same = watch(lambda groups, rows, view, draws: control(view, draws), jobs, CLUSTER)
+        course = trajectory(policy_by_name(folder, PARAMS, "shared"), jobs, CLUSTER)
+        same = trajectory(lambda groups, rows, view, draws: control(view, draws), jobs, CLUSTER)
         np.testing.assert_array_equal(course.share, same.share)
 
 

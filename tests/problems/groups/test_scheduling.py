@@ -78,7 +78,7 @@ def test_jobsets_do_not_meet() -> None:
 def test_a_job_that_never_starts_has_no_times(capsys: pytest.CaptureFixture[str]) -> None:
     found = run(f"{HEAD}\na,0,4,5,1,0,short\nb,0,4,1,1,1,short\n")
     assert found["start"].isna().tolist() == [True, False]
-    assert "2 jobs, 1 of them never started, for their groups are given too little" in capsys.readouterr().err
+    assert "2 jobs, 1 of them never started, because their groups are given too little" in capsys.readouterr().err
 
 
 def test_a_learned_controller_schedules(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from pipeline.errors import UserError
 from pipeline.problems.groups.networks.q_network import controller
 from pipeline.problems.groups.nouns import Observation, batch
 from pipeline.problems.groups.serving import SHAPES, answers, layout, served
-from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.simulator.compiled.batch import GroupsSimulator
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
 
 PARAMS = shared()
@@ -22,7 +22,7 @@ CLUSTER = cluster_of(PARAMS.groups_scenario("shared"))
 def views() -> list[Observation]:
     """What is seen of a few episodes, interval by interval, under the stored controller's own settings."""
     jobs = batch(drawn(PARAMS, 120, 3))
-    groups, found = Groups(jobs, CLUSTER, np.ones(len(jobs.arrival))), []
+    groups, found = GroupsSimulator(jobs, CLUSTER, np.ones(len(jobs.arrival))), []
     control = controller(write_controller(PARAMS, Path("policy")), CLUSTER, CONFIGURATIONS)
     while len(rows := groups.rows):
         found.append(groups.observe(rows))

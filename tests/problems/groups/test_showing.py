@@ -10,8 +10,7 @@ from group_rows import shared
 from matplotlib.figure import Figure
 
 from pipeline.errors import UserError
-from pipeline.problems.groups.evaluation.play import controlled
-from pipeline.problems.groups.evaluation.watching import Course, watch
+from pipeline.problems.groups.evaluation.play import Trajectory, controlled, trajectory
 from pipeline.problems.groups.heuristics.teachers import equal
 from pipeline.problems.groups.plots import OTHERS
 from pipeline.problems.groups.plots import SHOWN as BANDS
@@ -102,18 +101,18 @@ JOBS = jobset(Job(0, 15, 2, group=0), Job(1, 4, 2, group=0), Job(2, 5, 1, group=
 SHOWN = Window(100, 120)
 
 
-def drawn(shown: Window, **courses: Course) -> Figure:
-    """The picture of courses that begin at 100."""
-    found = grid({"cpu": 4}, 10.0, 100.0, list(courses.values()), shown)
-    return side_by_side("title", list(courses), found, shown)
+def drawn(shown: Window, **trajectories: Trajectory) -> Figure:
+    """The picture of trajectories that begin at 100."""
+    found = grid({"cpu": 4}, 10.0, 100.0, list(trajectories.values()), shown)
+    return side_by_side("title", list(trajectories), found, shown)
 
 
 @pytest.fixture
-def course() -> Course:
-    return watch(controlled(equal(CLUSTER, 0)), JOBS, CLUSTER)
+def course() -> Trajectory:
+    return trajectory(controlled(equal(CLUSTER, 0)), JOBS, CLUSTER)
 
 
-def test_a_policy_is_a_column_and_times_are_the_users(course: Course) -> None:
+def test_a_policy_is_a_column_and_times_are_the_users(course: Trajectory) -> None:
     figure = drawn(SHOWN, one=course, other=course)
     left, right, *queues = figure.axes
     assert (left.get_title(loc="left"), right.get_title(loc="left")) == ("one", "other")
@@ -121,7 +120,7 @@ def test_a_policy_is_a_column_and_times_are_the_users(course: Course) -> None:
     assert len(queues) == 2
 
 
-def test_use_is_drawn_within_shares_one_upon_the_other(course: Course) -> None:
+def test_use_is_drawn_within_shares_one_upon_the_other(course: Trajectory) -> None:
     axes = drawn(SHOWN, one=course).axes[0]
     steps = [patch.get_data() for patch in axes.patches]
     share, used = steps[0:4:2], steps[1:4:2]
@@ -132,14 +131,14 @@ def test_use_is_drawn_within_shares_one_upon_the_other(course: Course) -> None:
     assert steps[4].values == pytest.approx([2.5, 1.8])  # all jobs
 
 
-def test_use_beyond_a_share_is_left_to_the_line_of_all_jobs(course: Course) -> None:
+def test_use_beyond_a_share_is_left_to_the_line_of_all_jobs(course: Trajectory) -> None:
     less = course._replace(share=np.array([[[1], [3]], [[1], [3]]]))
     steps = [patch.get_data() for patch in drawn(SHOWN, one=less).axes[0].patches]
     assert steps[1].values.tolist() == [1, 1]
     assert steps[4].values == pytest.approx([2.5, 1.8])
 
 
-def test_only_what_is_asked_for_is_drawn(course: Course) -> None:
+def test_only_what_is_asked_for_is_drawn(course: Trajectory) -> None:
     axes = drawn(Window(110, 120), one=course).axes[0]
     assert axes.patches[0].get_data().edges.tolist() == [110, 120]
 
@@ -148,6 +147,6 @@ def test_of_many_groups_those_that_use_most_have_a_band() -> None:
     used = np.zeros((1, 20, 1))
     used[0, :, 0] = np.arange(20)
     none = np.zeros(0)
-    bands = bands_of([Course(none, none, np.zeros(1), used.astype(int), used, np.zeros((1, 20), int))])
+    bands = bands_of([Trajectory(none, none, np.zeros(1), used.astype(int), used, np.zeros((1, 20), int))])
     assert bands.names == [*(f"group {g}" for g in range(20 - BANDS, 20)), OTHERS]
     assert bands.sums(used[:, :, 0])[:, 0].tolist() == [*range(20 - BANDS, 20), sum(range(20 - BANDS))]

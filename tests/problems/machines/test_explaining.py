@@ -26,7 +26,7 @@ from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_en
 from pipeline.problems.machines.scheduling import any_policy
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.storage import read_park
-from pipeline.simulation.choosing import choose, sjf
+from pipeline.simulation.rollout import choose, sjf
 from pipeline.stages.explain import run
 
 FOLDER = Path("reports/explain/mine")

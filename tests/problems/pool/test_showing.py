@@ -22,8 +22,7 @@ from pipeline.showing.drawing import Window, side_by_side
 from pipeline.showing.show import Chosen
 from pipeline.showing.traces import Trace, queued, waiting
 from pipeline.showing.traces import watched as as_shown
-from pipeline.simulation.choosing import heuristic
-from pipeline.simulation.rollout import play
+from pipeline.simulation.rollout import heuristic, play
 from tests.oracles.pool_heuristics import hold
 
 KEY = keys(0, np.array([0]), np.array([0]))

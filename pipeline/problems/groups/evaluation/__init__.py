@@ -1,1 +1,1 @@
-"""What schedules of user groups were worth."""
+"""Evaluation of controllers."""

@@ -1,12 +1,9 @@
-"""What controlled groups got, as tables: one row for every job, for every jobset, and for every group of a jobset.
+"""Results of controllers as tables: one row for every job, for every jobset, and for every group of a jobset.
 
-Delay, or wait = time from arrival to start. Slowdown = time from arrival to completion over run time; bounded, no job
-is taken for shorter than 10 time units (Feitelson), and the least is 1. Makespan = time from the first arrival to the
-episode's end. Fairness = Jain's index of the groups' mean waits, and of their mean slowdowns: 1 where all fare alike,
-one over their number where one has all of it. Groups without jobs do not count (Jain, Chiu and Hawe 1984).
-
-A job that was cut off is counted as if it had ended, or had started, when its episode was cut: a lower bound. It is
-flagged, so that no controller gains by leaving jobs undone.
+Delay, or wait = time from arrival to start. Slowdown and the treatment of unfinished jobs: `simulation.results`.
+Makespan = time from the first arrival to the episode's end. Fairness = Jain's index of the groups' mean waits, and of
+their mean slowdowns: 1 if all are equal, one over the number of groups if one has all of it. Groups without jobs do not
+count (Jain, Chiu and Hawe 1984).
 """
 
 from typing import NamedTuple
@@ -18,19 +15,26 @@ from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.groups.nouns import JobsBatch, Served, SharedCluster
 from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, JOB_RESULTS, JOBSET_RESULTS
-from pipeline.simulation.outcomes import Outcome, job_table, jobset_table, must_be_whole, outcome_of, timed_summary
-from pipeline.simulation.results import percentile
+from pipeline.simulation.results import (
+    Outcome,
+    job_table,
+    jobset_table,
+    must_be_whole,
+    outcome_of,
+    percentile,
+    timed_summary,
+)
 
 
 class Parts(NamedTuple):
-    """The jobs of each group of each episode, where there are any: P of the B * G."""
+    """The jobs of each group of each episode; P of these B * G groups have jobs."""
 
     of_job: IntArray  # [J]     place in B * G: episode * G + group
     jobs: IntArray  # [B * G]
     there: IntArray  # [P]     places that have jobs
 
     def mean(self, value: FloatArray) -> FloatArray:
-        """Return the mean [B * G] of a value [J]; nan where there are no jobs."""
+        """Return the mean [B * G] of a value [J]; nan if there are no jobs."""
         total = np.bincount(self.of_job, weights=value, minlength=len(self.jobs))
         return np.where(self.jobs > 0, total / np.maximum(self.jobs, 1), np.nan)
 
@@ -41,7 +45,7 @@ class Parts(NamedTuple):
 
 
 def jain(value: FloatArray) -> FloatArray:
-    """Return Jain's index of fairness along the last axis; 1 where all are 0. What is nan does not count.
+    """Return Jain's index of fairness along the last axis, without nan; 1 if all are 0.
 
     >>> jain(np.array([[1.0, 3.0, np.nan], [2.0, 2.0, 2.0], [0.0, 0.0, np.nan]])).tolist()
     [0.8, 1.0, 1.0]
@@ -49,18 +53,18 @@ def jain(value: FloatArray) -> FloatArray:
     count = (~np.isnan(value)).sum(axis=-1)
     total, squares = np.nansum(value, axis=-1), np.nansum(value**2, axis=-1)
     index = total**2 / np.where(squares > 0, count * squares, 1.0)
-    return np.where(squares > 0, np.minimum(index, 1.0), 1.0)  # a sum of floats may be above 1 by its last bit
+    return np.where(squares > 0, np.minimum(index, 1.0), 1.0)  # rounding may exceed 1
 
 
 def outcome(jobs: JobsBatch, served: Served) -> Outcome:
-    """Return how every job fared, unfinished ones by their lower bound."""
+    """Return the outcome of every job; unfinished ones have a lower bound."""
     return outcome_of(jobs, served.start, served.finish, served.end)
 
 
 def job_results(
     policy: str, load: IntArray, jobset: IntArray, jobs: JobsBatch, served: Served, cluster: SharedCluster
 ) -> pd.DataFrame:
-    """Return what became of each job; load and jobset [B] name the episodes."""
+    """Return the table of jobs; load and jobset [B] name the episodes."""
     _check(load, jobset, jobs, served, cluster)
     of_job = {"group": jobs.group.astype(np.int64), "queue": jobs.queue.astype(np.int64)}
     table = job_table(policy, load, jobset, jobs, served.start, outcome(jobs, served), **of_job)
@@ -76,10 +80,7 @@ def jobset_results(
     cluster: SharedCluster,
     reward: FloatArray,
 ) -> pd.DataFrame:
-    """Return the metrics of each jobset; load and jobset [B] name the episodes.
-
-    The cluster's reward [B] is the mean over the intervals of each.
-    """
+    """Return the metrics of each jobset; load and jobset [B] name the episodes, rewards [B] are means of intervals."""
     _check(load, jobset, jobs, served, cluster)
     found, parts = outcome(jobs, served), _parts(jobs, cluster)
     makespan = served.end - jobs.arrival[jobs.first[:-1]]
@@ -119,13 +120,13 @@ def group_results(
 
 
 def summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
-    """Return, at each load, the metrics of each policy that only scenarios of groups have; no rows of others."""
+    """Return the metrics at each load that only scenarios of groups have; no rows for other scenarios."""
     own = {"jain_delay": "jain_wait", "jain_slowdown": "jain_slowdown", "reward": "reward"}
     return timed_summary(frame, scenario, GROUPS_SUMMARY, "delay", own)
 
 
 def fairness(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
-    """Return how each policy treats each group at each load: the mean over the jobsets in which it has jobs."""
+    """Return the metrics of each group under each policy at each load: means over the jobsets in which it has jobs."""
     scored = frame.groupby(["load", "policy", "group"], sort=False)
     mean = scored[["mean_wait", "mean_slowdown", "p99_slowdown"]].mean()
     named = mean.rename(columns={"mean_wait": "delay", "mean_slowdown": "slowdown"})
@@ -149,4 +150,4 @@ def _check(load: IntArray, jobset: IntArray, jobs: JobsBatch, served: Served, cl
         begin, end = jobs.arrival[jobs.first[b]], served.end[b]
         if end <= begin:
             where = f"jobset {jobset[b]} of load {load[b]}"
-            raise UserError(f"{where}: expected a time_limit behind its first arrival, {begin:g}; got {end:g}")
+            raise UserError(f"{where}: expected a time_limit after its first arrival, {begin:g}; got {end:g}")

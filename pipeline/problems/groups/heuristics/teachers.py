@@ -1,12 +1,11 @@
-"""Rules that share a cluster among its user groups, and by which jobsets are replayed to learn from.
+"""Rules that share a cluster among its user groups; agents learn from jobsets replayed under them.
 
-Every rule works out what each group ought to have in parts of a unit; `whole` makes units of it, and hands out the
-whole cluster. What a group demands of a resource is what its running jobs hold and its waiting jobs want. All groups
-serve their queues in the same order, which is tuned on validation jobsets. Rules that nothing learns from stand apart
-in `tuning`: a new one there makes no training stale.
+Every rule computes fractional shares; `whole` rounds them to units of the whole cluster. A group's demand is the units
+of its running and waiting jobs. All groups serve their queues in the same order, which is tuned on validation jobsets.
+Rules that are not used for learning are in `tuning`: a new one there makes no training stale.
 
-`drf` is dominant resource fairness (Ghodsi et al., NSDI 2011, section 4), filled up continuously and not task by task,
-and again at every interval.
+`drf` is dominant resource fairness (Ghodsi et al., NSDI 2011, section 4), filled continuously and not task by task, and
+from scratch at every interval.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,29 +18,29 @@ from pipeline.problems.groups.nouns import Controller, Observation, Setting, Sha
 
 Heuristic = Callable[[SharedCluster, int], Controller]  # (cluster, place in its orders) -> controller
 
-NEAR = 1e-6  # of a unit or a job: nearer to a whole one it is one, but for the rounding of sums
+NEAR = 1e-6  # of a unit or a job: tolerance for the rounding of sums
 
 
 def equal(cluster: SharedCluster, order: int) -> Controller:
-    """Return the controller that gives every group the same."""
+    """Return the controller of equal shares."""
     return fixed(cluster, order, np.ones(cluster.groups))
 
 
 def fixed(cluster: SharedCluster, order: int, weights: FloatArray | Sequence[float]) -> Controller:
-    """Return the controller that shares by weights [G] (at least 0) which never change."""
+    """Return the controller that shares by constant weights [G] (at least 0)."""
     weight = checked(cluster, weights, zero=True)
     return controller_of(cluster, order, lambda view: np.broadcast_to(weight[:, None], view.used.shape))
 
 
 def proportional(cluster: SharedCluster, order: int) -> Controller:
-    """Return the controller that shares each resource in proportion to demand; equally where nobody wants it."""
+    """Return the controller that shares each resource in proportion to demand; equally without any."""
     return controller_of(cluster, order, demanded)
 
 
 def drf(cluster: SharedCluster, order: int, weights: FloatArray | Sequence[float] | None = None) -> Controller:
-    """Return the controller of dominant resource fairness; what is left over is handed out equally.
+    """Return the controller of dominant resource fairness; the rest is shared equally.
 
-    Dominant shares rise as fast as `weights` [G], above 0, say; all alike unless given.
+    Dominant shares rise in proportion to `weights` [G] (above 0; default: equal).
     """
     weight = checked(cluster, np.ones(cluster.groups) if weights is None else weights, zero=False)
 
@@ -54,16 +53,22 @@ def drf(cluster: SharedCluster, order: int, weights: FloatArray | Sequence[float
 
 
 def shortest_first(cluster: SharedCluster, order: int) -> Controller:
-    """Return the controller that gives units to the queues of the smallest waiting jobs, whichever group has them.
+    """Return the controller that gives units to the queues with the smallest waiting jobs, of any group.
 
-    It is what an operator does who minds the mean delay. Groups keep what their running jobs hold. Of the rest, queue
-    after queue in rising mean work (units times the estimate) of its waiting jobs has units for as many of them as fit
-    whole: all of a queue's jobs count as its mean. What is still left is shared in proportion to the demand that is not
-    met; equally where none is.
+    It mimics an operator who minimizes the mean delay. Groups keep the units of their running jobs. The rest goes to
+    the queues in ascending order of the mean work (units times the estimate) of their waiting jobs, for as many whole
+    jobs as fit, each with its queue's mean. What remains is shared in proportion to the unmet demand; equally without
+    any.
     """
 
     def share(view: Observation) -> FloatArray:
-        kept = view.used + queues_filled(view, cluster.capacity).sum(axis=2)
+        jobs = view.waiting.reshape(len(view.now), -1)
+        each = np.maximum(jobs, 1)
+        mean = view.waiting_demand.reshape(*jobs.shape, -1) / each[:, :, None]
+        work = np.where(jobs > 0, view.waiting_work.reshape(jobs.shape) / each, np.inf)
+        free = (cluster.capacity - view.used.sum(axis=1)).astype(float)
+        fitting = _whole_jobs(free, jobs.astype(np.int64), mean, np.argsort(work, axis=1, kind="stable"))
+        kept = view.used + (fitting[:, :, None] * mean).reshape(view.waiting_demand.shape).sum(axis=2)
         left = cluster.capacity - kept.sum(axis=1, keepdims=True)
         short = np.maximum(demanded(view) - kept, 0)
         short = np.where(short.sum(axis=1, keepdims=True) > NEAR, short, 1.0)
@@ -73,12 +78,12 @@ def shortest_first(cluster: SharedCluster, order: int) -> Controller:
 
 
 def demanded(view: Observation) -> FloatArray:
-    """Return the units [B, G, R] that each group holds and wants."""
+    """Return the demand [B, G, R] of each group: units of its running and waiting jobs."""
     return np.asarray((view.used + view.waiting_demand.sum(axis=2)).astype(float))
 
 
 def whole(parts: FloatArray, units: IntArray) -> IntArray:
-    """Return all units [R] shared in proportion to parts [B, G, R], by largest remainders; equally where all are 0.
+    """Return all units [R] shared in proportion to parts [B, G, R], by largest remainders; equally if all are 0.
 
     The lowest groups win ties.
 
@@ -89,19 +94,19 @@ def whole(parts: FloatArray, units: IntArray) -> IntArray:
     exact = np.where(total > 0, parts / np.where(total > 0, total, 1), 1 / parts.shape[1]) * units
     sure = np.floor(exact + NEAR).astype(np.int64)
     missing = units - sure.sum(axis=1, keepdims=True)
-    remainder = np.round((exact - sure) / NEAR)  # those that differ by less are ties
+    remainder = np.round((exact - sure) / NEAR)  # smaller differences are ties
     first = np.argsort(-remainder, axis=1, kind="stable")
     return np.asarray(sure + (np.argsort(first, axis=1, kind="stable") < missing))
 
 
 def progressive_filling(wanted: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return what each group has when all dominant shares have risen together as far as they can.
+    """Return the shares of groups when all dominant shares have risen together to their limits.
 
-    A group stops when its demand is met, or when nothing is left of a resource that it needs.
+    A group stops when its demand is met, or a resource that it needs is exhausted.
 
     Args:
         wanted: demands [N, G, R] as shares of the cluster.
-        weights: above 0, how fast each group's dominant share rises [G].
+        weights: [G] above 0, relative speeds of the dominant shares.
 
     >>> many = 100 * np.array([[[1 / 9, 4 / 18], [3 / 9, 1 / 18]]])  # tasks of <1 CPU, 4 GB> and <3 CPU, 1 GB>
     >>> np.round(progressive_filling(many, np.ones(2)) * [9, 18], 6)  # the paper: 3 tasks of one user, 2 of the other
@@ -112,19 +117,8 @@ def progressive_filling(wanted: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(wanted * _fill(wanted, wanted.max(axis=2), weights / weights.mean())[:, :, None])
 
 
-def queues_filled(view: Observation, units: IntArray) -> FloatArray:
-    """Return the units [B, G, Q, R] of waiting jobs for which the smallest of all groups leave room."""
-    jobs = view.waiting.reshape(len(view.now), -1)
-    each = np.maximum(jobs, 1)
-    mean = view.waiting_demand.reshape(*jobs.shape, -1) / each[:, :, None]
-    work = np.where(jobs > 0, view.waiting_work.reshape(jobs.shape) / each, np.inf)
-    free = (units - view.used.sum(axis=1)).astype(float)
-    fitting = _whole_jobs(free, jobs.astype(np.int64), mean, np.argsort(work, axis=1, kind="stable"))
-    return np.asarray((fitting[:, :, None] * mean).reshape(view.waiting_demand.shape))
-
-
 def controller_of(cluster: SharedCluster, order: int, parts: Callable[[Observation], FloatArray]) -> Controller:
-    """Return the controller that makes whole units of the parts [B, G, R] that each group ought to have.
+    """Return the controller that rounds the parts [B, G, R] of each group to whole units.
 
     Raises:
         ValueError: there is no such order.
@@ -142,7 +136,7 @@ def checked(cluster: SharedCluster, weights: FloatArray | Sequence[float], zero:
     """Return weights [G] whose sum is 1.
 
     Raises:
-        ValueError: they are of other groups, or below 0; or 0, where none may be.
+        ValueError: their number is wrong, or one is negative (or 0, unless `zero`).
     """
     weight = np.asarray(weights, dtype=np.float64)
     good = np.isfinite(weight) & ((weight >= 0) if zero else (weight > 0))
@@ -154,7 +148,7 @@ def checked(cluster: SharedCluster, weights: FloatArray | Sequence[float], zero:
 
 @njit(cache=True)
 def _fill(wanted: FloatArray, dominant: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the share [N, G] of its demand that each group is given."""
+    """Return the share [N, G] of each group's demand that is met."""
     count, groups, resources = wanted.shape
     given = np.ones((count, groups))
     for n in range(count):
@@ -165,7 +159,7 @@ def _fill(wanted: FloatArray, dominant: FloatArray, weights: FloatArray) -> Floa
             for g in range(groups):
                 if rising[g]:
                     given[n, g] = min(1.0, level * weights[g] / dominant[n, g])
-                    rising[g] = given[n, g] < 1.0 - 1e-12 and not _short(wanted[n, g], free)
+                    rising[g] = given[n, g] < 1.0 - 1e-12 and not ((wanted[n, g] > 0) & (free == 0)).any()
     return given
 
 
@@ -173,7 +167,7 @@ def _fill(wanted: FloatArray, dominant: FloatArray, weights: FloatArray) -> Floa
 def _rise(
     wanted: FloatArray, dominant: FloatArray, weights: FloatArray, rising: BoolArray, free: FloatArray, level: float
 ) -> float:
-    """Take from `free` what rising to the next level takes, at which a group's demand is met or a resource used up."""
+    """Rise to the next level at which a group's demand is met or a resource is exhausted, and reduce `free`."""
     pace = np.zeros(len(free))
     until = np.inf
     for g in np.flatnonzero(rising):
@@ -185,21 +179,13 @@ def _rise(
         lasts[k] = level + free[k] / pace[k]
     until = min(until, float(lasts.min()))
     free -= pace * (until - level)
-    free[(lasts <= until) | (free < 1e-12)] = 0.0  # or rounding leaves a trace, for which groups would rise for ever
+    free[(lasts <= until) | (free < 1e-12)] = 0.0  # rounding errors would make groups rise forever
     return until
 
 
 @njit(cache=True)
-def _short(wanted: FloatArray, free: FloatArray) -> bool:
-    short = False
-    for r in range(len(free)):
-        short = short or (wanted[r] > 0 and free[r] == 0)
-    return short
-
-
-@njit(cache=True)
 def _whole_jobs(free: FloatArray, jobs: IntArray, mean: FloatArray, rank: IntArray) -> IntArray:
-    """Return how many of each queue's jobs [B, N] fit into what is free [B, R], queues in the order of `rank`."""
+    """Return how many of each queue's jobs [B, N] fit into the free units [B, R], by queues in the order `rank`."""
     fitting = np.zeros_like(jobs)
     for b in range(len(jobs)):
         for n in rank[b]:
@@ -211,7 +197,7 @@ def _whole_jobs(free: FloatArray, jobs: IntArray, mean: FloatArray, rank: IntArr
     return fitting
 
 
-# Rules that need nothing but the cluster and an order, by their params.yaml word.
+# Rules that need only the cluster and an order, by their params.yaml word.
 TEACHERS: dict[str, Heuristic] = {
     "equal": equal,
     "proportional": proportional,

@@ -1,1 +1,1 @@
-"""Networks that schedule for user groups."""
+"""Value functions for user groups."""

@@ -1,31 +1,31 @@
-"""What a controller's network sees: phi(s), of fixed length whatever a group's queues hold.
+"""Input phi(s) of a controller's network, with a fixed length for any number of jobs in the queues.
 
-The source does not say what its phi is; this one is ours. Amounts of units are counted in equal shares of the cluster
-(1 = capacity / G), work in equal shares times intervals, times in intervals, so that a network knows neither the size
-of the cluster nor the number of its groups. What has no upper bound enters as log(1 + x).
+The source does not define its phi; this one is ours. Units are counted in equal shares of the cluster (1 = capacity /
+G), work in equal shares times intervals, times in intervals, so that a network knows neither the size of the cluster
+nor the number of its groups. Unbounded values enter as log(1 + x).
 
-A state is in two parts. `features` does not depend on what the group will be given. `amounts` is what must be known to
-say what a number of units would mean to the group: s* of equation 9, the state of a group *when given* these units.
+A state has two parts. `features` do not depend on the units that the group will be given. `amounts` determine the
+effect of a number of units on the group: s* of equation 9, the state of a group *when given* these units.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.core import FloatArray, IntArray
+from pipeline.core import FloatArray
 from pipeline.problems.groups.nouns import Jobs, Observation, SharedCluster
 
 OF_QUEUE, OF_GROUP, OF_CLUSTER = 9, 4, 2  # features of `features`; the present order has one more for each order
-OF_PAST = 3  # features of each queue in what is known of a group from the training jobsets
+OF_PAST = 3  # features of each queue in the training jobsets
 OF_LEVEL = 6  # features of a level; and one more for each queue
-MOST_SHARES = 20.0  # beyond, a group has more than it could use
+MOST_SHARES = 20.0  # more than a group can use
 
 
 class Shape(NamedTuple):
-    """What a network knows of the problem that it was trained on."""
+    """Dimensions of a network's input."""
 
     queues: int  # Q
     orders: int  # O
@@ -33,22 +33,22 @@ class Shape(NamedTuple):
 
     @property
     def features(self) -> int:
-        """Return the features of a group whatever it will be given."""
+        """Number of features of a group."""
         return OF_QUEUE * self.queues + OF_GROUP + self.orders + OF_CLUSTER
 
     @property
     def past(self) -> int:
-        """Return the features of a group in the training jobsets."""
+        """Number of features of a group in the training jobsets."""
         return OF_PAST * self.queues
 
     @property
     def amounts(self) -> int:
-        """Return the numbers that say what a level would mean."""
+        """Number of `amounts` of a group."""
         return self.resources * (4 + self.queues)
 
     @property
     def level(self) -> int:
-        """Return the features of a level."""
+        """Number of features of a level."""
         return OF_LEVEL + self.queues
 
 
@@ -65,46 +65,59 @@ def shape_of(cluster: SharedCluster) -> Shape:
 
 
 def states(view: Observation, cluster: SharedCluster) -> States:
-    """Return what a network sees of B cluster states."""
+    """Return the network's input for B observations."""
+    features, amounts = input_of(view, cluster, np)
+    return States(features.astype(np.float32), amounts.astype(np.float32))
+
+
+def input_of(view: Any, cluster: Any, xp: Any) -> tuple[Any, Any]:
+    """Return features and amounts as `States` has them.
+
+    Args:
+        view: an `Observation`, or its fields as tensors of float64.
+        cluster: a `SharedCluster`, with its capacity as a tensor of float64 if observations are tensors.
+        xp: numpy or torch, which have all functions used here.
+    """
     shares, time = cluster.groups / cluster.capacity, cluster.interval
     work = cluster.groups / time
-    wanted = view.waiting_demand * shares
+    wanted, heads = view.waiting_demand * shares, view.head_demand * shares
     of_queue = [
-        np.log1p(view.waiting),
-        np.log1p(wanted.max(axis=-1)),
-        np.log1p(view.waiting_work * work),
-        np.log1p(view.waited / time),
-        np.log1p(view.head_waited / time),
-        np.minimum((view.head_demand * shares).max(axis=-1), MOST_SHARES),
-        np.log1p(view.head_estimate / time),
-        np.log1p(view.recent_jobs),
-        np.log1p(view.recent_work * work),
+        xp.log1p(view.waiting),
+        xp.log1p(xp.amax(wanted, axis=-1)),
+        xp.log1p(view.waiting_work * work),
+        xp.log1p(view.waited / time),
+        xp.log1p(view.head_waited / time),
+        xp.clip(xp.amax(heads, axis=-1), None, MOST_SHARES),
+        xp.log1p(view.head_estimate / time),
+        xp.log1p(view.recent_jobs),
+        xp.log1p(view.recent_work * work),
     ]
     used, releasing, share = (amount * shares for amount in (view.used, view.releasing, view.share))
     of_group = [
-        np.log1p(view.running),
-        np.minimum(used.max(axis=-1), MOST_SHARES),
-        np.log1p(view.left * work),
-        np.minimum(share.min(axis=-1), MOST_SHARES),
+        xp.log1p(view.running),
+        xp.clip(xp.amax(used, axis=-1), None, MOST_SHARES),
+        xp.log1p(view.left * work),
+        xp.clip(xp.amin(share, axis=-1), None, MOST_SHARES),
     ]
-    order = view.order[:, :, None] == np.arange(len(cluster.orders))
+    order = view.order[:, :, None] == xp.arange(len(cluster.orders))
     waits = wanted.sum(axis=2)
-    others = (waits.sum(axis=1, keepdims=True) - waits).max(axis=-1) / cluster.groups
-    idle = 1 - view.used.sum(axis=1, keepdims=True) / cluster.capacity
-    of_cluster = [np.log1p(others), np.broadcast_to(idle.min(axis=-1), others.shape)]
-    parts = [_flat(of_queue), np.stack(of_group, axis=-1), order, np.stack(of_cluster, axis=-1)]
-    heads = (view.head_demand * shares).reshape(*waits.shape[:2], -1)
-    amounts = np.concatenate([used, releasing, share, waits, heads], axis=-1)
-    return States(np.concatenate(parts, axis=-1).astype(np.float32), amounts.astype(np.float32))
+    others = xp.amax(waits.sum(axis=1, keepdims=True) - waits, axis=-1) / cluster.groups
+    idle = xp.amin(1 - view.used.sum(axis=1, keepdims=True) / cluster.capacity, axis=-1)
+    of_cluster = xp.stack([xp.log1p(others), xp.broadcast_to(idle, others.shape)], axis=-1)
+    count, groups, queues = view.waiting.shape
+    by_queue = xp.stack(of_queue, axis=-1).reshape(count, groups, queues * OF_QUEUE)
+    features = xp.concatenate([by_queue, xp.stack(of_group, axis=-1), order, of_cluster], axis=-1)
+    flat = heads.reshape(count, groups, queues * len(shares))
+    return features, xp.concatenate([used, releasing, share, waits, flat], axis=-1)
 
 
 def of_levels(shape: Shape, amounts: Tensor, given: Tensor) -> Tensor:
-    """Return what some levels would mean to groups: features [D, G, L, .] of s*.
+    """Return the features [D, G, L, .] of s*, the groups' states when given some levels.
 
     Args:
         shape: of the states.
         amounts: [D, G, P], of `States`.
-        given: [D, G, L, R] or what can be broadcast to it, in equal shares.
+        given: [D, G, L, R] or a shape that can be broadcast to it, in equal shares.
     """
     r = shape.resources
     used, releasing, share, wanted = (amounts[:, :, None, k * r : (k + 1) * r] for k in range(4))
@@ -125,28 +138,17 @@ def of_levels(shape: Shape, amounts: Tensor, given: Tensor) -> Tensor:
 
 
 def past(jobsets: Mapping[int, Sequence[Jobs]], cluster: SharedCluster) -> FloatArray:
-    """Return what training jobsets tell of each group [G, .]: of each queue, its part of the jobs, and their means."""
-    every: Iterable[Jobs] = (jobs for group in jobsets.values() for jobs in group)
-    columns = [(jobs.group * cluster.queues + jobs.queue, jobs.estimate, _wide(jobs, cluster)) for jobs in every]
-    place, estimate, wide = (np.concatenate(column) for column in zip(*columns, strict=True))
-    number = _sum(place, np.ones(len(place)), cluster)
+    """Return features of each group in training jobsets [G, .]: each queue's part of the jobs, and its means."""
+    every = [jobs for group in jobsets.values() for jobs in group]
+    place = np.concatenate([jobs.group * cluster.queues + jobs.queue for jobs in every])
+
+    def summed(value: FloatArray) -> FloatArray:
+        found = np.bincount(place, weights=value, minlength=cluster.groups * cluster.queues)
+        return np.asarray(found.reshape(cluster.groups, cluster.queues), float)
+
+    number = summed(np.ones(len(place)))
     each = np.maximum(number, 1)
     part = number / np.maximum(number.sum(axis=1, keepdims=True), 1)
-    run = np.log1p(_sum(place, estimate, cluster) / each / cluster.interval)
-    demand = np.log1p(_sum(place, wide, cluster) / each)
-    return np.concatenate([part, run, demand], axis=1).astype(np.float32)
-
-
-def _wide(jobs: Jobs, cluster: SharedCluster) -> FloatArray:
-    widest: FloatArray = (jobs.demand / cluster.capacity).max(axis=1) * cluster.groups
-    return widest
-
-
-def _sum(place: IntArray, value: FloatArray, cluster: SharedCluster) -> FloatArray:
-    size = cluster.groups * cluster.queues
-    return np.asarray(np.bincount(place, weights=value, minlength=size).reshape(cluster.groups, cluster.queues), float)
-
-
-def _flat(columns: Sequence[FloatArray]) -> FloatArray:
-    stacked = np.stack(columns, axis=-1)  # [B, G, Q, features of a queue]
-    return stacked.reshape(*stacked.shape[:2], -1)
+    run = np.log1p(summed(np.concatenate([jobs.estimate for jobs in every])) / each / cluster.interval)
+    wide = np.concatenate([(jobs.demand / cluster.capacity).max(axis=1) * cluster.groups for jobs in every])
+    return np.concatenate([part, run, np.log1p(summed(wide) / each)], axis=1).astype(np.float32)

@@ -1,7 +1,7 @@
 """The controller's value function Q(phi(s*), a; theta): of a group when given some units, for each order of its queues.
 
-The source has one network for each group (`per_group`). Ours (`shared`) has one for all: groups differ in what the
-network sees of them, among it what the training jobsets say of each. Values are in units of `scale`.
+The source has one network for each group (`per_group`). Ours (`shared`) has one for all; its inputs, which include
+statistics of each group in the training jobsets, distinguish groups. Values are in units of `scale`.
 """
 
 import math
@@ -16,7 +16,7 @@ from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.learning import stored
 from pipeline.learning.stored import restore_weights
-from pipeline.problems.groups.evaluation.controlling import Choose, Decided, decided, setting_of
+from pipeline.problems.groups.evaluation.controllers import Choose, Decided, decided, setting_of
 from pipeline.problems.groups.networks.features import Shape, States, of_levels, shape_of, states
 from pipeline.problems.groups.networks.worth import Worth
 from pipeline.problems.groups.nouns import Configurations, Controller, Observation, Setting, SharedCluster
@@ -26,7 +26,7 @@ Inputs = tuple[Tensor, Tensor]  # States as tensors
 
 
 class Layer(nn.Module):
-    """An affine map for each of C networks side by side."""
+    """An affine map for each of C parallel networks."""
 
     def __init__(self, copies: int, wide: int, out: int) -> None:
         super().__init__()
@@ -40,9 +40,9 @@ class Layer(nn.Module):
 
 
 class QNetwork(nn.Module):
-    """Values of configurations; `past` tells the groups apart."""
+    """Values of configurations."""
 
-    scale: Tensor  # [1]     what rewards are counted in; 0 = not known yet
+    scale: Tensor  # [1]     unit of rewards; 0 = not known yet
     past: Tensor  # [G, .]  of the training jobsets
     part: Tensor  # [R]     units of an equal share
 
@@ -65,12 +65,12 @@ class QNetwork(nn.Module):
 
         Args:
             inputs: D states.
-            given: [D, G, L, R] or what can be broadcast to it: units.
+            given: [D, G, L, R] or a shape that can be broadcast to it: units.
         """
         return self._from(inputs, given, self.value)
 
     def rewards(self, inputs: Inputs, given: Tensor) -> Tensor | None:
-        """Return the rewards [D, G, L, O] of the interval to come, if the programme sums these."""
+        """Return the rewards [D, G, L, O] of the next interval, if the dynamic programme sums these."""
         return None if self.reward is None else self._from(inputs, given, self.reward)
 
     def _from(self, inputs: Inputs, given: Tensor, last: Layer) -> Tensor:
@@ -86,7 +86,7 @@ class QNetwork(nn.Module):
         return values.transpose(0, 1) if self.per_group else values[0].reshape(features.shape[0], -1, *values.shape[2:])
 
     def _by_copy(self, value: Tensor) -> Tensor:
-        """Return [C, N, ...] of [D, G, ...]: a network of its own for each group, or one for all."""
+        """Return [C, N, ...] of [D, G, ...]: one network per group, or one for all."""
         return value.transpose(0, 1).contiguous() if self.per_group else value.flatten(0, 1)[None]
 
 
@@ -99,7 +99,7 @@ def tensors(state: States) -> Inputs:
 
 
 def build(config: QNetworkConfig, cluster: SharedCluster, past: FloatArray, seed: int) -> QNetwork:
-    """Return a network with the initial weights that `seed` gives."""
+    """Return a network with seeded initial weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return QNetwork(shape_of(cluster), config, past, cluster.capacity / cluster.groups)
@@ -115,7 +115,7 @@ def values_of(network: ValueNetwork, state: States, units: IntArray) -> FloatArr
 def choice(
     network: ValueNetwork, state: States, configurations: Configurations, total: IntArray, choose: Choose = plan
 ) -> Decided:
-    """Return the configurations that a network chooses in some states."""
+    """Return a network's choice of configurations in some states."""
     with torch.no_grad():
         rewards = network.rewards(tensors(state), torch.from_numpy(configurations.units.astype("float32")))
     values = values_of(network, state, configurations.units)
@@ -125,7 +125,7 @@ def choice(
 def controller(
     network: ValueNetwork, cluster: SharedCluster, configurations: Configurations, choose: Choose = plan
 ) -> Controller:
-    """Return the controller that sets what a network values most."""
+    """Return the controller that sets the configurations with the highest values."""
 
     def control(view: Observation, draws: FloatArray) -> Setting:
         chosen = choice(network, states(view, cluster), configurations, cluster.capacity, choose)
@@ -138,7 +138,7 @@ def restore(card: GroupsCard, weights: Mapping[str, FloatArray]) -> ValueNetwork
     """Rebuild a controller's network.
 
     Raises:
-        UserError: the weights are not those of the network on the card.
+        UserError: the weights do not match the network on the card.
     """
     shape = Shape(len(card.queues), len(card.orders), len(card.resources))
     past = np.zeros((card.groups, shape.past), dtype=np.float32)

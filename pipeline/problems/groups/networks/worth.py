@@ -1,10 +1,10 @@
-"""A value function that is written down, with W numbers to be found: what units are worth by the jobs that they serve.
+"""An explicit value function with W parameters: the value of units by the jobs that they serve.
 
-Room, of a group that is given some units, is what its running jobs leave of them. It serves the waiting jobs queue
-after queue, in the order that the scenario lists them, and what is then left serves those expected, as many as lately
-arrived: all but exp(-left / need) of them. Each job served counts its queue's weight, another one times the pressure,
-and one times how long the queue's first has waited. Pressure: the units that all others want and expect, in parts of
-the cluster. So long jobs may wait while others press, and not for ever.
+A group's room is its given units less those of its running jobs. It serves the waiting jobs queue by queue, in the
+order of the scenario; the rest serves expected jobs, as many as lately arrived: all but exp(-left / need) of them. Each
+served job counts its queue's weight, plus a weight times the pressure, plus a weight times the wait of the queue's
+first job. Pressure: the units that all other groups want and expect, in parts of the cluster. So long jobs may wait
+under pressure, but not forever.
 """
 
 import torch
@@ -14,12 +14,12 @@ from pipeline.core import FloatArray
 from pipeline.learning import stored
 from pipeline.problems.groups.networks.features import OF_QUEUE, Shape
 
-ROOM = 1.25  # equal shares beyond which more room is not worth more by itself
-RELEASED, NEED, FLOOR = 0.5, 0.5, 0.125  # at first: the part of released units that counts; need of each expected unit
+ROOM = 1.25  # equal shares; more room has no value of its own
+RELEASED, NEED, FLOOR = 0.5, 0.5, 0.125  # initially: the part of released units that counts; need of an expected unit
 
 
 def first_weights(queues: int) -> Tensor:
-    """Return the weights [W] by hand that a search begins with, in delays of an interval."""
+    """Return the initial weights [W] of a search, set by hand, in delays of an interval."""
     first = torch.zeros(2 * queues + 8)
     first[:queues] = 1.0 - 0.1 * torch.arange(queues)
     first[2 * queues] = 0.3
@@ -27,9 +27,9 @@ def first_weights(queues: int) -> Tensor:
 
 
 class Worth(nn.Module):
-    """Values of configurations, the same for all orders: so the first one is set."""
+    """Values of configurations, equal for all orders, so that the first order is set."""
 
-    scale: Tensor  # [1]     what values are counted in
+    scale: Tensor  # [1]     unit of values
     past: Tensor  # [G, .]  of the training jobsets
     part: Tensor  # [R]     units of an equal share
 
@@ -43,11 +43,11 @@ class Worth(nn.Module):
         self.weight = nn.Parameter(first_weights(shape.queues))
 
     def forward(self, inputs: tuple[Tensor, Tensor], given: Tensor) -> Tensor:
-        """Return the values [D, G, L, O] of some levels, as `QNetwork` does."""
+        """Return the values [D, G, L, O] of some levels."""
         return self.values(inputs, given, self.weight[None])[..., None].expand(*[-1] * 3, self.shape.orders)
 
     def rewards(self, inputs: tuple[Tensor, Tensor], given: Tensor) -> None:
-        """Return nothing: values are what the programme sums."""
+        """Return None: the dynamic programme sums values."""
 
     def values(self, inputs: tuple[Tensor, Tensor], given: Tensor, weight: Tensor) -> Tensor:
         """Return the values [D, G, L] by weights [D, W], or [1, W] for all states."""

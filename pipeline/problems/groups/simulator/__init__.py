@@ -1,1 +1,1 @@
-"""The shared cluster, twice: `reference` to be read, `compiled` to be fast; they agree event for event."""
+"""Simulator of a shared cluster, its rewards and its knapsack; `tests/oracles/groups.py` is the reference."""

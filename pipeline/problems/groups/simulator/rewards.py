@@ -1,13 +1,13 @@
-"""What a controller's decision was worth to each group: the waiting that it saved over the interval.
+"""Rewards of a controller's decision for each group: the waiting that it saved over the interval.
 
-The source leaves its equation 6 out; it speaks of the reduction of job delay. Ours: what the group's jobs would have
-cost by waiting through the interval under a baseline, less what they did cost. Baselines:
+The source omits its equation 6; it mentions the reduction of job delay. Ours: the cost of the group's waiting in the
+interval under a baseline, less the actual cost. Baselines:
 
-    present  the configuration that was set before is kept, in all groups; the simulator plays the interval both ways
-    nothing  no job of the group starts; so that a group which is given nothing is worth nothing, as in equation 9
-    zero     none: the reward is what waiting costs, with a minus
+    present  the previous configuration, in all groups; the simulator plays the interval both ways
+    nothing  no job of the group starts; so a group without units has the value 0, as in equation 9
+    zero     none: the reward is minus the cost of waiting
 
-A waiting job costs its weight for each unit of time: 1 for `delay`, 1 / run time for `slowdown` (of less than
+A waiting job costs its weight for each unit of time: 1 for `delay`, 1 / run time for `slowdown` (at least
 SHORTEST_BOUNDED, as in bounded slowdown).
 """
 
@@ -18,32 +18,26 @@ import numpy as np
 
 from pipeline.core import SHORTEST_BOUNDED, BoolArray, FloatArray, IntArray
 from pipeline.problems.groups.nouns import JobsBatch, Observation, Setting
-from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.simulator.compiled.batch import GroupsSimulator
 from pipeline.simulation.rollout import to_end
 
 
 class Transition(NamedTuple):
-    """One interval of the episodes that were going, as it was and what came of it."""
+    """One interval of the current episodes, with its costs and rewards."""
 
     rows: IntArray  # [B']     episodes
-    view: Observation  # of them, at its beginning
+    view: Observation  # at its beginning
     setting: Setting
     reward: FloatArray  # [B', G]
     cost: FloatArray  # [B', G]
     over: BoolArray  # [B']     was it the episode's last?
 
 
-Acts = Callable[[IntArray, Observation], Setting]  # (episodes [B'], what is seen of them)
+Acts = Callable[[IntArray, Observation], Setting]  # (episodes [B'], their observations) -> settings
 
 
-def transitions(groups: Groups, acts: Acts, against: str) -> Iterator[Transition]:
-    """Play to the end of every episode, and yield every interval behind it.
-
-    Args:
-        groups: at its beginning.
-        acts: sets.
-        against: a word of AGAINST.
-    """
+def transitions(groups: GroupsSimulator, acts: Acts, against: str) -> Iterator[Transition]:
+    """Play to the end of every episode; yield every interval after it. `against` is a word of AGAINST."""
     last: list[Transition] = []
 
     def advance(rows: IntArray) -> None:
@@ -57,7 +51,7 @@ def transitions(groups: Groups, acts: Acts, against: str) -> Iterator[Transition
         yield last[0]
 
 
-AGAINST: dict[str, Callable[[Groups, IntArray, Observation], FloatArray]] = {
+AGAINST: dict[str, Callable[[GroupsSimulator, IntArray, Observation], FloatArray]] = {
     "present": lambda groups, rows, view: groups.what_if(rows, Setting(view.share, view.order)),
     "nothing": lambda groups, rows, view: groups.what_if(rows, Setting(np.zeros_like(view.share), view.order), True),
     "zero": lambda groups, rows, view: np.zeros(view.order.shape),

@@ -1,1 +1,1 @@
-"""Learning algorithms of user groups, one a file: each is a generator of updates."""
+"""Learning algorithms of user groups; each is a generator of updates."""

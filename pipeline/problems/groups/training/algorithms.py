@@ -1,9 +1,9 @@
 """The learning algorithms of the controller by their params.yaml word.
 
 `dqn` trains online (Algorithm 1, lines 5 to 15), after pre-training on replayed jobsets. An episode is a training
-jobset, controlled from its first interval to its last; several go side by side. Every F decisions the network learns
-from one batch of the replay memory, which begins with what the generator made. The source acts greedily; epsilon is a
-setting.
+jobset, controlled from its first to its last interval; several run in parallel. Every F decisions the network learns
+from one batch of the replay memory, which initially holds the generator's decisions. The source acts greedily; epsilon
+is a setting.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,22 +11,22 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from pipeline.config import Dqn, DqnRecipe
-from pipeline.core import IntArray, KeyArray, uniform
+from pipeline.core import IntArray, uniform
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update, none
 from pipeline.problems.groups.networks.q_network import QNetwork, controller
 from pipeline.problems.groups.nouns import Controller, Observation, Setting
-from pipeline.problems.groups.simulator.rewards import Acts, transitions
+from pipeline.problems.groups.simulator.rewards import transitions
 from pipeline.problems.groups.training.evolution import evolution
 from pipeline.problems.groups.training.q_learning import Learner
 from pipeline.problems.groups.training.replay import empty, filled, noisy, replay, set_scale
 from pipeline.problems.groups.training.task import Recorder, ReplayMemory, Task
 
-DRAWS = 12  # keeps the draws from the replay memory apart from other random numbers
+DRAWS = 12  # separates the draws from the replay memory from other random numbers
 
 
 def dqn(network: QNetwork, task: Task, config: Dqn, memory: Memory | None = None) -> Iterator[Update]:
-    """Let the controller control, and learn from what comes of it."""
+    """Let the controller control, and learn from its decisions."""
     memory = memory or Memory()
     held = empty(task) if memory.resumed or task.generator is None else filled(task, task.generator)
     memory.keep(held=held)
@@ -37,42 +37,31 @@ def dqn(network: QNetwork, task: Task, config: Dqn, memory: Memory | None = None
 
 
 def _played(learner: Learner, task: Task, config: Dqn, held: ReplayMemory, step: int) -> dict[str, float]:
-    """Control the jobsets of an update, learn on the way, and return what came of it."""
-    recipe, (jobsets, key) = task.recipe_for(DqnRecipe), task.draw(step, config.jobsets)
+    """Control the jobsets of an update and learn from the memory; return the metrics."""
+    network, recipe, (jobsets, key) = learner.network, task.recipe_for(DqnRecipe), task.draw(step, config.jobsets)
     rng, recorder = np.random.default_rng([task.seed, DRAWS, step]), Recorder(held, task.cluster, len(jobsets))
-    found: list[dict[str, float]] = []
-    cost = reward = 0.0
-    intervals = 0
-    for turn, transition in enumerate(
-        transitions(task.begin(jobsets), _exploring(learner.network, task, config, key), recipe.against), 1
-    ):
-        recorder.note(transition)
-        cost, reward, intervals = (
-            cost + transition.cost.sum(),
-            reward + transition.reward.sum(),
-            intervals + len(transition.rows),
-        )
-        if turn % config.every == 0 and float(learner.network.scale):
-            found.append(learner.step(held.sample(rng, recipe.batch)))
-    set_scale(learner.network, held)
-    jobs = sum(len(one.arrival) for one in jobsets)
-    learned = {name: float(np.mean([one[name] for one in found])) for name in found[0]} if found else {}
-    return {"cost": float(cost / jobs), "reward": float(reward / intervals), **learned}
-
-
-def _exploring(network: QNetwork, task: Task, config: Dqn, key: KeyArray) -> Acts:
-    """Return what sets the network's own choices, and now and then something else."""
     chosen: Controller = controller(network, task.cluster, task.configurations)
     if config.epsilon:
         chosen = noisy(task.cluster, chosen, task.configurations, config.epsilon)
-    turn = np.zeros(len(key), dtype=np.int64)
+    decision = np.zeros(len(key), dtype=np.int64)
 
     def acts(rows: IntArray, view: Observation) -> Setting:
-        draws = uniform(key[rows], turn[rows])
-        turn[rows] += 1
+        draws = uniform(key[rows], decision[rows])
+        decision[rows] += 1
         return chosen(view, draws)
 
-    return acts
+    found: list[dict[str, float]] = []
+    cost, reward, intervals = 0.0, 0.0, 0
+    for turn, transition in enumerate(transitions(task.begin(jobsets), acts, recipe.against), 1):
+        recorder.note(transition)
+        cost, reward = cost + transition.cost.sum(), reward + transition.reward.sum()
+        intervals += len(transition.rows)
+        if turn % config.every == 0 and float(network.scale):
+            found.append(learner.step(held.sample(rng, recipe.batch)))
+    set_scale(network, held)
+    jobs = sum(len(one.arrival) for one in jobsets)
+    learned = {name: float(np.mean([one[name] for one in found])) for name in found[0]} if found else {}
+    return {"cost": float(cost / jobs), "reward": float(reward / intervals), **learned}
 
 
 ALGORITHMS: dict[str, Callable[..., Iterator[Update]]] = {

@@ -1,4 +1,4 @@
-"""Evolution of a written value function: what all candidates of a generation cost on the same fresh jobsets."""
+"""Evolution of an explicit value function, by the costs of all candidates on the same fresh jobsets."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ from pipeline.core import FloatArray, IntArray
 from pipeline.learning import evolution as cma
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
-from pipeline.problems.groups.evaluation.controlling import decided, setting_of
+from pipeline.problems.groups.evaluation.controllers import decided, setting_of
 from pipeline.problems.groups.networks.features import states
 from pipeline.problems.groups.networks.q_network import tensors
 from pipeline.problems.groups.networks.worth import Worth, first_weights
@@ -20,10 +20,10 @@ from pipeline.problems.groups.training.task import Task
 
 
 def evolution(network: Worth, task: Task, config: Evolution, memory: Memory | None = None) -> Iterator[Update]:
-    """Move the numbers of a value function to where they cost little, one generation an update.
+    """Search for the weights of a value function with the least cost, one generation per update.
 
-    What a candidate costs at a load counts as a part of the generation's mean there, so that all loads count equally.
-    Half of it is the root of the mean square, which long waits dominate: else a few jobs would be starved for many.
+    A candidate's cost at a load is relative to the generation's mean, so that all loads have equal weight. Half of it
+    is the root mean square, which long waits dominate; otherwise a few jobs would starve for the benefit of many.
     """
     memory, recipe = memory or Memory(), task.recipe_for(EvolutionRecipe)
     first = first_weights(network.shape.queues).numpy()
@@ -42,7 +42,7 @@ def evolution(network: Worth, task: Task, config: Evolution, memory: Memory | No
 
 
 def costs(network: Worth, task: Task, candidates: FloatArray, jobsets: Sequence[Jobs]) -> FloatArray:
-    """Return what a job's waiting costs [2, P, J], mean and root mean square, by candidate [P, W] and jobset."""
+    """Return the cost of a job's waiting [2, P, J], mean and root mean square, by candidate [P, W] and jobset."""
     weights = torch.from_numpy(candidates.astype("float32"))
     units = torch.from_numpy(task.configurations.units.astype("float32"))
     groups, total = task.begin([*jobsets] * len(candidates)), task.cluster.capacity

@@ -1,18 +1,18 @@
-"""How far is off-policy evaluation from the truth? Estimates from a log, beside what the simulator says.
+"""Off-policy evaluation: the cost of controllers estimated from a log, compared with the simulator's.
 
-The log is what the sample generator makes of training jobsets. The question is asked in states of other jobsets, which
-a rule brings about and at a random interval hands over: what does the controller cost from there on, discounted? It is
-estimated from the log alone, and then played.
+The log holds the sample generator's decisions on training jobsets. The question concerns states of other jobsets, which
+a rule controls up to a random interval: what is the controller's discounted cost from there on? It is estimated from
+the log only, and then simulated.
 
-Fitted Q evaluation (Le, Voloshin, Yue 2019): a value function of the controller's cost is fitted to the log, again and
-again, on targets cost + gamma * Q(s', what the controller would set in s'). Importance weights, and with them the
-doubly robust estimator, are of no use here: a decision is a configuration for each of G groups, and no log holds enough
-of the controller's own to weigh the others by.
+Fitted Q evaluation (Le, Voloshin, Yue 2019): a value function of the controller's cost is fitted to the log repeatedly,
+with targets cost + gamma * Q(s', the controller's setting in s'). Importance weights, and with them the doubly robust
+estimator, are of no use here: a decision is a configuration for each of G groups, and no log holds enough of the
+controller's own decisions to weight the others.
 
-The log says what would be set for every group; each group's value is fitted apart, as in Q-learning.
+The log has the settings of all groups; each group's value is fitted separately, as in Q-learning.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,17 +28,21 @@ from pipeline.problems.groups.networks.q_network import QNetwork, tensors
 from pipeline.problems.groups.nouns import Controller, Jobs, Observation, Setting
 from pipeline.problems.groups.simulator.rewards import Transition, transitions
 from pipeline.problems.groups.tables import OFF_POLICY
-from pipeline.problems.groups.training.q_learning import Target
+from pipeline.problems.groups.training.q_learning import Target, values_at
 from pipeline.problems.groups.training.replay import mixed
 from pipeline.problems.groups.training.task import Task, Transitions
 from pipeline.schemas import empty
 
-FIT_DRAWS = 13  # keeps the batches apart from other random numbers
+FIT_DRAWS = 13  # separates the batches from other random numbers
 LEAST_DECISIONS = 8  # decisions of the cluster in a batch
+EARLIEST, LATEST = 6, 60  # intervals before the controller takes over
+LEAST = 2  # states: one has no interval
+DRAWS = 14  # separates the times of takeover from other random numbers
+SURE = 1.96  # standard errors of a mean, for 95 %
 
 
 class Fit(NamedTuple):
-    """How much is fitted."""
+    """Settings of a fit."""
 
     gamma: float
     steps: int
@@ -48,37 +52,40 @@ class Fit(NamedTuple):
     clip: float
 
 
+FIT = Fit(gamma=0.9, steps=1500, batch=256, learning_rate=1e-3, target=50, clip=1.0)
+
+
 class Meant(NamedTuple):
-    """What a controller would set in D states."""
+    """A controller's settings in D states."""
 
     share: FloatArray  # [D, G, R]
     order: IntArray  # [D, G]
 
 
 def fitted(network: QNetwork, log: Transitions, then: Meant, how: Fit, seed: int) -> None:
-    """Fit a value function of costs to a log, for the controller that means to set `then` in the next states.
+    """Fit a value function of costs to a log, for a controller with given settings in the next states.
 
     Args:
-        network: changed in place; its `scale` is set.
-        log: rewards are costs with a minus.
-        then: what the controller would set in the next state of each decision.
-        how: how much.
+        network: changed in place, including its `scale`.
+        log: with negative costs as rewards.
+        then: the controller's settings in the next state of each decision.
+        how: settings.
         seed: of the batches.
     """
     rng = np.random.default_rng([seed, FIT_DRAWS])
     network.scale.fill_(float(log.reward.std()) or 1.0)
     reward = torch.from_numpy(log.reward) / network.scale
-    goes_on = torch.from_numpy((~log.over).astype(np.float32))[:, None]
+    continues = torch.from_numpy((~log.over).astype(np.float32))[:, None]
     target, optimizer = Target(network), torch.optim.Adam(network.parameters(), lr=how.learning_rate)
     for step in range(how.steps):
         for group in optimizer.param_groups:
             group["lr"] = how.learning_rate * (1 - step / how.steps)
         some = rng.integers(0, len(log.over), max(LEAST_DECISIONS, how.batch // log.order.shape[1]))
         with torch.no_grad():
-            later = _at(target, _some(log.then, some), Meant(then.share[some], then.order[some]))
-            wanted = reward[some] + how.gamma * goes_on[some] * later
-        values = _at(network, _some(log.state, some), Meant(log.share[some], log.order[some]))
-        # Squares, for a mean is asked for: Huber's error leans to the median, and costs have a long tail.
+            later = values_at(target, tensors(_some(log.then, some)), then.share[some], then.order[some])
+            wanted = reward[some] + how.gamma * continues[some] * later
+        values = values_at(network, tensors(_some(log.state, some)), log.share[some], log.order[some])
+        # Squared error, because the mean is wanted: Huber's leans to the median, and costs have a long tail.
         loss = torch.nn.functional.mse_loss(values, wanted)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -90,29 +97,12 @@ def fitted(network: QNetwork, log: Transitions, then: Meant, how: Fit, seed: int
 def estimated(network: QNetwork, state: States, meant: Meant) -> FloatArray:
     """Return the discounted cost [D] from D states on, summed over groups."""
     with torch.no_grad():
-        value: FloatArray = (-_at(network, state, meant) * network.scale).sum(dim=1).numpy()
+        value: FloatArray = (-values_at(network, tensors(state), *meant) * network.scale).sum(dim=1).numpy()
     return value
-
-
-Values = Callable[[tuple[torch.Tensor, torch.Tensor], torch.Tensor], torch.Tensor]
-
-
-def _at(values: Values, state: States, meant: Meant) -> torch.Tensor:
-    """Return the values [D, G] of what is set."""
-    given = torch.from_numpy(meant.share.astype("float32"))[:, :, None]
-    found = values(tensors(state), given)[:, :, 0]
-    return found.gather(2, torch.from_numpy(meant.order.astype(np.int64))[:, :, None])[:, :, 0]
 
 
 def _some(state: States, rows: IntArray) -> States:
     return States(state.features[rows], state.amounts[rows])
-
-
-FIT = Fit(gamma=0.9, steps=1500, batch=256, learning_rate=1e-3, target=50, clip=1.0)
-EARLIEST, LATEST = 6, 60  # intervals after which a state is handed over
-LEAST = 2  # states: one has no interval
-DRAWS = 14  # keeps the times of hand-over apart from other random numbers
-SURE = 1.96  # standard errors of a mean, for 95 %
 
 
 def off_policy(
@@ -122,67 +112,52 @@ def off_policy(
     controllers: Mapping[str, Controller],
     held_out: Sequence[Jobs],
 ) -> pd.DataFrame:
-    """Return, for each controller, the estimated and the true discounted cost from states on.
+    """Return the estimated and the true discounted cost of each controller after it takes over.
 
-    There are no rows where fewer than two jobsets last until they are handed over.
+    There are no rows if fewer than two jobsets last until then.
 
     Args:
         task: the cluster, and the training jobsets of the log.
         network: of the value function that is fitted.
-        log: how the log is made.
+        log: settings of the generator.
         controllers: by name.
-        held_out: jobsets in which states are handed over.
+        held_out: jobsets in which controllers take over.
     """
-    handed = _handed_over(task, held_out)
-    if handed is None:
+    at = np.random.default_rng([task.seed, DRAWS]).integers(EARLIEST, LATEST, len(held_out))
+    views = _taken_over(task, held_out, at)
+    if views is None:
         return empty(OFF_POLICY)
-    jobsets = [task.train[log.loads[k % len(log.loads)]][k // len(log.loads)] for k in range(log.jobsets)]
-    (state, views), logged = handed, _Log(list(transitions(task.begin(jobsets), mixed(task, log), "zero")), task)
-    rows = []
+    played = list(transitions(task.begin(task.replayed(log)), mixed(task, log), "zero"))
+    (logged, after), state, rows = _logged(played, task), states(views, task.cluster), []
     for name, controller in controllers.items():
         fresh = q_network.build(network, task.cluster, past(task.train, task.cluster), task.seed)
-        fitted(fresh, logged.transitions, logged.meant(controller), FIT, task.seed)
+        settings = [_meant(controller, transition.view) for transition in played]
+        then = Meant(*(np.concatenate(column)[after] for column in zip(*settings, strict=True)))
+        fitted(fresh, logged, then, FIT, task.seed)
         guess = estimated(fresh, state, _meant(controller, views))
-        truth = _truth(task, held_out, controller)
-        rows.append(_row(name, len(logged.transitions.over), guess, truth))
+        truth = _truth(task, held_out, at, controller)
+        row: dict[str, str | int | float] = {"policy": name, "n": len(truth), "decisions": len(logged.over)}
+        for label, prefix, value in (("estimate", "", guess), ("truth", "truth_", truth)):
+            mean, half = float(value.mean()), SURE * float(value.std(ddof=1)) / len(value) ** 0.5
+            row |= {label: mean, f"{prefix}low": mean - half, f"{prefix}high": mean + half}
+        rows.append(row | {"error": float(guess.mean() / max(truth.mean(), 1e-9) - 1)})
     return pd.DataFrame(rows)
 
 
-def _row(name: str, decisions: int, guess: FloatArray, truth: FloatArray) -> dict[str, str | int | float]:
-    found: dict[str, str | int | float] = {"policy": name, "n": len(truth), "decisions": decisions}
-    for label, value in {"estimate": guess, "truth": truth}.items():
-        half = SURE * float(value.std(ddof=1)) / len(value) ** 0.5
-        low, high = ("low", "high") if label == "estimate" else ("truth_low", "truth_high")
-        found |= {label: float(value.mean()), low: float(value.mean()) - half, high: float(value.mean()) + half}
-    return found | {"error": float(guess.mean() / max(truth.mean(), 1e-9) - 1)}
-
-
-class _Log:
-    """Logged decisions, and the views they were taken in."""
-
-    def __init__(self, played: Sequence[Transition], task: Task) -> None:
-        episode = np.concatenate([transition.rows for transition in played])
-        turn = np.repeat(np.arange(len(played)), [len(transition.rows) for transition in played])
-        place = np.full((len(played) + 1, int(episode.max()) + 1), -1)
-        place[turn, episode] = np.arange(len(turn))
-        after = place[turn + 1, episode]
-        self._played, self._after = played, np.where(after < 0, np.arange(len(turn)), after)
-        state = _joined([states(transition.view, task.cluster) for transition in played])
-        share = np.concatenate([transition.setting.share for transition in played]).astype(np.float32)
-        order = np.concatenate([transition.setting.order for transition in played])
-        reward = np.concatenate([transition.reward for transition in played]).astype(np.float32)
-        then = States(state.features[self._after], state.amounts[self._after])
-        self.transitions = Transitions(state, share, order, reward, then, after < 0)
-
-    def meant(self, controller: Controller) -> Meant:
-        """Return what a controller would set in the next state of each decision."""
-        set_there = [_meant(controller, transition.view) for transition in self._played]
-        share, order = (np.concatenate(column)[self._after] for column in zip(*set_there, strict=True))
-        return Meant(share, order)
-
-
-def _joined(parts: Sequence[States]) -> States:
-    return States(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+def _logged(played: Sequence[Transition], task: Task) -> tuple[Transitions, IntArray]:
+    """Return logged decisions, and the place [N] of each one's next state."""
+    episode = np.concatenate([transition.rows for transition in played])
+    turn = np.repeat(np.arange(len(played)), [len(transition.rows) for transition in played])
+    place = np.full((len(played) + 1, int(episode.max()) + 1), -1)
+    place[turn, episode] = np.arange(len(turn))
+    following = place[turn + 1, episode]
+    after = np.where(following < 0, np.arange(len(turn)), following)
+    parts = [states(transition.view, task.cluster) for transition in played]
+    state = States(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    share = np.concatenate([transition.setting.share for transition in played]).astype(np.float32)
+    order = np.concatenate([transition.setting.order for transition in played])
+    reward = np.concatenate([transition.reward for transition in played]).astype(np.float32)
+    return Transitions(state, share, order, reward, _some(state, after), following < 0), after
 
 
 def _meant(controller: Controller, view: Observation) -> Meant:
@@ -190,32 +165,24 @@ def _meant(controller: Controller, view: Observation) -> Meant:
     return Meant(setting.share.astype(np.float32), setting.order)
 
 
-def _changes_at(task: Task, episodes: int) -> IntArray:
-    return np.random.default_rng([task.seed, DRAWS]).integers(EARLIEST, LATEST, episodes)
-
-
-def _handed_over(task: Task, jobsets: Sequence[Jobs]) -> tuple[States, Observation] | None:
-    """Return the states, and views, in which jobsets are handed over; those that end earlier are left out.
-
-    None where fewer than two are left.
-    """
-    at, rule = _changes_at(task, len(jobsets)), proportional(task.cluster, 0)
-    views: list[tuple[IntArray, Observation]] = []
+def _taken_over(task: Task, jobsets: Sequence[Jobs], at: IntArray) -> Observation | None:
+    """Return the observations at the takeover, of jobsets that last until then; None if there are fewer than LEAST."""
+    rule = proportional(task.cluster, 0)
+    found: list[tuple[IntArray, Observation]] = []
     played = transitions(task.begin(jobsets), lambda rows, view: rule(view, np.zeros(len(rows))), "zero")
     for turn, transition in enumerate(played):
         here = np.flatnonzero(at[transition.rows] == turn)
         if len(here):
-            views.append((transition.rows[here], Observation._make(field[here] for field in transition.view)))
-    if sum(len(rows) for rows, _ in views) < LEAST:
+            found.append((transition.rows[here], Observation._make(field[here] for field in transition.view)))
+    if sum(len(rows) for rows, _ in found) < LEAST:
         return None
-    order = np.argsort(np.concatenate([rows for rows, _ in views]), kind="stable")
-    view = Observation._make(np.concatenate(column)[order] for column in zip(*(view for _, view in views), strict=True))
-    return states(view, task.cluster), view
+    order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
+    return Observation._make(np.concatenate(column)[order] for column in zip(*(view for _, view in found), strict=True))
 
 
-def _truth(task: Task, jobsets: Sequence[Jobs], controller: Controller) -> FloatArray:
-    """Return the discounted cost from the hand-over on, of the jobsets that have one."""
-    at, rule = _changes_at(task, len(jobsets)), proportional(task.cluster, 0)
+def _truth(task: Task, jobsets: Sequence[Jobs], at: IntArray, controller: Controller) -> FloatArray:
+    """Return the discounted cost after the takeover, of the jobsets that last until then."""
+    rule = proportional(task.cluster, 0)
     total, reached, turn = np.zeros(len(jobsets)), np.zeros(len(jobsets), dtype=bool), 0
 
     def acts(rows: IntArray, view: Observation) -> Setting:

@@ -1,13 +1,13 @@
-"""One step of Q-learning from the replay memory (Algorithm 1, lines 10 to 12), with what was found to help since.
+"""One step of Q-learning from the replay memory (Algorithm 1, lines 10 to 12), with later improvements.
 
-Target: reward + gamma * Q'(phi(s*'), a'), where Q' is a copy of the network that follows it now and then (Mnih et al.
+Target: reward + gamma * Q'(phi(s*'), a'), where Q' is a copy of the network that is updated periodically (Mnih et al.
 2015), the network itself chooses a' (double DQN, van Hasselt et al. 2016), and the error is Huber's: all are settings.
 
-What a' is, is a setting as well. With each group's `own` best, as in the source, every group expects all that it could
-wish from the next interval on, which no cluster can give to all of them. `joint` takes what the knapsack would choose
-for all groups: the values are then those of the controller that will be played.
+The choice of a' is also a setting. With each group's `own` best, as in the source, every group expects its ideal share
+from the next interval on, which no cluster can give to all of them. `joint` is the knapsack's choice for all groups:
+then the values are those of the controller that will be used.
 
-The conservative term (CQL, Kumar et al. 2020) lowers the values of configurations that the log does not show.
+The conservative term (CQL, Kumar et al. 2020) lowers the values of configurations that are not in the log.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from pipeline.config import DqnRecipe
-from pipeline.core import IntArray
+from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
-from pipeline.problems.groups.evaluation.controlling import decided
+from pipeline.problems.groups.evaluation.controllers import decided
 from pipeline.problems.groups.networks.q_network import Inputs, QNetwork, tensors
 from pipeline.problems.groups.training.task import Task, Transitions
 
@@ -37,23 +37,23 @@ class Learner:
         memory.keep(network_target=self._target, optimizer=self._optimizer)
 
     def slow_down(self, left: float) -> None:
-        """Set the learning rate to a part of the recipe's, if it is one whose rate falls."""
+        """Set the learning rate to a part of the recipe's, if the recipe has a falling rate."""
         if self._recipe.falling:
             for group in self._optimizer.param_groups:
                 group["lr"] = self._recipe.learning_rate * left
 
     def step(self, batch: Transitions, conservative: float = 0.0) -> dict[str, float]:
-        """Learn from some decisions; return the loss, and the mean value.
+        """Learn from some decisions; return the loss and the mean value.
 
         Raises:
             UserError: the gradient is not finite.
         """
         inputs = tensors(batch.state)
         target = batch_target(self.network, self._target, self._task, batch)
-        values = self._of_log(self.network, inputs, batch)
+        values = values_at(self.network, inputs, batch.share, batch.order)
         loss = self._loss(values, target)
         if self.network.reward is not None:
-            rewards = self._of_log(self.network.rewards, inputs, batch)  # type: ignore[arg-type]  # they are there
+            rewards = values_at(self.network.rewards, inputs, batch.share, batch.order)  # type: ignore[arg-type]  # not None
             loss = loss + self._loss(rewards, torch.from_numpy(batch.reward) / self.network.scale)
         if conservative:
             every = self.network(inputs, self._units).flatten(2)
@@ -67,11 +67,6 @@ class Learner:
         self._target.follow(max(self._recipe.target, 1))
         return {"loss": float(loss.detach()), "q": float(values.detach().mean())}
 
-    def _of_log(self, of: Callable[[Inputs, Tensor], Tensor], inputs: Inputs, batch: Transitions) -> Tensor:
-        """Return the values, or rewards, [N, G] of what was set."""
-        values = of(inputs, torch.from_numpy(batch.share)[:, :, None])[:, :, 0]
-        return values.gather(2, torch.from_numpy(batch.order)[:, :, None])[:, :, 0]
-
     def _loss(self, values: Tensor, target: Tensor) -> Tensor:
         if self._recipe.huber:
             return torch.nn.functional.smooth_l1_loss(values, target)
@@ -79,7 +74,7 @@ class Learner:
 
 
 class Target:
-    """A copy of a network that follows it every so many steps."""
+    """A copy of a network that is updated after a number of steps."""
 
     def __init__(self, network: QNetwork) -> None:
         self._network = network
@@ -92,7 +87,7 @@ class Target:
         return found
 
     def follow(self, every: int) -> None:
-        """Count a step, and copy the network if it is time."""
+        """Count a step, and copy the network after every `every` steps."""
         self._steps += 1
         if int(self._steps) % every == 0:
             for name, value in self._network.state_dict().items():
@@ -103,14 +98,20 @@ class Target:
         return {**self.weights, "steps": self._steps}
 
     def load_state_dict(self, state: dict[str, Tensor], /) -> None:
-        """Take a state over."""
+        """Restore a state."""
         copies = {name: value.clone() for name, value in state.items()}
         self._steps = copies.pop("steps")
         self.weights = copies
 
 
+def values_at(values: Callable[[Inputs, Tensor], Tensor], inputs: Inputs, share: FloatArray, order: IntArray) -> Tensor:
+    """Return the values [N, G] of the shares and orders that were set."""
+    found = values(inputs, torch.from_numpy(share.astype(np.float32))[:, :, None])[:, :, 0]
+    return found.gather(2, torch.from_numpy(order.astype(np.int64))[:, :, None])[:, :, 0]
+
+
 def batch_target(network: QNetwork, target: Target, task: Task, batch: Transitions) -> Tensor:
-    """Return what the values [N, G] of some decisions should be."""
+    """Return the targets [N, G] of the values of some decisions."""
     recipe, then = task.recipe_for(DqnRecipe), tensors(batch.then)
     units = torch.from_numpy(task.configurations.units.astype("float32"))
     with torch.no_grad():
@@ -124,5 +125,5 @@ def batch_target(network: QNetwork, target: Target, task: Task, batch: Transitio
         else:
             place = chosen_by.flatten(2).numpy().argmax(axis=2)
         later = valued.flatten(2).gather(2, torch.from_numpy(place)[:, :, None])[:, :, 0]
-        goes_on = torch.from_numpy((~batch.over).astype(np.float32))[:, None]
-        return torch.from_numpy(batch.reward) / network.scale + recipe.gamma * goes_on * later
+        continues = torch.from_numpy((~batch.over).astype(np.float32))[:, None]
+        return torch.from_numpy(batch.reward) / network.scale + recipe.gamma * continues * later

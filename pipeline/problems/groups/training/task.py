@@ -1,4 +1,4 @@
-"""What a controller's learner is given, and how decisions get into its replay memory."""
+"""The learner's task, and the replay memory of its decisions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
@@ -10,12 +10,18 @@ from pipeline.config import DqnRecipe, EvolutionRecipe, Replay
 from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray, keys
 from pipeline.problems.groups.networks.features import Shape, States, states
 from pipeline.problems.groups.nouns import Configurations, Jobs, SharedCluster, batch
-from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.simulator.compiled.batch import GroupsSimulator
 from pipeline.problems.groups.simulator.rewards import WAITING, Transition
+
+FIELDS = ("features", "amounts", "share", "order", "reward", "next", "written")
+PENDING, OVER = -2, -1  # the next state is not known yet; the episode was over afterwards
+MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates distinct
+
+Kind = TypeVar("Kind", DqnRecipe, EvolutionRecipe)
 
 
 class Transitions(NamedTuple):
-    """N decisions, and what came of them."""
+    """N decisions, and their consequences."""
 
     state: States  # [N, G, .]
     share: FloatArray  # [N, G, R]  units that were given
@@ -26,7 +32,7 @@ class Transitions(NamedTuple):
 
 
 class ReplayMemory:
-    """A ring of cluster states; each but the newest of an episode has a next one, which is overwritten after it."""
+    """A ring buffer of cluster states; each one links to the next of its episode, which is overwritten later."""
 
     def __init__(self, size: int, groups: int, shape: Shape) -> None:
         self._features = np.zeros((size, groups, shape.features), dtype=np.float32)
@@ -34,22 +40,22 @@ class ReplayMemory:
         self._share = np.zeros((size, groups, shape.resources), dtype=np.float32)
         self._order = np.zeros((size, groups), dtype=np.int8)
         self._reward = np.zeros((size, groups), dtype=np.float32)
-        self._next = np.full(size, PENDING, dtype=np.int64)  # place of the next state, or one of the words below
+        self._next = np.full(size, PENDING, dtype=np.int64)  # place of the next state, PENDING or OVER
         self._written = np.zeros(1, dtype=np.int64)
 
     def __len__(self) -> int:
-        """Return how many decisions can be learned from."""
+        """Return the number of decisions with known consequences."""
         return int((self._next != PENDING).sum())
 
     def add(self, state: States, share: IntArray, order: IntArray) -> IntArray:
-        """Keep decisions in D states; return their places [D].
+        """Store decisions in D states; return their places [D].
 
         Raises:
-            ValueError: there are more of them than the memory holds.
+            ValueError: the memory is too small for them.
         """
         count, size = len(state.features), len(self._next)
         if 2 * count > size:
-            raise ValueError(f"{count} decisions at once; a memory of {size} cannot keep what comes of them")
+            raise ValueError(f"{count} decisions at once; a memory of {size} cannot keep their next states")
         place = (self._written[0] + np.arange(count)) % size
         self._features[place], self._amounts[place] = state
         self._share[place], self._order[place], self._next[place] = share, order, PENDING
@@ -57,18 +63,17 @@ class ReplayMemory:
         return np.asarray(place)
 
     def reward(self, place: IntArray, reward: FloatArray, over: BoolArray) -> None:
-        """Keep what came of decisions: rewards [D, G], and which episodes [D] are over."""
+        """Store the rewards [D, G] of decisions, and which episodes [D] are over."""
         self._reward[place], self._next[place] = reward, np.where(over, OVER, PENDING)
 
     def follow(self, place: IntArray, then: IntArray) -> None:
-        """Say which decision came after another, in the same episodes."""
+        """Link decisions to the next ones in the same episodes."""
         self._next[place] = then
 
     def sample(self, rng: np.random.Generator, count: int) -> Transitions:
-        """Return `count` decisions drawn with equal chances."""
+        """Return `count` decisions drawn uniformly."""
         known = np.flatnonzero(self._next != PENDING)
-        some = known[rng.integers(0, len(known), count)]
-        return self.take(some)
+        return self.take(known[rng.integers(0, len(known), count)])
 
     def all(self) -> Transitions:
         """Return all decisions."""
@@ -79,27 +84,17 @@ class ReplayMemory:
         over = self._next[some] == OVER
         then = np.where(over, some, self._next[some])
         state, after = (States(self._features[at], self._amounts[at]) for at in (some, then))
-        return Transitions(
-            state, self._share[some], self._order[some].astype(np.int64), self._reward[some], after, over
-        )
+        order = self._order[some].astype(np.int64)
+        return Transitions(state, self._share[some], order, self._reward[some], after, over)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """Return the state."""
         return {name: torch.from_numpy(getattr(self, f"_{name}")) for name in FIELDS}
 
     def load_state_dict(self, state: dict[str, torch.Tensor], /) -> None:
-        """Take a state over."""
+        """Restore a state."""
         for name in FIELDS:
             getattr(self, f"_{name}")[...] = state[name].numpy()
-
-
-FIELDS = ("features", "amounts", "share", "order", "reward", "next", "written")
-PENDING, OVER = -2, -1  # the next state is not known yet; the episode was over after it
-
-
-Kind = TypeVar("Kind", DqnRecipe, EvolutionRecipe)
-
-MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
 
 
 class Task(NamedTuple):
@@ -109,7 +104,7 @@ class Task(NamedTuple):
     configurations: Configurations
     objective: str  # a word of WAITING
     recipe: DqnRecipe | EvolutionRecipe
-    generator: Replay | None  # how the replay memory is filled before anything is tried out
+    generator: Replay | None  # settings of pre-training on replayed jobsets
     seed: int
     loads: Sequence[int]  # to train on, in percent
     train: Mapping[int, Sequence[Jobs]]  # by load, as `generate` wrote them
@@ -122,13 +117,18 @@ class Task(NamedTuple):
             raise TypeError(f"expected a {kind.__name__}, got a {type(self.recipe).__name__}")
         return self.recipe
 
-    def begin(self, jobsets: Sequence[Jobs]) -> Groups:
+    def begin(self, jobsets: Sequence[Jobs]) -> GroupsSimulator:
         """Return a simulator of some jobsets, with the costs of the objective."""
         jobs = batch(jobsets)
-        return Groups(jobs, self.cluster, WAITING[self.objective](jobs))
+        return GroupsSimulator(jobs, self.cluster, WAITING[self.objective](jobs))
+
+    def replayed(self, config: Replay) -> list[Jobs]:
+        """Return the training jobsets that are replayed, with the loads in turn."""
+        loads = config.loads
+        return [self.train[loads[k % len(loads)]][k // len(loads)] for k in range(config.jobsets)]
 
     def draw(self, update: int, count: int) -> tuple[list[Jobs], KeyArray]:
-        """Return `count` new jobsets for an update, the loads in turn, and the random key of each."""
+        """Return `count` new jobsets for an update, with the loads in turn, and the random key of each."""
         loads = self.loads
         jobsets = [self.fresh(loads[k % len(loads)], update * count + k) for k in range(count)]
         numbers = update * MOST_JOBSETS + np.arange(count)
@@ -136,14 +136,14 @@ class Task(NamedTuple):
 
 
 class Recorder:
-    """Writes the decisions of episodes, one interval after the other, into a replay memory."""
+    """Writes the decisions of episodes into a replay memory, interval by interval."""
 
     def __init__(self, memory: ReplayMemory, cluster: SharedCluster, episodes: int) -> None:
         self._memory, self._cluster = memory, cluster
         self._last: IntArray = np.full(episodes, -1, dtype=np.int64)
 
     def note(self, transition: Transition) -> None:
-        """Keep one interval of the episodes that were going."""
+        """Store one interval of the current episodes."""
         place = self._memory.add(states(transition.view, self._cluster), *transition.setting)
         before = self._last[transition.rows]
         followed = before >= 0

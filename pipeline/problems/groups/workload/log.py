@@ -1,6 +1,6 @@
-"""A log whose users are gathered into groups, cut into windows of time at the loads of a scenario.
+"""A log with users assigned to groups, cut into windows of time at the loads of a scenario.
 
-docs/workloads.md has the rules. A window holds the jobs that arrive from its beginning up to, but not at, its end.
+docs/workloads.md has the rules. A window holds the jobs that arrive from its beginning to before its end.
 """
 
 from typing import NamedTuple
@@ -11,44 +11,44 @@ from pipeline.config import GroupsLog, GroupsScenario
 from pipeline.core import SPLITS, THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import TooShortError, UserError
 from pipeline.logs.plausible import SIZE, unconfirmed
-from pipeline.logs.predicting.run_times import told
+from pipeline.logs.predicting import run_times
 from pipeline.logs.trace import DAY_S, Trace
 from pipeline.problems.groups.nouns import Jobs
 
-ROUNDING = 1e-9  # a window that is too long by so little fits
+ROUNDING = 1e-9  # tolerance for windows that are too long
 
 
 class Gathered(NamedTuple):
     """A log as jobs of user groups."""
 
-    jobs: Jobs  # all that are used, at the log's own times
+    jobs: Jobs  # with the log's own times
     id: IntArray  # [J]  the log's own number of the job
     user: IntArray  # [J]
     work: FloatArray  # [J]  processors times run time
-    load: dict[str, float]  # of each resource: that of the training period, 1 = all of it
-    periods: dict[str, tuple[float, float]]  # of each split: from when, up to when, by the log's clock
-    left_out: dict[str, int]  # why: how many jobs
-    capped: int  # jobs whose run time was cut
+    load: dict[str, float]  # of each resource in the training period, 1 = all of it
+    periods: dict[str, tuple[float, float]]  # beginning and end of each split, by the log's clock
+    left_out: dict[str, int]  # reason: number of jobs
+    capped: int  # jobs with a reduced run time
     unused: tuple[str, ...]  # resources of the log that the scenario does not have
-    doubts: tuple[str, ...]  # what is implausible and not accepted
+    doubts: tuple[str, ...]  # implausible properties that are not accepted
 
     @property
     def own_load(self) -> float:
-        """Return the log's own load, 1 = all of every resource."""
+        """The log's own load, 1 = all of every resource."""
         return float(np.mean(list(self.load.values())))
 
     def stretch(self, load: int) -> float:
-        """Return how much longer gaps between arrivals become at a load in percent."""
+        """Return the factor of gaps between arrivals at a load in percent."""
         return 100 * self.own_load / load
 
     def within(self, split: str) -> BoolArray:
-        """Return which jobs [J] arrive in a period."""
+        """Return the mask [J] of jobs that arrive in a period."""
         first, after = self.periods[split]
         return np.asarray((self.jobs.arrival >= first) & (self.jobs.arrival < after))
 
     def window(self, split: str, start: float, length: float, load: int) -> Jobs:
-        """Return the jobs of a window of a period at a load in percent, its beginning at 0; none is possible."""
-        # Rounding must not reach a job of the next period.
+        """Return the jobs, possibly none, of a window at a load in percent, with times from its beginning."""
+        # Rounding must not include a job of the next period.
         after = min(start + length, self.periods[split][1])
         low, high = np.searchsorted(self.jobs.arrival, [start, after])
         jobs = Jobs._make(column[low:high] for column in self.jobs)
@@ -59,13 +59,17 @@ def gathered(trace: Trace, workload: GroupsLog, scenario: GroupsScenario) -> Gat
     """Return a log as jobs of a scenario's groups, by the rules of docs/workloads.md.
 
     Raises:
-        UserError: the log does not say what the scenario needs, or no job is left.
+        UserError: the log lacks data that the scenario needs, or no job is left.
     """
     if (trace.user < 0).all():
         raise UserError("workload: the log does not say whose its jobs are, so that there are no groups of users")
     if scenario.policies_know == "estimates" and not trace.has_estimates:
         raise UserError("policies_know: the log has no estimates; expected durations")
-    demand = _units(trace, scenario)
+    for name in scenario.resources:
+        if name not in trace.resources:
+            raise UserError(f"resources: the log has no resource '{name}'; there are: {', '.join(trace.resources)}")
+    columns = [trace.resources.index(name) for name in scenario.resources]
+    demand = np.asarray(-(-trace.demand[:, columns] // THOUSANDTHS))  # in whole units of the log
     early = trace.submit_s < workload.first_s
     wide = ~early & (demand > np.array(list(scenario.resources.values()))).any(axis=1)
     used = ~early & ~wide
@@ -74,10 +78,19 @@ def gathered(trace: Trace, workload: GroupsLog, scenario: GroupsScenario) -> Gat
     longest = np.inf if workload.longest_s is None else workload.longest_s
     arrival, duration = trace.submit_s[used], np.minimum(trace.run_s[used], longest)
     user, work = trace.user[used], trace.demand[used, trace.resources.index("cpu")] / THOUSANDTHS * duration
-    periods = _periods(float(arrival[0]), float(arrival[-1]), workload)
+    first, last = float(arrival[0]), float(arrival[-1])
+    if not last > first:
+        raise UserError("workload: all jobs of the log arrive at once, so that it has no load which could be changed")
+    ends = (workload.train_share, workload.train_share + workload.validation_share)
+    training, validation = (first + (last - first) * share for share in ends)
+    periods = dict(zip(SPLITS, ((first, training), (training, validation), (validation, last)), strict=True))
     learned = arrival < periods["train"][1]
-    estimate = np.minimum(_told(scenario, trace, np.flatnonzero(used)[learned])[used], longest)
-    group = _groups(user, work, learned, scenario.groups)
+    known = trace.estimate_s if scenario.policies_know == "estimates" else trace.run_s
+    if scenario.policies_know == "predictions":
+        known = run_times.told(trace, np.flatnonzero(used)[learned])
+    estimate = np.minimum(known[used], longest)
+    of_user, (users, place) = dealt(user[learned], work[learned], scenario.groups), np.unique(user, return_inverse=True)
+    group = np.array([of_user.get(int(one), int(one) % scenario.groups) for one in users], dtype=np.int64)[place]
     queue = np.searchsorted(np.array(workload.bounds), estimate).astype(np.int64)
     return Gathered(
         jobs=Jobs(arrival, duration, estimate, demand[used], group, queue),
@@ -96,30 +109,6 @@ def gathered(trace: Trace, workload: GroupsLog, scenario: GroupsScenario) -> Gat
     )
 
 
-def _units(trace: Trace, scenario: GroupsScenario) -> IntArray:
-    """Return what jobs want [J, R], in whole units of the log."""
-    for name in scenario.resources:
-        if name not in trace.resources:
-            raise UserError(f"resources: the log has no resource '{name}'; there are: {', '.join(trace.resources)}")
-    columns = [trace.resources.index(name) for name in scenario.resources]
-    return np.asarray(-(-trace.demand[:, columns] // THOUSANDTHS))
-
-
-def _told(scenario: GroupsScenario, trace: Trace, learned: IntArray) -> FloatArray:
-    """Return what is told of the run time of each job [J]; predictions are learned from some places."""
-    if scenario.policies_know == "predictions":
-        return told(trace, learned)
-    return trace.estimate_s if scenario.policies_know == "estimates" else trace.run_s
-
-
-def _periods(first: float, last: float, workload: GroupsLog) -> dict[str, tuple[float, float]]:
-    if not last > first:
-        raise UserError("workload: all jobs of the log arrive at once, so that it has no load which could be changed")
-    learned = first + (last - first) * workload.train_share
-    chosen = first + (last - first) * (workload.train_share + workload.validation_share)
-    return dict(zip(SPLITS, ((first, learned), (learned, chosen), (chosen, last)), strict=True))
-
-
 def _load(duration: FloatArray, demand: IntArray, span: float, scenario: GroupsScenario) -> dict[str, float]:
     held = duration @ demand
     load = {name: float(held[r] / (units * span)) for r, (name, units) in enumerate(scenario.resources.items())}
@@ -129,9 +118,9 @@ def _load(duration: FloatArray, demand: IntArray, span: float, scenario: GroupsS
 
 
 def dealt(user: IntArray, work: FloatArray, groups: int) -> dict[int, int]:
-    """Return the group of each user who has jobs: the heaviest first, each into the group with the least work so far.
+    """Return the group of each user: the heaviest first, each into the group with the least work so far.
 
-    Of users with as much work the lower number is first, and of groups, too.
+    Lower numbers of users and groups win ties.
 
     >>> dealt(np.array([7, 8, 7, 9]), np.array([3.0, 5.0, 3.0, 4.0]), groups=2)
     {7: 0, 8: 1, 9: 1}
@@ -146,18 +135,11 @@ def dealt(user: IntArray, work: FloatArray, groups: int) -> dict[int, int]:
     return found
 
 
-def _groups(user: IntArray, work: FloatArray, learned: BoolArray, groups: int) -> IntArray:
-    """Return the group [J] of each job's user."""
-    known = dealt(user[learned], work[learned], groups)
-    users, place = np.unique(user, return_inverse=True)
-    return np.array([known.get(int(one), int(one) % groups) for one in users], dtype=np.int64)[place]
-
-
 def spread(period: tuple[float, float], length: float, count: int) -> list[float]:
-    """Return when as many blocks of time begin as fit side by side in a period, at most `count`, spread evenly.
+    """Return the beginnings of disjoint blocks of time in a period, evenly spread: all that fit, up to `count`.
 
     Raises:
-        UserError: the period is shorter than one.
+        UserError: the period is shorter than a block.
 
     >>> spread((60.0, 100.0), 10.0, 3), spread((60.0, 100.0), 15.0, 3)
     ([60.0, 75.0, 90.0], [60.0, 85.0])
@@ -168,7 +150,7 @@ def spread(period: tuple[float, float], length: float, count: int) -> list[float
 
 
 def fits(span: float, length: float) -> int:
-    """Return how many windows fit side by side in a time, which holds one.
+    """Return how many disjoint windows fit into a time that holds at least one.
 
     >>> fits(0.3, 0.1), fits(0.25, 0.1)
     (3, 2)
@@ -177,9 +159,9 @@ def fits(span: float, length: float) -> int:
 
 
 def random_window(log: Gathered, length: float, load: int, rng: np.random.Generator) -> Jobs:
-    """Return a window that begins at any time of the training period which leaves room for it.
+    """Return a window that begins at a random time of the training period.
 
-    One without a job is moved just as far as the nearest job.
+    A window without a job is moved to the nearest job.
 
     Raises:
         UserError: the period is shorter than a window.
@@ -195,7 +177,7 @@ def random_window(log: Gathered, length: float, load: int, rng: np.random.Genera
 
 
 def _slack(period: tuple[float, float], length: float) -> float:
-    """Return by how long a window can be moved within a period."""
+    """Return the time by which a window can be moved within a period."""
     slack = period[1] - period[0] - length
     if slack < 0:
         days = f"{(period[1] - period[0]) / DAY_S:.3g} days of a period ({period[0]:g} to {period[1]:g} s of the log)"
@@ -206,9 +188,15 @@ def _slack(period: tuple[float, float], length: float) -> float:
 
 
 def describe(trace: Trace, log: Gathered, scenario: GroupsScenario) -> list[str]:
-    """Return, for people, what became of a log."""
+    """Describe a log."""
     amounts = ", ".join(f"{units:,} {name}" for name, units in scenario.resources.items())
     widest = ", ".join(f"{most:,}" for most in log.jobs.demand.max(axis=0))
+    learned = log.within("train")
+    user, work, group = log.user[learned], log.work[learned], log.jobs.group[learned]
+    each = (
+        f"{g}: {len(np.unique(user[group == g]))}, {(group == g).sum():,}, {work[group == g].sum() / work.sum():.1%}"
+        for g in range(scenario.groups)
+    )
     return [
         *trace.notes,
         *(f"left out: {count:,} jobs that {why}" for why, count in log.left_out.items() if count),
@@ -217,22 +205,12 @@ def describe(trace: Trace, log: Gathered, scenario: GroupsScenario) -> list[str]
         f"cluster: {amounts}; the widest jobs want {widest}",
         f"own load {log.own_load:.1%} (training): "
         f"{', '.join(f'{name} {share:.1%}' for name, share in log.load.items())}",
-        _describe_groups(log, scenario.groups),
+        f"{len(np.unique(log.user)):,} users; groups in training (users, jobs, share of the work): {'; '.join(each)}",
     ]
 
 
-def _describe_groups(log: Gathered, groups: int) -> str:
-    learned = log.within("train")
-    user, work, group = log.user[learned], log.work[learned], log.jobs.group[learned]
-    each = (
-        f"{g}: {len(np.unique(user[group == g]))}, {(group == g).sum():,}, {work[group == g].sum() / work.sum():.1%}"
-        for g in range(groups)
-    )
-    return f"{len(np.unique(log.user)):,} users; groups in training (users, jobs, share of the work): {'; '.join(each)}"
-
-
 def unseen(log: Gathered, split: str) -> str:
-    """Return, for people, how many users of a period were not there in training."""
+    """Describe how many users of a period are new since training."""
     there = log.within(split)
     users, place = np.unique(log.user[there], return_inverse=True)
     new = ~np.isin(users, log.user[log.within("train")])

@@ -1,15 +1,15 @@
-"""Where the jobs of user groups come from, a recipe or a log, and the cluster they share: the same questions to both.
+"""The jobs of user groups, from a recipe or a log, and their cluster.
 
-Every jobset has its own random numbers, keyed by (seed, split, load, number). Of a log, training
-jobsets are windows that begin at any time. Those of validation and test are of blocks of time: as many as fit side by
-side, as long as a window at the highest load, the same ones at all loads. At a lower load windows are shorter by the
-log's clock, and a block holds as many as fit side by side. So no two windows of a load share a job, and those of all
-loads are independent block by block. A block with a window in which no job arrives is skipped.
+Every jobset has its own random numbers, keyed by (seed, split, load, number). Training jobsets of a log are windows
+that begin at random times. Those of validation and test belong to disjoint blocks of time, as long as a window at the
+highest load and the same at all loads. At a lower load windows are shorter by the log's clock, and a block holds as
+many as fit. So no two windows of a load share a job, and the blocks are independent for all loads. A block with an
+empty window is skipped.
 
-In a recipe, arrivals of each group are a Poisson process whose rate is a sine of time, drawn by thinning one of the
-highest rate. Queue, run time and demand of a job are independent of each other's draws and of time; run times are
+In a recipe, arrivals of each group are a Poisson process whose rate is a sine of time, drawn by thinning one with the
+highest rate. Queue, run time and demand of a job are drawn independently of each other and of time; run times are
 log-normal and not cut. Load = arrivals per unit of time * E[run time] * E[demand] / capacity, mean over resources,
-exactly over whole periods; every group has an equal part of it, so that one with short jobs has more of them.
+exact over whole periods; every group has an equal part of it, so that a group with short jobs has more of them.
 """
 
 import math
@@ -39,7 +39,7 @@ def mix_of(workload: Sinusoidal, group: int) -> Mapping[str, float]:
 
 
 def load_of_one(workload: Sinusoidal, scenario: GroupsScenario, group: int) -> float:
-    """Return the load in percent that one job of a group makes in each unit of time."""
+    """Return the load in percent of one arrival of a group per unit of time."""
     medians = sum(share * workload.run[queue] for queue, share in mix_of(workload, group).items())
     shares = [float(np.mean(workload.demand[name])) / units for name, units in scenario.resources.items()]
     return 100 * medians * math.exp(workload.spread**2 / 2) * sum(shares) / len(shares)
@@ -51,20 +51,14 @@ def mean_rates(workload: Sinusoidal, scenario: GroupsScenario, load: int) -> Flo
     return np.array([each / load_of_one(workload, scenario, group) for group in range(scenario.groups)])
 
 
-def swung(workload: Sinusoidal, scenario: GroupsScenario, group: int, time: FloatArray) -> FloatArray:
-    """Return what a group's mean rate is multiplied with, at each time."""
-    turn = time / (workload.period * scenario.interval) + group / scenario.groups
-    return np.asarray(1 + workload.amplitude * np.sin(2 * np.pi * turn))
-
-
 def draw_jobs(workload: Sinusoidal, scenario: GroupsScenario, load: int, rng: np.random.Generator) -> Jobs:
-    """Draw one jobset at a load in percent; one without a job is drawn again."""
+    """Draw one jobset at a load in percent, again while it has no job."""
     rates = mean_rates(workload, scenario, load)
     while True:
         groups = [_of_one(workload, scenario, group, rate, rng) for group, rate in enumerate(rates)]
         columns = [np.concatenate(column) for column in zip(*groups, strict=True)]
         if len(columns[0]):
-            order = np.argsort(columns[0], kind="stable")  # jobs of one time: the first group's first
+            order = np.argsort(columns[0], kind="stable")  # the lower group first at equal times
             return Jobs._make(column[order] for column in columns)
 
 
@@ -73,7 +67,9 @@ def _of_one(workload: Sinusoidal, scenario: GroupsScenario, group: int, rate: fl
     span = workload.intervals * scenario.interval
     highest = 1 + workload.amplitude
     often = np.sort(rng.uniform(0, span, rng.poisson(rate * highest * span)))
-    arrival = often[rng.uniform(0, highest, len(often)) < swung(workload, scenario, group, often)]
+    turn = often / (workload.period * scenario.interval) + group / scenario.groups
+    factor = np.asarray(1 + workload.amplitude * np.sin(2 * np.pi * turn))  # of the mean rate
+    arrival = often[rng.uniform(0, highest, len(often)) < factor]
     jobs, mix = len(arrival), mix_of(workload, group)
     queue = rng.choice(len(scenario.queues), jobs, p=[mix[name] for name in scenario.queues])
     medians = np.array([workload.run[name] for name in scenario.queues])
@@ -87,7 +83,7 @@ EVEN = ("validation", "test")  # splits whose windows are spread evenly
 
 
 def cluster_of(scenario: GroupsScenario | GroupsCard) -> SharedCluster:
-    """Return what the simulator must know of a scenario; of a stored network's card, what the network must."""
+    """Return the cluster of a scenario, or of a stored network's card as far as the network needs it."""
     return SharedCluster(
         capacity=np.array(list(scenario.resources.values()), dtype=np.int64),
         groups=scenario.groups,
@@ -99,17 +95,17 @@ def cluster_of(scenario: GroupsScenario | GroupsCard) -> SharedCluster:
 
 
 def configurations_of(scenario: GroupsScenario | GroupsCard) -> Configurations:
-    """Return what one group may be given.
+    """Return all settings of one group.
 
-    A level is a number of equal shares: of the first resource rounded up to whole units, of the others down, and of
-    none more than there is. So whatever levels fit together by the first resource fit by the others: without a cut, for
-    they then sum to at most G; and where the first is cut, all other groups have nothing.
+    A level is a number of equal shares: of the first resource rounded up to whole units, of the others down, up to the
+    capacity. So levels that fit by the first resource also fit by the others: without the limit, their sum is at most
+    G; and if it applies to the first resource, all other groups have no units.
 
     Raises:
-        UserError: two levels are as many units of the first resource.
+        UserError: two levels have the same units of the first resource.
     """
     capacity = np.array(list(scenario.resources.values()), dtype=np.int64)
-    # Fractions of what params.yaml says: 0.7 of 10 units must not become 7.000000000000001 and then 8.
+    # Exact fractions: 0.7 of 10 units must not become 7.000000000000001 and then 8.
     shares = [Fraction(str(level)) / scenario.groups for level in scenario.levels]
     rows = [
         [-(-share * int(capacity[0]) // 1), *(share * int(units) // 1 for units in capacity[1:])] for share in shares
@@ -131,7 +127,7 @@ class Drawn(Origin[Jobs]):
     notes: tuple[str, ...] = ()
 
     def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
-        """Return a jobset; its numbers alone tell splits apart."""
+        """Return a jobset; splits differ only by their random numbers."""
         return draw_jobs(self.workload, self.scenario, load, rng)
 
 
@@ -150,10 +146,30 @@ class Cut(Origin[Jobs]):
         Raises:
             UserError: the period is shorter than a window, or no job arrives in any.
         """
-        return self._even(name) if name in EVEN else super().split(name)
+        if name not in EVEN:
+            return super().split(name)
+        lengths = {load: self.length(load) for load in self.scenario.loads}
+        wanted = getattr(self.scenario.jobsets, name)
+        longest = self.length(max(self.scenario.loads))
+        begins = spread(self.log.periods[name], longest, wanted)
+        found: dict[int, list[Jobs]] = {load: [] for load in lengths}
+        for begin in begins:
+            block = {
+                load: [
+                    self.log.window(name, begin + k * length, length, load)
+                    for k in range(min(fits(longest, length), wanted // len(begins)))
+                ]
+                for load, length in lengths.items()
+            }
+            if all(len(jobs.arrival) for windows in block.values() for jobs in windows):
+                for load, windows in block.items():
+                    found[load] += windows
+        if not any(found.values()):
+            raise UserError(f"workload: expected jobs in the {name} period, found a window without one in every block")
+        return found
 
     def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
-        """Return a window that begins at any time of the training period.
+        """Return a window that begins at a random time of the training period.
 
         Raises:
             UserError: the period is shorter than a window at this load.
@@ -161,36 +177,17 @@ class Cut(Origin[Jobs]):
         return random_window(self.log, self.length(load), load, rng)
 
     def length(self, load: int) -> float:
-        """Return how long a window is at a load in percent, by the log's clock."""
+        """Return the length of a window at a load in percent, by the log's clock."""
         return self.workload.window * self.scenario.interval / self.log.stretch(load)
-
-    def _even(self, name: str) -> dict[int, list[Jobs]]:
-        longest, wanted = self.length(max(self.scenario.loads)), getattr(self.scenario.jobsets, name)
-        begins = spread(self.log.periods[name], longest, wanted)
-        blocks = [self._block(name, begin, longest, wanted // len(begins)) for begin in begins]
-        kept = [block for block in blocks if all(len(jobs.arrival) for some in block.values() for jobs in some)]
-        if not kept:
-            raise UserError(f"workload: expected jobs in the {name} period, found a window without one in every block")
-        return {load: [jobs for block in kept for jobs in block[load]] for load in self.scenario.loads}
-
-    def _block(self, name: str, begin: float, longest: float, most: int) -> dict[int, list[Jobs]]:
-        """Return the windows of a block of time at each load, side by side."""
-        lengths = {load: self.length(load) for load in self.scenario.loads}
-        return {
-            load: [
-                self.log.window(name, begin + k * length, length, load) for k in range(min(fits(longest, length), most))
-            ]
-            for load, length in lengths.items()
-        }
 
 
 def source(params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress) -> Drawn | Cut:
-    """Return where the jobs of a scenario of user groups come from.
+    """Return the source of jobs of a scenario of user groups.
 
-    The folder holds its log, or is the log itself; it is not read for a recipe.
+    The folder contains its log, or is the log itself; a recipe does not need it.
 
     Raises:
-        UserError: the log cannot be read, or does not go with the scenario.
+        UserError: the log cannot be read, or does not match the scenario.
     """
     scenario = params.groups_scenario(name)
     workload = scenario.workload
@@ -208,7 +205,7 @@ def source(params: Params, name: str, folder: Path, on_progress: ProgressCallbac
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Say of which scenario a problem is."""
+    """Add the scenario to errors."""
     try:
         yield
     except UserError as error:
@@ -216,18 +213,17 @@ def _naming(name: str) -> Iterator[None]:
 
 
 def _describe_windows(origin: Cut) -> list[str]:
-    """Return, for people, the windows of each split; all that training may want are cut to see that they can be."""
+    """Describe the windows of each split, including all of training to verify that they can be cut."""
+
+    def described(name: str, jobsets: Sequence[Jobs]) -> str:
+        jobs, wanted = [len(one.arrival) for one in jobsets], getattr(origin.scenario.jobsets, name)
+        short = f" ({wanted} asked for)" if len(jobs) < wanted else ""
+        return f"{name} {len(jobs)}{short} of {min(jobs):,} to {max(jobs):,} jobs"
+
     splits = {name: origin.split(name) for name in SPLIT_NUMBERS if name != "fresh"}
     return [
         f"load {load}: gaps between arrivals are {origin.log.stretch(load):.3g} times as long; a window is "
         f"{origin.length(load) / DAY_S:.1f} days of the log; "
-        + "; ".join(_describe_split(origin, name, jobsets[load]) for name, jobsets in splits.items())
+        + "; ".join(described(name, jobsets[load]) for name, jobsets in splits.items())
         for load in origin.scenario.loads
     ]
-
-
-def _describe_split(origin: Cut, name: str, jobsets: Sequence[Jobs]) -> str:
-    jobs = [len(one.arrival) for one in jobsets]
-    wanted = getattr(origin.scenario.jobsets, name)
-    short = f" ({wanted} asked for)" if len(jobs) < wanted else ""
-    return f"{name} {len(jobs)}{short} of {min(jobs):,} to {max(jobs):,} jobs"

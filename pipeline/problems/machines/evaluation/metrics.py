@@ -18,7 +18,7 @@ from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.problems.machines.nouns import JobsBatch, Machines, Placed
 from pipeline.problems.machines.tables import JOB_RESULTS, JOBSET_RESULTS, SUMMARY
 from pipeline.schemas import empty
-from pipeline.simulation.outcomes import (
+from pipeline.simulation.results import (
     Outcome,
     job_table,
     jobset_means,

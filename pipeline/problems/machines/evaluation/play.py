@@ -14,10 +14,18 @@ from pipeline.problems.machines.nouns import Jobs, Machines, Placed, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.rules import Players, players
 from pipeline.progress import ShareCallback, no_progress
-from pipeline.simulation.choosing import compiled_rule_of
 from pipeline.simulation.results import Results
-from pipeline.simulation.rollout import DECISIONS_AT_ONCE, Insider, play_compiled, play_together
-from pipeline.simulation.side_by_side import MOST_ABREAST, InPlay, numbered, play_all
+from pipeline.simulation.rollout import (
+    DECISIONS_AT_ONCE,
+    MOST_ABREAST,
+    InPlay,
+    Insider,
+    compiled_rule_of,
+    numbered,
+    play_all,
+    play_compiled,
+    play_together,
+)
 
 NUMBERS_ABREAST = 1 << 24  # that the simulator, and what policies see, hold of all episodes side by side: 128 MiB
 

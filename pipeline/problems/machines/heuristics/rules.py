@@ -19,7 +19,7 @@ import numpy as np
 
 from pipeline.core import THOUSANDTHS, CompiledRule, FloatArray, IntArray, Observation, Policy
 from pipeline.problems.machines.heuristics.teachers import EVEN_MIX, TEACHERS
-from pipeline.simulation.choosing import Heuristic, Score, fcfs, heuristic, sjf
+from pipeline.simulation.rollout import Heuristic, Score, fcfs, heuristic, sjf
 
 TINY = 1e-15  # RLScheduler's guard of logarithms and quotients
 ARRIVAL_WEIGHT = 870.0  # of F1

@@ -28,7 +28,7 @@ from pipeline.problems.machines.live.state import (
     RunningJob,
     Start,
 )
-from pipeline.problems.machines.nouns import EASY, EASY_ANEW, EASY_SHORTEST, Jobs, Machines, could_hold, end_to_end
+from pipeline.problems.machines.nouns import EASY, EASY_DYNAMIC, EASY_SHORTEST, Jobs, Machines, could_hold, end_to_end
 from pipeline.problems.machines.policies import policy_by_name
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.user_jobs import park_of
@@ -78,7 +78,7 @@ def episode_of(state: MachinesState, park: MachinePark, like: Machines, ahead: b
     capacity = amounts((machine.has for machine in there), resources, THOUSANDTHS)
     kind, bits = _kinds(state, there)
     # What starts now is the same, and no event is played through until the job fits that the others are held for.
-    dispatch = EASY_ANEW if like.dispatch == EASY else like.dispatch
+    dispatch = EASY_DYNAMIC if like.dispatch == EASY else like.dispatch
     machines = like._replace(capacity=capacity, kind=kind, time_limit=np.inf, dispatch=dispatch, measured=None)
     running, waiting = state.running, sorted(state.waiting, key=lambda job: job.arrived)
     held = _held(running, resources, there, capacity)
@@ -200,11 +200,11 @@ def _network(name: str, row: MachinesScenario, park: MachinePark, scenario: str)
 
     model = storage.read_model(Path(name), MachinesCard)
     asked = restore(model.card, model.weights).network
-    knows = partial(must_know, park=park)
+    knows = partial(check_known, park=park)
     return network(lambda view: features(view, asked.shape), partial(forward, asked), model.card, knows)
 
 
-def must_know(now: MachinesNow, park: MachinePark) -> None:
+def check_known(now: MachinesNow, park: MachinePark) -> None:
     """Refuse what a trained policy never met.
 
     Raises:

@@ -16,7 +16,7 @@ from pipeline.problems.machines.lookahead.futures import ArrivalModel, arrival_m
 from pipeline.problems.machines.lookahead.search import Asked, MachinesSearch
 from pipeline.problems.machines.storage import read_park
 from pipeline.problems.machines.workload.source import source
-from pipeline.simulation.choosing import compiled_rule_of
+from pipeline.simulation.rollout import compiled_rule_of
 
 
 def must_fit(name: str, card: MachinesCard, scenario: MachinesScenario, park: MachinePark) -> None:

@@ -84,7 +84,7 @@ class MachinesSearch:
             list_candidates(copies._state, copies._rules, copies.who, s, rows, self.arrivals.coming, key, action)
             return 0
 
-        _simulator(turn).hand_over(look, turn.rows)
+        _simulator(turn).run_kernel(look, turn.rows)
         return action
 
     def values(self, turn: Turn, action: IntArray) -> ActionValues:
@@ -120,7 +120,7 @@ class MachinesSearch:
                 copies.ask(player.policy, s, coming, tries, limits)
             return 0
 
-        _simulator(turn).hand_over(look, turn.rows)
+        _simulator(turn).run_kernel(look, turn.rows)
         return cost
 
     def _copies_of(self, turn: Turn) -> "Copies":

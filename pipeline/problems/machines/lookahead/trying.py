@@ -9,7 +9,7 @@ from pipeline.core import SHORTEST_BOUNDED, FloatArray, IntArray, KeyArray
 from pipeline.problems.machines.lookahead.copying import Coming, begin_again, write_coming, write_known
 from pipeline.problems.machines.lookahead.listing import play_list, put_in_order
 from pipeline.problems.machines.nouns import GREEDY
-from pipeline.problems.machines.simulator.compiled.kernels import awaits, go_on
+from pipeline.problems.machines.simulator.compiled.kernels import advance_episode, awaits
 from pipeline.problems.machines.simulator.compiled.placing import take_out
 from pipeline.problems.machines.simulator.compiled.rules import Players, decide
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
@@ -158,7 +158,7 @@ def _try(
             play_list(t, rules, e, buffers.order, action, first, last)
         else:
             while not t.done[e]:
-                go_on(t, rules, e, action)
+                advance_episode(t, rules, e, action)
                 action = -1 if t.done[e] else decide(t, rules, e, who)
         tries.cost[i, c, f] = _slowdown(t, first, last)
 

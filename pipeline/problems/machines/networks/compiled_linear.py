@@ -8,7 +8,7 @@ from numba import njit, prange
 from pipeline.core import FloatArray, IntArray, Observation
 from pipeline.problems.machines.networks.features import Features, Shape, empty_features, fill_one
 from pipeline.problems.machines.simulator.compiled.batch import Simulator, look_at
-from pipeline.problems.machines.simulator.compiled.kernels import go_on
+from pipeline.problems.machines.simulator.compiled.kernels import advance_episode
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined
 
@@ -25,7 +25,7 @@ def play_linear(simulator: Simulator, shape: Shape, weights: LinearWeights) -> N
     """Let each episode be played greedily, by weights of its own, to its end."""
     rows = simulator.rows
     view = simulator.views(len(rows))
-    simulator.hand_over(_play, rows, view, empty_features(view, shape), weights, shape.unit, shape.void)
+    simulator.run_kernel(_play, rows, view, empty_features(view, shape), weights, shape.unit, shape.void)
 
 
 @njit(cache=True, parallel=True)
@@ -59,7 +59,7 @@ def _play_one(
     while not s.done[b]:
         look_at(s, rules, b, view, i)
         fill_one(view, to, i, unit, void)
-        go_on(s, rules, b, _best(view, to, weights, b, i))
+        advance_episode(s, rules, b, _best(view, to, weights, b, i))
 
 
 @inlined

@@ -25,8 +25,7 @@ from pipeline.problems.machines.networks.compiled_linear import LinearWeights, p
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.rules import players
 from pipeline.problems.machines.training.task import Task
-from pipeline.simulation.outcomes import jobset_means
-from pipeline.simulation.results import percentile
+from pipeline.simulation.results import jobset_means, percentile
 from pipeline.simulation.rollout import play_compiled
 
 

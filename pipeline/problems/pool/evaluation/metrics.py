@@ -14,8 +14,7 @@ from pipeline.config import PoolScenario, Streaming
 from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.pool.nouns import JobBatch, Schedule
-from pipeline.simulation.outcomes import jobset_means, must_be_whole
-from pipeline.simulation.results import percentile
+from pipeline.simulation.results import jobset_means, must_be_whole, percentile
 
 
 class Outcome(NamedTuple):

@@ -26,7 +26,7 @@ from pipeline.progress import ShareCallback, no_progress
 from pipeline.schemas import STREAM_FAIRNESS
 from pipeline.schemas.streams import LENGTHS
 from pipeline.simulation.results import Results
-from pipeline.simulation.side_by_side import MOST_ABREAST, InPlay, numbered, play_all
+from pipeline.simulation.rollout import MOST_ABREAST, InPlay, numbered, play_all
 
 LOOKS = 12  # steps of each jobset in the backlog's table
 PER_STEPS = 100  # unit of growth

@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.core import FloatArray, IntArray, keys
 from pipeline.problems.pool.nouns import JobBatch
 from pipeline.problems.pool.simulator.compiled.list_scheduling import improved
-from pipeline.simulation.outcomes import jobset_means
+from pipeline.simulation.results import jobset_means
 
 
 def search(jobs: JobBatch, capacity: Sequence[int], orders: IntArray, evaluations: int, seed: int) -> IntArray:

@@ -15,8 +15,8 @@ from pipeline.core import CompiledRule, FloatArray, Policy
 from pipeline.problems.pool.heuristics.teachers import COMPILED, FEATURES, LONG_STEPS, least_cost
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.simulator.compiled.rules import scores_of
-from pipeline.simulation.choosing import Heuristic, heuristic, random
 from pipeline.simulation.results import Play, mean_cost
+from pipeline.simulation.rollout import Heuristic, heuristic, random
 
 # The knobs of heuristics, in the order of `with_knobs`.
 LINEAR_KNOBS = tuple(f"linear_{name}" for name in FEATURES)

@@ -14,7 +14,7 @@ from pipeline.problems.pool.lookahead.futures import ArrivalModel, Ways, arrival
 from pipeline.problems.pool.lookahead.search import Player, PoolPlanner, PoolSearch
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.workload.source import source
-from pipeline.simulation.choosing import compiled_rule_of
+from pipeline.simulation.rollout import compiled_rule_of
 
 FIRST = 1_000_000_000  # number of the first fresh jobset used as a future; training never draws that many
 # Where arrivals end, futures are played to the end; what is left of streams is valued as in the windows of DeepRM3.

@@ -13,7 +13,7 @@ from pipeline.problems.pool.networks.network import PLAY, Scorer
 from pipeline.problems.pool.networks.networks import PoolNetwork, build
 from pipeline.problems.pool.networks.scores import Scores as ScoresNetwork
 from pipeline.problems.pool.nouns import Cluster
-from pipeline.simulation.choosing import Heuristic
+from pipeline.simulation.rollout import Heuristic
 
 
 class Loaded(NamedTuple):

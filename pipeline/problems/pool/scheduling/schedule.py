@@ -27,8 +27,7 @@ from pipeline.problems.pool.workload.windows import describe, discretise
 from pipeline.progress import ProgressCallback, progress, say
 from pipeline.scheduling.schedule import Column, Ready, Scheduled, ScheduleRequest, Scheduling, played
 from pipeline.scheduling.user_jobs import AT_ONCE, JobColumns, Part, UserJobs, of_log, parts
-from pipeline.simulation.choosing import compiled_rule_of
-from pipeline.simulation.rollout import play_compiled, play_together
+from pipeline.simulation.rollout import compiled_rule_of, play_compiled, play_together
 from pipeline.storage.files import DIGITS
 
 PATIENCE = 20  # times the steps that one job after another would take

@@ -34,7 +34,7 @@ from pipeline.problems.pool.training.critic import Critic
 from pipeline.problems.pool.training.decisions import DecisionBuffer, Decisions
 from pipeline.problems.pool.training.sampled_rollout import play_by_chance
 from pipeline.problems.pool.training.task import JOBSETS, Task
-from pipeline.simulation.outcomes import jobset_means
+from pipeline.simulation.results import jobset_means
 
 MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
 TINY = 1e-9

@@ -62,7 +62,7 @@ def play_by_chance(
         here = slice(used, used + len(rows) * most)
         written = buffer.reserve(simulator, used, len(rows) * most).take(here)
         count = np.empty(len(rows), dtype=np.int64)
-        simulator.hand_over(
+        simulator.run_kernel(
             _play_rows,
             rows,
             *weights,

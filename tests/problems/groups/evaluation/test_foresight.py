@@ -5,20 +5,20 @@ import pytest
 from group_builders import CLUSTER, CONFIGURATIONS, Job, drawn_jobs, jobset, observed
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pipeline.problems.groups.evaluation.foresight import foresight, saved
+from pipeline.problems.groups.evaluation.controllers import foresight, saved
 from pipeline.problems.groups.heuristics.teachers import equal
 from pipeline.problems.groups.nouns import Setting, batch
-from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.simulator.compiled.batch import GroupsSimulator
 
 KNOWS = {"lookahead": True, "oracle": False}
 
 
-def begin(*rows: Job) -> Groups:
+def begin(*rows: Job) -> GroupsSimulator:
     """Begin an episode of 4 units, two groups of two queues, an interval of 10."""
-    return Groups(batch([jobset(*rows)]), CLUSTER, np.ones(len(rows)))
+    return GroupsSimulator(batch([jobset(*rows)]), CLUSTER, np.ones(len(rows)))
 
 
-def chosen(groups: Groups, who: str) -> tuple[list[int], list[int]]:
+def chosen(groups: GroupsSimulator, who: str) -> tuple[list[int], list[int]]:
     """Return the shares and orders that are set."""
     rows = groups.rows
     setting = foresight(CLUSTER, CONFIGURATIONS, KNOWS[who])(groups, rows, groups.observe(rows), np.zeros(len(rows)))
@@ -82,18 +82,18 @@ def test_what_no_level_uses_up_is_handed_out_as_the_learned_controller_does() ->
 def test_no_other_two_configurations_cost_less_over_the_interval(who: str) -> None:
     # Without borrowing groups that fit do not meet, so that what is saved by each is saved by both.
     episodes = [drawn_jobs(400, k) for k in range(6)]
-    groups = Groups(batch(episodes), CLUSTER, np.ones(6 * 16))
+    groups = GroupsSimulator(batch(episodes), CLUSTER, np.ones(6 * 16))
     act = foresight(CLUSTER, CONFIGURATIONS, KNOWS[who])
     for _ in range(4):
         rows = groups.rows
         setting = act(groups, rows, groups.observe(rows), np.zeros(len(rows)))
-        found = groups.what_if(rows, setting, alone=True, by_estimate=KNOWS[who]).sum(axis=1)
+        found = groups.what_if(rows, setting, isolated=True, by_estimate=KNOWS[who]).sum(axis=1)
         assert_array_equal(setting.share.sum(axis=1), 4)
         for level in ((0, 2), (1, 1), (2, 0)):
             for order in ((0, 0), (0, 1), (1, 0), (1, 1)):
                 share = np.broadcast_to(CONFIGURATIONS.units[list(level)], (len(rows), 2, 1))
                 other = Setting(share, np.broadcast_to(order, (len(rows), 2)))
-                others = groups.what_if(rows, other, alone=True, by_estimate=KNOWS[who])
+                others = groups.what_if(rows, other, isolated=True, by_estimate=KNOWS[who])
                 assert (found <= others.sum(axis=1) + 1e-9).all()
         groups.step(rows, equal(CLUSTER, 0)(groups.observe(rows), np.zeros(len(rows))))
 

@@ -159,7 +159,7 @@ def test_a_jobset_that_does_not_belong_is_refused() -> None:
 
 def test_a_limit_before_the_first_job_is_told_to_the_user() -> None:
     laid = batch([jobs((25, 4, 1, 0))])
-    wanted = "^jobset 0 of load 50: expected a time_limit behind its first arrival, 25; got 10$"
+    wanted = "^jobset 0 of load 50: expected a time_limit after its first arrival, 25; got 10$"
     with pytest.raises(UserError, match=wanted):
         jobset_table(laid, served([NEVER], [NEVER], [10.0], [0.0]))
 

@@ -22,7 +22,7 @@ from pipeline.problems.groups.heuristics.tuning import (
     tuned_rules,
 )
 from pipeline.problems.groups.nouns import Configurations, Jobs, batch
-from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.simulator.compiled.batch import GroupsSimulator
 from pipeline.problems.parts import Best
 from pipeline.simulation.results import Results, mean_cost
 
@@ -55,7 +55,7 @@ def on(*jobsets: Jobs) -> Play:
 
 def shares(player: Player, jobs: Jobs) -> tuple[list[int], list[int]]:
     """What is set for the first interval: units, and orders."""
-    groups = Groups(batch([jobs]), AREA, np.ones(len(jobs.arrival)))
+    groups = GroupsSimulator(batch([jobs]), AREA, np.ones(len(jobs.arrival)))
     setting = player.act(groups, groups.rows, groups.observe(groups.rows), np.zeros(1))
     return setting.share[0, :, 0].tolist(), setting.order[0].tolist()
 

@@ -14,7 +14,7 @@ from pipeline.problems.groups.networks.exporting import onnx
 from pipeline.problems.groups.networks.features import states
 from pipeline.problems.groups.networks.q_network import values_of
 from pipeline.problems.groups.nouns import Observation, Setting, batch
-from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.simulator.compiled.batch import GroupsSimulator
 from pipeline.problems.groups.simulator.rewards import WAITING, transitions
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
 
@@ -40,7 +40,7 @@ def test_an_exported_network_values_as_ours_in_ten_thousand_states(tmp_path: Pat
     def acts(rows: np.ndarray, view: Observation) -> Setting:
         return Setting(rng.integers(0, most, view.share.shape), rng.integers(0, orders, view.order.shape))
 
-    found = [one.view for one in transitions(Groups(jobs, cluster, WAITING["delay"](jobs)), acts, "zero")]
+    found = [one.view for one in transitions(GroupsSimulator(jobs, cluster, WAITING["delay"](jobs)), acts, "zero")]
     whole = [np.concatenate(field) for field in zip(*found, strict=True)]
     more = -(-STATES // len(whole[0]))
     assert more <= 4

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pipeline.problems.groups.heuristics.teachers import equal
 from pipeline.problems.groups.networks.features import MOST_SHARES, States, of_levels, past, shape_of, states
 from pipeline.problems.groups.nouns import Jobs, SharedCluster, batch
-from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.simulator.compiled.batch import GroupsSimulator
 
 TWO = SharedCluster(np.array([8, 16]), 2, np.array([[0, 1], [1, 0]]), 10.0, False, 100.0)  # an equal share: 4 and 8
 VIEW = observed(
@@ -76,7 +76,7 @@ def test_widths_are_those_of_the_shape() -> None:
 
 def _after(jobs: Jobs, cluster: SharedCluster, turns: int) -> States:
     """What is seen of an episode after some intervals of equal shares."""
-    groups, rows = Groups(batch([jobs]), cluster, np.ones(len(jobs.arrival))), np.array([0])
+    groups, rows = GroupsSimulator(batch([jobs]), cluster, np.ones(len(jobs.arrival))), np.array([0])
     for _ in range(turns):
         groups.step(rows, equal(cluster, 0)(groups.observe(rows), np.zeros(1)))
     return states(groups.observe(rows), cluster)

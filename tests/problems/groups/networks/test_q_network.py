@@ -10,7 +10,7 @@ from pipeline.config import DeepSets, GroupsCard, QNetworkConfig, WorthConfig
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
-from pipeline.problems.groups.evaluation.controlling import decided
+from pipeline.problems.groups.evaluation.controllers import decided
 from pipeline.problems.groups.networks.features import States, shape_of
 from pipeline.problems.groups.networks.q_network import (
     QNetwork,

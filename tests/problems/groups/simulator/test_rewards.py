@@ -8,7 +8,7 @@ from group_builders import CLUSTER, CONFIGURATIONS, Job, drawn_jobs, give, jobse
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pipeline.problems.groups.nouns import Observation, Setting, SharedCluster, batch
-from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.simulator.compiled.batch import GroupsSimulator
 from pipeline.problems.groups.simulator.rewards import AGAINST, WAITING, Transition, transitions
 from pipeline.problems.groups.training.replay import random_setting
 
@@ -26,7 +26,7 @@ def play(
     def acts(rows: np.ndarray, view: Observation) -> Setting:
         return give(*(left.pop(0) if len(left) > 1 else left[0]))
 
-    return list(transitions(Groups(jobs, cluster, WAITING[objective](jobs)), acts, against))
+    return list(transitions(GroupsSimulator(jobs, cluster, WAITING[objective](jobs)), acts, against))
 
 
 def rewards(*played: Transition) -> list[list[float]]:
@@ -58,7 +58,7 @@ def test_a_group_that_is_given_nothing_is_worth_nothing() -> None:
 def test_a_group_that_is_given_nothing_is_worth_nothing_whatever_happens(seed: int) -> None:
     episodes, rng = [drawn_jobs(300, k) for k in range(4)], np.random.default_rng(seed)
     jobs, control = batch(episodes), random_setting(CLUSTER, CONFIGURATIONS)
-    groups, given = Groups(jobs, CLUSTER, WAITING["slowdown"](jobs)), []
+    groups, given = GroupsSimulator(jobs, CLUSTER, WAITING["slowdown"](jobs)), []
     for transition in transitions(groups, lambda rows, view: control(view, rng.random(len(rows))), "nothing"):
         without = (transition.setting.share == 0).all(axis=2)
         assert_allclose(transition.reward[without], 0, atol=1e-9)
@@ -92,7 +92,7 @@ def test_measuring_changes_nothing_of_what_happens(against: str) -> None:
     jobs, control = batch(episodes), random_setting(CLUSTER, CONFIGURATIONS)
     served, cost, over = [], [], np.zeros(3, dtype=int)
     for word in (against, "zero"):
-        groups, rng = Groups(jobs, CLUSTER, WAITING["delay"](jobs)), np.random.default_rng(5)
+        groups, rng = GroupsSimulator(jobs, CLUSTER, WAITING["delay"](jobs)), np.random.default_rng(5)
         played = list(transitions(groups, lambda rows, view, rng=rng: control(view, rng.random(len(rows))), word))
         served.append(groups.served().start)
         cost.append(np.concatenate([transition.cost for transition in played]))

@@ -135,7 +135,7 @@ def test_a_state_that_is_taken_over_gives_the_same_samples() -> None:
 @pytest.mark.parametrize("count", [3, 6])
 def test_more_at_once_than_can_keep_their_next_states_are_refused(count: int) -> None:
     held = memory(5)
-    with pytest.raises(ValueError, match=f"^{count} decisions at once; a memory of 5 cannot keep what comes of them$"):
+    with pytest.raises(ValueError, match=f"^{count} decisions at once; a memory of 5 cannot keep their next states$"):
         keep(held, *range(count))
     keep(held, 1, 2)
 

@@ -16,8 +16,8 @@ from pipeline.problems.machines.heuristics.tuning import MIX, heuristics_with, t
 from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.problems.machines.workload.source import source
-from pipeline.simulation.choosing import Heuristic
 from pipeline.simulation.results import Results, mean_cost
+from pipeline.simulation.rollout import Heuristic
 
 PARAMS = few()
 ORIGIN = source(PARAMS, "few", None)  # type: ignore[arg-type]  # drawn: nothing is read

@@ -27,7 +27,7 @@ from pipeline.problems.machines.heuristics.rules import (
     with_mix,
 )
 from pipeline.problems.machines.simulator.compiled.rules import RULES
-from pipeline.simulation.choosing import Score, choose, compiled_rule_of, fcfs, heuristic, sjf
+from pipeline.simulation.rollout import Score, choose, compiled_rule_of, fcfs, heuristic, sjf
 
 ONE = 1000  # thousandths
 DRAW = np.array([0.5])

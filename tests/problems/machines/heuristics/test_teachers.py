@@ -2,7 +2,7 @@
 
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.heuristics.teachers import TEACHERS
-from pipeline.simulation.choosing import compiled_rule_of
+from pipeline.simulation.rollout import compiled_rule_of
 
 
 def test_a_teacher_is_the_heuristic_of_its_name() -> None:

@@ -20,8 +20,7 @@ from pipeline.problems.machines.networks.features import features
 from pipeline.problems.machines.networks.loading import compiled, forward, greedy
 from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.simulation.choosing import compiled_rule_of
-from pipeline.simulation.rollout import Turn, play_turns
+from pipeline.simulation.rollout import Turn, compiled_rule_of, play_turns
 
 TWO = Machines(np.array([[4000, 8000], [2000, 4000]]), np.array([0, 0]), 4, DISPATCH.index("greedy"), np.inf, np.inf)
 BUDGET = SearchBudget(candidates=4, futures=3, ahead=5, decisions=200_000)

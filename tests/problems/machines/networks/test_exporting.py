@@ -17,8 +17,7 @@ from pipeline.problems.machines.networks.features import features
 from pipeline.problems.machines.networks.loading import forward, restore
 from pipeline.problems.machines.nouns import end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.simulation.choosing import random
-from pipeline.simulation.rollout import play
+from pipeline.simulation.rollout import play, random
 from pipeline.storage import Model
 
 STATES = 10_000

@@ -13,9 +13,8 @@ from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, heuristics_with, tuned
 from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.simulation.choosing import heuristic, random, sjf
 from pipeline.simulation.results import MOST_JOBSETS, Results, mean_cost
-from pipeline.simulation.rollout import play
+from pipeline.simulation.rollout import heuristic, play, random, sjf
 from tests.oracles.pool_heuristics import hold, tetris
 
 CLUSTER = Cluster((4, 4), 6, 3, 6, False)

@@ -9,8 +9,7 @@ from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobBatch, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
-from pipeline.simulation.choosing import compiled_rule_of
-from pipeline.simulation.rollout import play_compiled
+from pipeline.simulation.rollout import compiled_rule_of, play_compiled
 
 CAPACITY = (10, 10)
 

@@ -11,7 +11,7 @@ from pipeline.problems.pool.heuristics.scores import HEURISTICS, with_knobs
 from pipeline.problems.pool.heuristics.teachers import JOB_FEATURES, VOID_FEATURES
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.simulator.compiled.rules import scores_of
-from pipeline.simulation.choosing import Score, choose
+from pipeline.simulation.rollout import Score, choose
 
 INFINITE = float("inf")
 fcfs, sjf, packer, sjf_align, saf, wspt, easy, easy_fcfs = (

@@ -3,7 +3,7 @@
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.teachers import COMPILED, FEATURES, TEACHERS, linear_weights
 from pipeline.problems.pool.simulator.compiled.linear_rule import WEIGHTS
-from pipeline.simulation.choosing import compiled_rule_of
+from pipeline.simulation.rollout import compiled_rule_of
 
 
 def test_a_teacher_is_the_heuristic_of_its_name() -> None:

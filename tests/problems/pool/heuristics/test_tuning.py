@@ -14,8 +14,8 @@ from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, heuristics_with, tuned, tuned_linear, with_knobs
 from pipeline.problems.pool.heuristics.teachers import FEATURES, FIRST
 from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.simulation.choosing import compiled_rule_of
 from pipeline.simulation.results import Results
+from pipeline.simulation.rollout import compiled_rule_of
 
 CLUSTER, LIMIT = Cluster((4, 4), 6, 3, 6, False), 60
 JOBSETS: dict[int, list[JobSet]] = {load: [tiny_jobset(load, 0, number) for number in range(5)] for load in (80, 160)}

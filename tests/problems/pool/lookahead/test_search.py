@@ -23,7 +23,7 @@ from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.policies import policy_for
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.simulation.choosing import compiled_rule_of
+from pipeline.simulation.rollout import compiled_rule_of
 
 SHORT = Cluster((10, 10), 20, 4, 4, False, stall=20, arrivals_end=30)
 BUDGET = SearchBudget(4, 6, ahead=60, decisions=200_000, left_job=4.0, left_work=2.5)

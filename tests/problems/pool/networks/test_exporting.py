@@ -17,7 +17,7 @@ from pipeline.problems.pool.networks.exporting import onnx
 from pipeline.problems.pool.networks.loading import restore
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster
-from pipeline.simulation.choosing import random
+from pipeline.simulation.rollout import random
 
 STATES = 10_000
 CLOSE = 1e-5  # of logits

@@ -13,7 +13,7 @@ from pipeline.problems.pool.scheduling.schedule import PATIENCE, schedule
 from pipeline.scheduling import schedule as scheduling
 from pipeline.scheduling.user_jobs import UserJobs
 from pipeline.simulation import rollout
-from pipeline.simulation.choosing import Heuristic
+from pipeline.simulation.rollout import Heuristic
 
 CLUSTER = Cluster((5, 4), 8, 4, 4, False)
 

@@ -1,1 +1,1 @@
-"""User groups that share a cluster, compiled: many episodes at once; `reference` says what it must do."""
+"""Compiled simulator of user groups: many episodes at once."""

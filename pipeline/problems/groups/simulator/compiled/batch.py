@@ -1,4 +1,4 @@
-"""Many episodes of groups that share a cluster, in lock step, compiled."""
+"""Compiled simulator of user groups: many episodes in lock step."""
 
 from typing import Any
 
@@ -7,20 +7,14 @@ from numba import get_num_threads, njit, prange
 
 from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.problems.groups.nouns import JobsBatch, Observation, Served, Setting, SharedCluster
-from pipeline.problems.groups.simulator.compiled.kernels import ALONE, BY_ESTIMATE, LASTING, begin_all, play_rows
+from pipeline.problems.groups.simulator.compiled.kernels import BY_ESTIMATE, ISOLATED, LASTING, begin_all, play_rows
 from pipeline.problems.groups.simulator.compiled.state import Rules, State, empty_state, state_under_way
 from pipeline.simulation.compiled import inlined
 from pipeline.simulation.simulator import Layout, Played, copy_episodes, spans
 
 
-def observe(s: State, rules: Rules, rows: IntArray) -> Observation:
-    """Return what the controller sees in some episodes, as copies."""
-    view = _empty(s, rules, rows)
-    _observe_all(s, rules, rows, view)
-    return view
-
-
-def _empty(s: State, rules: Rules, rows: IntArray) -> Observation:
+def _observation(s: State, rules: Rules, rows: IntArray) -> Observation:
+    """Return observations whose sums are still 0."""
     by_group = (len(rows), *s.used.shape[1:])
     by_queue = (len(rows), *s.head.shape[1:])
     resources = len(s.capacity)
@@ -47,15 +41,11 @@ def _empty(s: State, rules: Rules, rows: IntArray) -> Observation:
 @njit(cache=True, parallel=True)
 def _observe_all(s: State, rules: Rules, rows: IntArray, view: Observation) -> None:
     for i in prange(rows.shape[0]):
-        # calls: numba takes writes to a tuple's arrays within prange for dead code
-        _observe_running(s, rules, rows[i], view, i)
-        for g in range(s.head.shape[1]):
-            for q in range(s.head.shape[2]):
-                _observe_queue(s, rows[i], view, i, g, q)
+        _observe(s, rules, rows[i], view, i)  # a call: numba drops writes to a tuple's arrays in prange
 
 
 @inlined
-def _observe_running(s: State, rules: Rules, b: int, view: Observation, i: int) -> None:
+def _observe(s: State, rules: Rules, b: int, view: Observation, i: int) -> None:
     now = view.now[i]
     for k in range(s.runs[b]):
         job = s.running[s.first[b] + k]
@@ -65,33 +55,31 @@ def _observe_running(s: State, rules: Rules, b: int, view: Observation, i: int) 
         if s.start[job] + s.estimate[job] <= now + rules.interval:
             for r in range(s.capacity.shape[0]):
                 view.releasing[i, g, r] += s.demand[job, r]
-
-
-@inlined
-def _observe_queue(s: State, b: int, view: Observation, i: int, g: int, q: int) -> None:
-    job = s.head[b, g, q]
-    if job < s.to_come[b]:
-        view.head_waited[i, g, q] = view.now[i] - s.arrival[job]
-        view.head_estimate[i, g, q] = s.estimate[job]
-        for r in range(s.capacity.shape[0]):
-            view.head_demand[i, g, q, r] = s.demand[job, r]
-    while job < s.to_come[b]:
-        view.waiting[i, g, q] += 1
-        view.waiting_work[i, g, q] += s.estimate[job] * s.held[job]
-        view.waited[i, g, q] += view.now[i] - s.arrival[job]
-        for r in range(s.capacity.shape[0]):
-            view.waiting_demand[i, g, q, r] += s.demand[job, r]
-        job = s.behind[job]
+    for g in range(s.head.shape[1]):
+        for q in range(s.head.shape[2]):
+            job = s.head[b, g, q]
+            if job < s.to_come[b]:
+                view.head_waited[i, g, q] = now - s.arrival[job]
+                view.head_estimate[i, g, q] = s.estimate[job]
+                for r in range(s.capacity.shape[0]):
+                    view.head_demand[i, g, q, r] = s.demand[job, r]
+            while job < s.to_come[b]:
+                view.waiting[i, g, q] += 1
+                view.waiting_work[i, g, q] += s.estimate[job] * s.held[job]
+                view.waited[i, g, q] += now - s.arrival[job]
+                for r in range(s.capacity.shape[0]):
+                    view.waiting_demand[i, g, q, r] += s.demand[job, r]
+                job = s.following[job]
 
 
 LAYOUT = Layout(
-    of_jobs=(*JobsBatch._fields[1:], "weight", "held", "behind", "start", "ends", "running"),
-    numbers=("behind", "running", "to_come", "head"),
+    of_jobs=(*JobsBatch._fields[1:], "weight", "held", "following", "start", "ends", "running"),
+    numbers=("following", "running", "to_come", "head"),
     fixed=("capacity", "orders", "base", "rank"),
 )
 
 
-class Groups:
+class GroupsSimulator:
     """The episodes of a batch; each awaits a setting at every interval's beginning until it is over."""
 
     def __init__(self, jobs: JobsBatch, cluster: SharedCluster, weight: FloatArray) -> None:
@@ -100,8 +88,8 @@ class Groups:
         self._rows = np.flatnonzero(~self._state.over)
 
     @classmethod
-    def under_way(cls, jobs: JobsBatch, cluster: SharedCluster, *others: Any) -> "Groups":
-        """Return an episode that is under way. Other arguments: `state_under_way`."""
+    def under_way(cls, jobs: JobsBatch, cluster: SharedCluster, *others: Any) -> "GroupsSimulator":
+        """Return an episode that has already begun; further arguments as of `state_under_way`."""
         found = object.__new__(cls)
         found._hold(jobs, cluster, state_under_way(jobs, cluster, get_num_threads(), *others))
         return found
@@ -118,7 +106,7 @@ class Groups:
 
     @property
     def interval(self) -> IntArray:
-        """Return the number [B] of the decision that every episode is at, from 0 on."""
+        """Return the number [B] of every episode's next decision, from 0."""
         return self._state.number.copy()
 
     @property
@@ -128,7 +116,7 @@ class Groups:
 
     @property
     def gained(self) -> FloatArray:
-        """Return the rewards [B] so far: minus what waiting has cost all groups."""
+        """Return the rewards [B] so far: minus the cost of waiting, summed over groups."""
         return self._gained
 
     def ended(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
@@ -142,34 +130,39 @@ class Groups:
         return self._state.used[: self.jobs.episodes].copy()
 
     def observe(self, rows: IntArray) -> Observation:
-        """Return what the controller sees in some episodes, as copies."""
-        return observe(self._state, self._rules, np.array(rows, dtype=np.int64, order="C"))
+        """Return the observations of some episodes, as copies."""
+        numbers = np.array(rows, dtype=np.int64, order="C")
+        view = _observation(self._state, self._rules, numbers)
+        _observe_all(self._state, self._rules, numbers, view)
+        return view
 
     def step(self, rows: IntArray, setting: Setting) -> FloatArray:
-        """Play one interval in some episodes; return what their groups' waiting costs in it [rows, G]."""
+        """Play one interval in some episodes; return the cost of waiting [rows, G] in it."""
         costs = self._play(rows, setting, LASTING)
         self._gained[rows] -= costs.sum(axis=1)
         if self._state.over[rows].any():
             self._rows = np.flatnonzero(~self._state.over)
         return costs
 
-    def what_if(self, rows: IntArray, setting: Setting, alone: bool = False, by_estimate: bool = False) -> FloatArray:
-        """Return what `step` would, and change nothing; an episode may be named often.
+    def what_if(
+        self, rows: IntArray, setting: Setting, isolated: bool = False, by_estimate: bool = False
+    ) -> FloatArray:
+        """Return the costs that `step` would return, without changing the episodes; repetitions are allowed.
 
         Args:
             rows: episodes.
             setting: one of each row.
-            alone: every group plays as if the others were not there: only its share counts.
-            by_estimate: no job arrives, and jobs end by their estimates; those that overran it, at once.
+            isolated: each group is limited only by its share, as if there were no other groups.
+            by_estimate: no job arrives, and jobs end at their estimates; jobs past their estimate end immediately.
         """
-        return self._play(rows, setting, ALONE * alone + BY_ESTIMATE * by_estimate)
+        return self._play(rows, setting, ISOLATED * isolated + BY_ESTIMATE * by_estimate)
 
     def served(self) -> Served:
-        """Return what has become of every job so far: in an episode that goes on, as if it were cut now."""
+        """Return the outcome of every job so far, as if episodes that are not over were cut now."""
         s, episode, count = self._state, self.jobs.episode, len(self.jobs.arrival)
         start, ends, now = s.start[:count].copy(), s.ends[:count], self.now
         left = np.zeros(self.jobs.episodes, dtype=np.bool_)
-        left[episode[np.isnan(start)]] = True  # their running jobs are cut, too; those of the others run to their end
+        left[episode[np.isnan(start)]] = True  # their running jobs are cut, too; the others' run to their end
         finish = np.where(left[episode] & (ends > now[episode]), np.nan, ends)
         unfinished = np.bincount(episode, np.isnan(finish), self.jobs.episodes)
         last = np.zeros(self.jobs.episodes)
@@ -180,7 +173,7 @@ class Groups:
         return Served(start, finish, end, busy)
 
     def played(self, rows: IntArray) -> Played:
-        """Return what became of the jobs of some episodes so far; where all have started, they run to their end."""
+        """Return the jobs of some episodes, with their outcomes so far; if all have started, they run to their end."""
         s, (jobs, bounds) = self._state, spans(self._state.first, rows)
         over, cut = self.ended(rows)
         now, each = self.now[rows], np.diff(bounds)
@@ -189,16 +182,16 @@ class Groups:
         end = np.where(over & ~cut, np.maximum.reduceat(finish, bounds[:-1]), now)
         return Played(bounds, s.arrival[jobs], s.duration[jobs], s.start[jobs], finish, end)
 
-    def fork(self, rows: IntArray) -> "Groups":
-        """Return copies of some episodes, each to be continued on its own; one may be named often."""
+    def fork(self, rows: IntArray) -> "GroupsSimulator":
+        """Return independent copies of some episodes; repetitions are allowed."""
         s, (jobs, bounds) = self._state, spans(self._state.first, rows)
         mine = JobsBatch(bounds, *(getattr(s, name)[jobs] for name in JobsBatch._fields[1:]))
-        copy = Groups(mine, self.cluster, s.weight[jobs])
+        copy = GroupsSimulator(mine, self.cluster, s.weight[jobs])
         copy.overwrite(np.arange(len(rows)), self, rows)
         return copy
 
-    def overwrite(self, rows: IntArray, source: "Groups", which: IntArray) -> None:
-        """Replace episodes, each with room for its jobs, by copies of another simulator's."""
+    def overwrite(self, rows: IntArray, source: "GroupsSimulator", which: IntArray) -> None:
+        """Replace episodes, each with enough room, with copies of another simulator's."""
         s = self._state
         copy_episodes(s, rows, source._state, which, LAYOUT)
         self._gained[rows] = source._gained[which]
@@ -207,14 +200,14 @@ class Groups:
 
     def _play(self, rows: IntArray, setting: Setting, how: int) -> FloatArray:
         self._check(rows, setting)
-        # Copies of one kind: kernels are compiled anew for another memory order or for what may not be written.
+        # Uniform copies: kernels would be compiled again for another memory order or for read-only arrays.
         numbers, share, order = (np.array(one, dtype=np.int64, order="C") for one in (rows, *setting))
         costs = np.empty(order.shape)
         play_rows(self._state, self._rules, numbers, share, order, how, costs)
         return costs
 
     def _check(self, rows: IntArray, setting: Setting) -> None:
-        """Refuse what kernels would not: they read what lies behind an array without asking."""
+        """Check shapes and orders, because kernels read beyond the end of an array without an error."""
         shape = (len(rows), self.cluster.groups, len(self.cluster.capacity))
         if setting.share.shape != shape or setting.order.shape != shape[:2]:
             raise ValueError(

@@ -1,11 +1,11 @@
-"""What the compiled simulator of groups keeps of its episodes.
+"""State of the compiled simulator of groups.
 
-Nobody overtakes inside a queue, so a queue is all that is known of it by its first job that has not started: the jobs
-behind it are chained once and for all, and those of them that have arrived wait.
+Jobs of a queue start in order of arrival. So the first job that has not started describes the whole queue: the
+following jobs are linked in advance, and those that have arrived wait.
 
-To play an interval without changing an episode, it is copied to a desk: a row behind those of the episodes, of which
-each thread has one. What is kept of started jobs stands by their places: those of an episode's row are the jobs'
-numbers, those of a desk lie behind all jobs.
+To play an interval without changing an episode, it is copied to a scratch row. These rows follow those of the episodes;
+each thread has one. Data of started jobs are stored by their places: in an episode's row these are the job numbers, in
+scratch rows they follow all jobs.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class State(NamedTuple):
-    """All episodes; letters as in `groups`, and X rows: B episodes, then the desks; P places: J, then the desks'."""
+    """All episodes; letters as in `nouns`, and X rows: B episodes, then scratch; P places: J jobs, then scratch."""
 
     first: IntArray  # [B + 1]
     arrival: FloatArray  # [J]
@@ -29,52 +29,52 @@ class State(NamedTuple):
     demand: IntArray  # [J, R]
     group: IntArray  # [J]
     queue: IntArray  # [J]
-    weight: FloatArray  # [J]           what a time unit of its waiting costs
+    weight: FloatArray  # [J]           cost of a time unit of its waiting
     held: FloatArray  # [J]           share of all units that it holds, mean over resources
-    behind: IntArray  # [J]           the next job of its queue; after the last: the end of the episode's jobs
+    following: IntArray  # [J]           the next job of its queue; of the last job: the end of the episode's jobs
     capacity: IntArray  # [R]
     orders: IntArray  # [O, Q]
-    base: IntArray  # [X]           the first of a row's places
+    base: IntArray  # [X]           first place of a row
     start: FloatArray  # [P]           nan = not started
     ends: FloatArray  # [P]           when a started job ends
-    rank: IntArray  # [P]           which of the jobs that end at one time comes first
-    running: IntArray  # [P]           places, from each row's base on a heap by their end
-    runs: IntArray  # [X]           how many
+    rank: IntArray  # [P]           order of jobs that end at the same time
+    running: IntArray  # [P]           places; from each row's base, a heap by end time
+    runs: IntArray  # [X]           number of running jobs
     to_come: IntArray  # [X]           the next job to arrive
-    cost: FloatArray  # [X, G]        of waiting in the interval that is played
-    head: IntArray  # [X, G, Q]     the first job of a queue that has not started, be it that it has not arrived
+    cost: FloatArray  # [X, G]        of waiting in the current interval
+    head: IntArray  # [X, G, Q]     the first job of a queue that has not started, whether it has arrived or not
     free: IntArray  # [X, R]        units that no running job holds
     used: IntArray  # [X, G, R]
     share: IntArray  # [X, G, R]     as set last
     order: IntArray  # [X, G]        as set last
     tried: IntArray  # [X, G]        buffer: groups that may have a job to start
     able: IntArray  # [X, G]        buffer: those of them that have one
-    candidate: IntArray  # [X, G]        buffer: that job, place by place of `able`
+    candidate: IntArray  # [X, G]        buffer: these jobs, in the order of `able`
     marked: BoolArray  # [X, G]        buffer: is the group in `tried`?
-    number: IntArray  # [B]           of the decision that it is at
+    number: IntArray  # [B]           of the next decision
     over: BoolArray  # [B]
     recent_jobs: FloatArray  # [B, G, Q]
     recent_work: FloatArray  # [B, G, Q]
 
 
 class Rules(NamedTuple):
-    """Constants of a run."""
+    """Constants of a simulation."""
 
     interval: float
     borrowing: bool
     time_limit: float
 
 
-def empty_state(jobs: JobsBatch, cluster: SharedCluster, weight: FloatArray, desks: int) -> State:
-    """Return the state before anything has arrived."""
+def empty_state(jobs: JobsBatch, cluster: SharedCluster, weight: FloatArray, scratch: int) -> State:
+    """Return the state before the first arrival."""
     episodes, count, groups, queues = jobs.episodes, len(jobs.arrival), cluster.groups, cluster.queues
-    rows, first = episodes + desks, np.array(jobs.first, dtype=np.int64, order="C")
-    # Two episodes: one that is overwritten may take the places of the next one, too.
+    rows, first = episodes + scratch, np.array(jobs.first, dtype=np.int64, order="C")
+    # Two episodes, because one that is overwritten may also take the places of the next one.
     most = int((first[2:] - first[:-2]).max(initial=count if episodes == 1 else 0))
-    places = count + desks * most
+    places = count + scratch * most
     capacity = np.array(cluster.capacity, dtype=np.int64, order="C")
-    behind, head = _chains(jobs, groups, queues)
-    none = np.zeros((desks, groups, queues), dtype=np.int64)
+    following, head = _chains(jobs, groups, queues)
+    none = np.zeros((scratch, groups, queues), dtype=np.int64)
     return State(
         first=first,
         arrival=np.array(jobs.arrival, dtype=np.float64, order="C"),
@@ -85,16 +85,16 @@ def empty_state(jobs: JobsBatch, cluster: SharedCluster, weight: FloatArray, des
         queue=np.array(jobs.queue, dtype=np.int64, order="C"),
         weight=np.array(weight, dtype=np.float64, order="C"),
         held=(jobs.demand / capacity).mean(axis=1),
-        behind=behind,
+        following=following,
         capacity=capacity,
         orders=np.array(cluster.orders, dtype=np.int64, order="C"),
-        base=np.concatenate([first[:-1], count + most * np.arange(desks)]),
+        base=np.concatenate([first[:-1], count + most * np.arange(scratch)]),
         start=np.full(places, np.nan),
         ends=np.full(places, np.nan),
         rank=np.arange(places),
         running=np.zeros(places, dtype=np.int64),
         runs=np.zeros(rows, dtype=np.int64),
-        to_come=np.concatenate([first[:-1], np.zeros(desks, dtype=np.int64)]),
+        to_come=np.concatenate([first[:-1], np.zeros(scratch, dtype=np.int64)]),
         cost=np.zeros((rows, groups)),
         head=np.concatenate([head, none]),
         free=np.tile(capacity, (rows, 1)),
@@ -115,29 +115,29 @@ def empty_state(jobs: JobsBatch, cluster: SharedCluster, weight: FloatArray, des
 def state_under_way(
     jobs: JobsBatch,
     cluster: SharedCluster,
-    desks: int,
+    scratch: int,
     start: FloatArray,
     share: IntArray,
     order: IntArray,
     recent_jobs: FloatArray,
     recent_work: FloatArray,
 ) -> State:
-    """Return the state of one episode at time 0, of which all jobs have arrived.
+    """Return the state at time 0 of one episode in which all jobs have arrived.
 
     Args:
-        jobs: those that run, and then those that wait in order of arrival.
-        cluster: that groups share.
-        desks: see `empty_state`.
+        jobs: running jobs, then waiting jobs in order of arrival.
+        cluster: the shared cluster.
+        scratch: number of scratch rows.
         start: when the first H jobs started, below 0; they run until `start + duration`.
         share: units [G, R] as set last.
         order: places [G] as set last.
-        recent_jobs: see `Observation`, as the next one [G, Q].
+        recent_jobs: for the next `Observation` [G, Q].
         recent_work: the same.
     """
-    s, runs, count = empty_state(jobs, cluster, np.ones(len(jobs.arrival)), desks), len(start), len(jobs.arrival)
+    s, runs, count = empty_state(jobs, cluster, np.ones(len(jobs.arrival)), scratch), len(start), len(jobs.arrival)
     waiting = JobsBatch._make([np.array([0, count - runs]), *(column[runs:] for column in jobs[1:])])
-    behind, head = _chains(waiting, cluster.groups, cluster.queues)
-    s.behind[runs:], s.head[:1] = behind + runs, head + runs
+    following, head = _chains(waiting, cluster.groups, cluster.queues)
+    s.following[runs:], s.head[:1] = following + runs, head + runs
     s.start[:runs], s.ends[:runs] = start, start + s.duration[:runs]
     s.running[:runs], s.runs[0] = np.argsort(s.ends[:runs], kind="stable"), runs
     np.add.at(s.used[0], s.group[:runs], s.demand[:runs])
@@ -147,14 +147,14 @@ def state_under_way(
 
 
 def _chains(jobs: JobsBatch, groups: int, queues: int) -> tuple[Ints, Ints]:
-    """Return the job behind each one [J], and the first of every queue [B, G, Q]."""
+    """Return the following job of each job [J], and the first job of every queue [B, G, Q]."""
     episode = jobs.episode
     line = (episode * groups + jobs.group) * queues + jobs.queue
     by_line = np.argsort(line, kind="stable")
-    behind = jobs.first[episode + 1].astype(np.int64)
+    following = jobs.first[episode + 1].astype(np.int64)
     same = line[by_line[:-1]] == line[by_line[1:]]
-    behind[by_line[:-1][same]] = by_line[1:][same]
+    following[by_line[:-1][same]] = by_line[1:][same]
     head = np.repeat(jobs.first[1:], groups * queues).astype(np.int64)
     firsts = by_line[np.concatenate([[True], ~same])[: len(by_line)]]
     head[line[firsts]] = firsts
-    return behind, head.reshape(jobs.episodes, groups, queues)
+    return following, head.reshape(jobs.episodes, groups, queues)

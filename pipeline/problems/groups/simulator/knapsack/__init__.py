@@ -1,1 +1,1 @@
-"""Who is given how much of the cluster: a multi-dimensional knapsack over user groups."""
+"""Allocation of the cluster to user groups: a multi-dimensional knapsack."""

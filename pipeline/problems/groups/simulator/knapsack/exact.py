@@ -1,12 +1,12 @@
-"""The knapsack over user groups, by dynamic programming: who gets how much (the source's equations 8 and 9).
+"""The knapsack over user groups, by dynamic programming (the source's equations 8 and 9).
 
-A group at level l holds `units[l]` and is worth `value[l]` to the controller; the sum of units must not exceed what
-there is. Algorithm 2 cannot be run as it is printed: line 1 has m for k; line 5 bounds the argmax by an r that is
-nowhere set; line 6 records a choice even where V[i-1, u] wins; line 14 takes it from r instead of u, so that u stays
-u_total. And the number of combinations is 30^80, where "80^30" is printed.
+A group at level l gets `units[l]` and has the value `value[l]`; the sum of units must not exceed the cluster's.
+Algorithm 2 cannot be run as printed: line 1 has m for k; line 5 bounds the argmax by an r that is never set; line 6
+records a choice even if V[i-1, u] wins; line 14 subtracts from r instead of u, so that u stays u_total. And the number
+of combinations is 30^80, not "80^30".
 
-Departure: a group that is given nothing is worth value[0], and not 0. Values are measured from there, which takes the
-same constant from every choice; where value[0] is 0, this is equation 9 to the letter.
+Departure: a group without units has the value value[0], not 0. Values are measured from there, which subtracts the same
+constant from every choice; if value[0] is 0, this is exactly equation 9.
 """
 
 from typing import NamedTuple
@@ -16,20 +16,20 @@ from numba import njit, prange
 
 from pipeline.core import FloatArray, IntArray
 
-MOST_WORK = 200_000_000  # steps of dynamic programming on two resources, a state: a tenth of a second
+MOST_WORK = 200_000_000  # steps of dynamic programming on two resources per state: a tenth of a second
 
 
 class Planned(NamedTuple):
-    """The best that B clusters can do."""
+    """Optimal levels of B clusters."""
 
     level: IntArray  # [B, G]
     value: FloatArray  # [B]     summed over groups
 
 
 def best_shares(value: FloatArray, units: IntArray, total: int) -> Planned:
-    """Return the levels that are worth most among those whose units the cluster has.
+    """Return the levels with the largest value among those whose units the cluster has.
 
-    Of equals, a later group has nothing rather than something, and the fewest units.
+    Among equals, later groups get no units, or the fewest.
 
     Args:
         value: of each group at each level [B, G, L].
@@ -46,7 +46,7 @@ def best_shares(value: FloatArray, units: IntArray, total: int) -> Planned:
 
 
 def best_shares_two(value: FloatArray, units: IntArray, total: IntArray) -> Planned:
-    """Return the levels that are worth most among those whose units of two resources the cluster has.
+    """Return the levels with the largest value among those whose units of two resources the cluster has.
 
     Args:
         value: of each group at each level [B, G, L].
@@ -54,7 +54,7 @@ def best_shares_two(value: FloatArray, units: IntArray, total: IntArray) -> Plan
         total: units of the cluster [2].
 
     Raises:
-        ValueError: the knapsack would take more than MOST_WORK steps a state.
+        ValueError: the knapsack would take more than MOST_WORK steps per state.
     """
     check(value, units, total)
     if (steps := work(value, units, total)) > MOST_WORK:
@@ -69,15 +69,15 @@ def work(value: FloatArray, units: IntArray, total: IntArray) -> int:
 
 
 def own_best(value: FloatArray) -> IntArray:
-    """Return the level [B, G] that each group is worth most at, whether or not there are the units (equation 8)."""
+    """Return the level [B, G] with each group's largest value, regardless of the cluster's units (equation 8)."""
     return np.asarray(value.argmax(axis=2))
 
 
 def squeezed(level: IntArray, units: IntArray, total: int | IntArray) -> IntArray:
-    """Return levels [B, G] scaled down until there are the units: what a cluster can do with `own_best`.
+    """Return levels [B, G], for example of `own_best`, reduced until the cluster has the units.
 
-    While a resource is short, the group with the most units of it goes down by a level (of equals, the lowest number);
-    of several such resources, the one that is short of the largest part of itself comes first.
+    While a resource is short, the group with the most units of it goes down by a level (among equals, the lowest
+    number); the resource with the largest relative shortage comes first.
 
     Args:
         level: of each group [B, G].
@@ -99,11 +99,7 @@ def worth(value: FloatArray, level: IntArray) -> FloatArray:
 
 
 def check(value: FloatArray, units: IntArray, total: IntArray) -> None:
-    """Refuse what is no question of shares.
-
-    Raises:
-        ValueError: shapes do not match, a number is not finite or negative, or level 0 has units.
-    """
+    """Raise ValueError if shapes do not match, a number is not finite or negative, or level 0 has units."""
     if value.ndim != 3 or units.shape[-2] != value.shape[2] or (units.ndim == 3 and len(units) != value.shape[1]):
         raise ValueError(f"values {value.shape} do not match units of levels {units.shape}")
     if np.shape(total) != units.shape[-1:]:
@@ -117,10 +113,10 @@ def check(value: FloatArray, units: IntArray, total: IntArray) -> None:
 
 
 def reduced(units: IntArray, total: IntArray) -> tuple[IntArray, IntArray]:
-    """Return units [G, L, N] and totals [N] of the same question with as few amounts to look at as can be.
+    """Return units [G, L, N] and totals [N] of an equivalent knapsack with the fewest amounts.
 
-    Amounts are counted in their greatest common divisor, and what all groups together cannot use is left out. Levels
-    that the cluster could not give to a single group count for neither, and stay out of reach.
+    Amounts are counted in their greatest common divisor, without units that all groups together cannot use. Levels
+    above the total of a resource are ignored for both, and stay above it.
     """
     fits = np.asarray(units <= total).all(axis=2, keepdims=True)
     common = np.maximum(np.gcd.reduce(np.where(fits, units, 0).reshape(-1, units.shape[2]), axis=0), 1)
@@ -146,9 +142,9 @@ def _plan_all(gain: FloatArray, units: IntArray, rank: IntArray, most: int, more
 
 @njit(cache=True)
 def _plan(gain: FloatArray, units: IntArray, rank: IntArray, most: int, more: int, level: IntArray) -> None:
-    """Write the best levels [G] of one state: equation 9 on amounts of two resources, then the walk back.
+    """Write the best levels [G] of one state: equation 9 on amounts of two resources, then the backward pass.
 
-    One resource is two, of the first of which there is nothing.
+    A single resource is the second of two; the first has a total of 0.
     """
     choice = np.zeros((len(gain), most + 1, more + 1), dtype=np.int32)
     before = np.zeros((most + 1, more + 1))
@@ -157,7 +153,7 @@ def _plan(gain: FloatArray, units: IntArray, rank: IntArray, most: int, more: in
         best[:] = before
         for at in range(gain.shape[1]):
             l = rank[g, at]  # noqa: E741  the glossary's letter
-            # What is worth no more than nothing never wins, for V never falls as amounts grow.
+            # A level without gain never wins, because V does not decrease with the amounts.
             if gain[g, l] > 0.0 and units[g, l, 0] <= most and units[g, l, 1] <= more:
                 _offer(before, best, choice[g], units[g, l, 0], units[g, l, 1], gain[g, l], l)
         before, best = best, before
@@ -172,7 +168,7 @@ def _plan(gain: FloatArray, units: IntArray, rank: IntArray, most: int, more: in
 def _offer(
     before: FloatArray, best: FloatArray, choice: IntArray, first: int, second: int, gain: float, level: int
 ) -> None:
-    """Let a level win wherever it is worth more than the best so far."""
+    """Write a level wherever its value exceeds the best so far."""
     for u in range(first, len(best)):
         rest, there, chosen = before[u - first], best[u, second:], choice[u, second:]
         for w in range(len(there)):

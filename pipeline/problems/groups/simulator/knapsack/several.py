@@ -1,10 +1,9 @@
-"""Shares of several resources at once: exact where that is quick, else by a Lagrangian relaxation.
+"""Shares of several resources at once: exact if that is fast, else by a Lagrangian relaxation.
 
-Prices of the resources take the place of their limits: at given prices each group chooses by itself, and what all
-groups are then worth, with the price of what is left over, is never less than the optimum (Everett 1963). The least
-such bound is found by the ellipsoid method (Shor 1977) on its subgradients, in a fixed number of steps. The groups'
-choices at the prices on the way are made to fit and filled up (`repair.py`); the best of these, bettered in pairs, is
-the answer.
+Prices of the resources replace their limits: at given prices each group chooses independently, and the total value of
+the choices plus the price of all units is an upper bound of the optimum (Everett 1963). The least bound is found by the
+ellipsoid method (Shor 1977) on its subgradients, in a fixed number of steps. The choices at intermediate prices are
+made feasible and filled up; the best of these, improved in pairs, is the result.
 """
 
 from typing import NamedTuple
@@ -14,17 +13,17 @@ from numba import njit, prange
 
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.groups.simulator.knapsack.exact import best_shares, best_shares_two, check, own_best, work, worth
-from pipeline.problems.groups.simulator.knapsack.repair import better_in_pairs, fill, holding, repair
+from pipeline.simulation.compiled import inlined
 
-PRICES = 100  # steps a resource
-EVERY = 4  # steps between two choices that are made to fit
-PAIRS = 1_000_000  # (groups * levels)^2: with more groups what pairs could better is a small part of the whole
-FAR = 4  # steps a resource at first, when prices are far off and choices would have to be changed much
-QUICK_WORK = 10_000_000  # steps of dynamic programming on two resources that `plan` takes for a state: some 5 ms
+PRICES = 100  # steps per resource
+EVERY = 4  # steps between two choices that are made feasible
+PAIRS = 1_000_000  # (groups * levels)^2: with more groups, the improvement by pairs is relatively small
+FAR = 4  # initial steps per resource, when prices are far from the optimum and choices would need many changes
+QUICK_WORK = 10_000_000  # steps per state of dynamic programming on two resources that `plan` accepts: some 5 ms
 
 
 class Bounded(NamedTuple):
-    """What B clusters can do, and what no choice can be worth more than."""
+    """Levels of B clusters, and an upper bound of their value."""
 
     level: IntArray  # [B, G]
     value: FloatArray  # [B]     summed over groups
@@ -32,11 +31,11 @@ class Bounded(NamedTuple):
 
 
 def plan(value: FloatArray, units: IntArray, total: IntArray) -> IntArray:
-    """Return the levels [B, G] that are worth most among those whose units the cluster has, or nearly.
+    """Return the levels [B, G] with the largest value, or nearly, among those whose units the cluster has.
 
-    Exact for one resource; where the best by one resource alone has the units of the others too, which no choice can
-    then beat (so it is wherever units are in the proportion of totals, or one resource is the scarcest at every
-    level); and for two resources of few units. Else the answer of `lagrangian`.
+    Exact for one resource; if the optimum by one resource also satisfies the others (always the case if units are
+    proportional to totals, or one resource is the scarcest at every level); and for two resources with few units. Else
+    the result of `lagrangian`.
 
     Args:
         value: of each group at each level [B, G, L].
@@ -60,7 +59,7 @@ def plan(value: FloatArray, units: IntArray, total: IntArray) -> IntArray:
 
 
 def lagrangian(value: FloatArray, units: IntArray, total: IntArray) -> Bounded:
-    """Return levels that the cluster has the units for, of any number of resources, and a bound on the best of them.
+    """Return feasible levels for any number of resources, and an upper bound of the optimum.
 
     Args:
         value: of each group at each level [B, G, L].
@@ -70,14 +69,14 @@ def lagrangian(value: FloatArray, units: IntArray, total: IntArray) -> Bounded:
     check(value, units, total)
     usable = np.flatnonzero((units <= total).all(axis=1))  # by a single group
     gain = np.ascontiguousarray(value[:, :, usable] - value[:, :, :1], dtype=np.float64)
-    # An ellipsoid has at least two dimensions: a single resource stands twice.
+    # An ellipsoid has at least two dimensions: a single resource is doubled.
     columns = np.arange(len(total)) if len(total) > 1 else np.zeros(2, dtype=np.int64)
     each, most = units[usable][:, columns].astype(np.int64, order="C"), np.asarray(total)[columns].astype(np.int64)
     level = np.zeros(value.shape[:2], dtype=np.int64)
     bound = np.zeros(len(value))
     _relax_all(gain, each, each / np.maximum(most, 1), most, level, bound)
     reached = worth(value, usable[level])
-    # Sums in another order may be a rounding error apart, and what is reached bounds nothing that is less.
+    # Sums in another order may differ by rounding, and a bound is not below the value reached.
     return Bounded(usable[level], reached, np.maximum(bound + value[:, :, 0].sum(axis=1), reached))
 
 
@@ -91,17 +90,17 @@ def _relax_all(
 
 @njit(cache=True)
 def _relax(gain: FloatArray, units: IntArray, part: FloatArray, total: IntArray, level: IntArray) -> float:
-    """Write the levels [G] of one state; return its bound. `part` are units as parts of the totals."""
+    """Write the levels [G] of one state; return its bound. `part` contains units relative to the totals."""
     chosen, cost = np.zeros_like(level), np.zeros(len(units))
     bound, reached = _choose(gain, cost, chosen), 0.0
-    if (holding(units, chosen) <= total).all():
+    if (_holding(units, chosen) <= total).all():
         level[:] = chosen
         return bound
-    # A bound is at least the sum of its prices, so that of the best ones is not above the bound at prices of 0.
+    # A bound is at least the sum of its prices; so the sum of the best ones does not exceed the bound at prices of 0.
     price = np.full(len(total), bound / (len(total) + 1))
     ellipsoid = np.eye(len(total)) * bound * bound
     for step in range(PRICES * len(total)):
-        slope = _below_nothing(price)
+        slope = _below_zero(price)
         if (slope == 0.0).all():
             for l in range(len(units)):  # noqa: E741  the glossary's letter
                 cost[l] = (part[l] * price).sum()
@@ -115,13 +114,13 @@ def _relax(gain: FloatArray, units: IntArray, part: FloatArray, total: IntArray,
             break
     reached = _keep_better(gain, units, part, total, cost, chosen, level, reached)
     if gain.size * gain.size <= PAIRS:
-        better_in_pairs(gain, units, total, level)
+        _better_in_pairs(gain, units, total, level)
     return bound
 
 
 @njit(cache=True)
-def _below_nothing(price: FloatArray) -> FloatArray:
-    """Return the slope that leads the lowest price up to 0; zeros where none is below."""
+def _below_zero(price: FloatArray) -> FloatArray:
+    """Return the slope that raises a negative lowest price to 0; zeros if none is negative."""
     slope = np.zeros(len(price))
     lowest = price.argmin()
     if price[lowest] < 0.0:
@@ -131,7 +130,7 @@ def _below_nothing(price: FloatArray) -> FloatArray:
 
 @njit(cache=True)
 def _cut(ellipsoid: FloatArray, price: FloatArray, slope: FloatArray) -> bool:
-    """Move the prices to the middle of the half of their ellipsoid that is down the slope; False: it is a point."""
+    """Move the prices to the centre of the half ellipsoid down the slope; return False if it is a point."""
     n = len(price)
     along = np.zeros(n)
     for r in range(n):
@@ -149,7 +148,7 @@ def _cut(ellipsoid: FloatArray, price: FloatArray, slope: FloatArray) -> bool:
 
 @njit(cache=True)
 def _choose(gain: FloatArray, cost: FloatArray, chosen: IntArray) -> float:
-    """Write each group's best level at the prices; return what they are worth less what they cost."""
+    """Write each group's best level at the prices; return their total value less their cost."""
     value = 0.0
     for g in range(len(gain)):
         best = 0
@@ -166,13 +165,100 @@ def _keep_better(
     gain: FloatArray, units: IntArray, part: FloatArray, total: IntArray, cost: FloatArray, chosen: IntArray,
     level: IntArray, reached: float,
 ) -> float:  # fmt: skip
-    """Make a choice fit, fill it up, and write it where it is worth more than the best so far; return the better."""
+    """Make a choice feasible, fill it up, and write it if it is better than `reached`; return the better value."""
     trial = chosen.copy()
-    repair(gain, units, part, total, trial)
-    fill(gain, units, total, cost, trial)
+    _repair(gain, units, part, total, trial)
+    _fill(gain, units, total, cost, trial)
     value = 0.0
     for g in range(len(gain)):
         value += gain[g, trial[g]]
     if value > reached:
         level[:] = trial
     return max(value, reached)
+
+
+@njit(cache=True)
+def _holding(units: IntArray, level: IntArray) -> IntArray:
+    """Return the units [R] of all groups."""
+    held = np.zeros(units.shape[1], dtype=np.int64)
+    for g in range(len(level)):
+        held += units[level[g]]
+    return held
+
+
+@inlined
+def _swap(held: IntArray, units: IntArray, old: int, new: int) -> None:
+    for r in range(len(held)):
+        held[r] += units[new, r] - units[old, r]
+
+
+@inlined
+def _fits(held: IntArray, units: IntArray, old: int, new: int, total: IntArray) -> bool:
+    for r in range(len(held)):  # noqa: SIM110  a generator is not compiled into kernels
+        if held[r] + units[new, r] - units[old, r] > total[r]:
+            return False
+    return True
+
+
+@inlined
+def _relief(held: IntArray, units: IntArray, part: FloatArray, old: int, new: int, total: IntArray) -> float:
+    """Return the relief of the shortage by a lower level; 0 if it needs more of any resource."""
+    relief = 0.0
+    for r in range(len(held)):
+        if units[new, r] > units[old, r]:  # units in use must only shrink, so that the loop ends
+            return 0.0
+        if held[r] > total[r]:
+            relief += min(part[old, r] - part[new, r], (held[r] - total[r]) / max(total[r], 1))
+    return relief
+
+
+@njit(cache=True)
+def _repair(gain: FloatArray, units: IntArray, part: FloatArray, total: IntArray, level: IntArray) -> None:
+    """Lower levels until they fit: each time, the one with the least loss per unit of relief."""
+    held = _holding(units, level)
+    while (held > total).any():
+        least, who, to = np.inf, -1, -1
+        for g in range(len(gain)):
+            for l in range(len(units)):  # noqa: E741  the glossary's letter
+                relief = _relief(held, units, part, level[g], l, total)
+                if relief > 0.0 and (gain[g, level[g]] - gain[g, l]) / relief < least:
+                    least, who, to = (gain[g, level[g]] - gain[g, l]) / relief, g, l
+        _swap(held, units, level[who], to)
+        level[who] = to
+
+
+@njit(cache=True)
+def _fill(gain: FloatArray, units: IntArray, total: IntArray, cost: FloatArray, level: IntArray) -> None:
+    """Distribute the remaining units: each time, the fitting level with the largest gain less its cost [L]."""
+    held = _holding(units, level)
+    while True:
+        most, who, to = -np.inf, -1, -1
+        for g in range(len(gain)):
+            now = level[g]
+            for l in range(len(units)):  # noqa: E741
+                more = gain[g, l] - gain[g, now] - (cost[l] - cost[now])
+                if more > most and gain[g, l] > gain[g, now] and _fits(held, units, now, l, total):
+                    most, who, to = more, g, l
+        if who < 0:
+            return
+        _swap(held, units, level[who], to)
+        level[who] = to
+
+
+@njit(cache=True)
+def _better_in_pairs(gain: FloatArray, units: IntArray, total: IntArray, level: IntArray) -> None:
+    """Change the levels of two groups at once, repeatedly, while any such change fits and gains."""
+    held = _holding(units, level)
+    better = True
+    while better:
+        better = False
+        for g in range(len(gain)):
+            for h in range(g):
+                without = held - units[level[g]] - units[level[h]]
+                most = gain[g, level[g]] + gain[h, level[h]]
+                for l in range(len(units)):  # noqa: E741
+                    for m in range(len(units)):
+                        if gain[g, l] + gain[h, m] > most and (without + units[l] + units[m] <= total).all():
+                            most, better = gain[g, l] + gain[h, m], True
+                            level[g], level[h] = l, m
+                held = without + units[level[g]] + units[level[h]]

@@ -125,7 +125,7 @@ def _first_legal(s: State, b: int) -> int:
 
 
 @inlined
-def go_on(s: State, rules: Rules, b: int, action: int) -> None:
+def advance_episode(s: State, rules: Rules, b: int, action: int) -> None:
     """Carry out one decision, and go on to the next."""
     machines = s.kind.shape[0]
     m, k = action // machines, action % machines
@@ -167,6 +167,6 @@ def step_rows(s: State, rules: Rules, rows: IntArray, actions: IntArray) -> int:
     """Carry out one decision in each of some episodes; return how many of them are over."""
     over = 0
     for i in prange(rows.shape[0]):
-        go_on(s, rules, rows[i], actions[i])
+        advance_episode(s, rules, rows[i], actions[i])
         over += s.done[rows[i]]
     return over

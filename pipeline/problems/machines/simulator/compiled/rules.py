@@ -11,7 +11,7 @@ from numba import njit, prange
 
 from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray
 from pipeline.problems.machines.nouns import GREEDY
-from pipeline.problems.machines.simulator.compiled.kernels import could_ever, go_on
+from pipeline.problems.machines.simulator.compiled.kernels import advance_episode, could_ever
 from pipeline.problems.machines.simulator.compiled.placing import fits
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined, uniform
@@ -215,6 +215,6 @@ def play_rows(s: State, rules: Rules, rows: IntArray, who: Players, most: int) -
         for _ in range(most):
             if s.done[b]:
                 break
-            go_on(s, rules, b, decide(s, rules, b, who))
+            advance_episode(s, rules, b, decide(s, rules, b, who))
         over += s.done[b]
     return over

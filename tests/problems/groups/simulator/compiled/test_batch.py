@@ -15,7 +15,7 @@ from pipeline.problems.groups.nouns import (
     batch,
     equal_shares,
 )
-from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.simulator.compiled.batch import GroupsSimulator
 from tests.oracles.groups import PlainGroups
 
 NAN = float("nan")
@@ -33,25 +33,25 @@ class Job(NamedTuple):
     estimate: float | None = None
 
 
-def begin(*rows: Job, borrowing: bool = False, time_limit: float = 100.0) -> Groups:
+def begin(*rows: Job, borrowing: bool = False, time_limit: float = 100.0) -> GroupsSimulator:
     """Begin one episode: 4 units, two groups of two queues, a decision every 10 time units, waiting costs 1 a unit."""
     arrival, duration, _, group, queue, _ = (list(column) for column in zip(*rows, strict=True))
     estimate = [row.duration if row.estimate is None else row.estimate for row in rows]
     demand = np.array([[row.demand] for row in rows])
     jobs = Jobs(*(np.array(c, dtype=float) for c in (arrival, duration, estimate)), demand, group, queue)
     cluster = SharedCluster(np.array([4]), 2, np.array([[0, 1], [1, 0]]), 10.0, borrowing, time_limit)
-    return Groups(batch([jobs]), cluster, np.ones(len(rows)))
+    return GroupsSimulator(batch([jobs]), cluster, np.ones(len(rows)))
 
 
 def give(*shares: int, order: tuple[int, int] = (0, 0)) -> Setting:
     return Setting(np.array(shares).reshape(1, 2, 1), np.array([order]))
 
 
-def step(groups: Groups, *shares: int, order: tuple[int, int] = (0, 0)) -> list[float]:
+def step(groups: GroupsSimulator, *shares: int, order: tuple[int, int] = (0, 0)) -> list[float]:
     return groups.step(ONLY, give(*shares, order=order))[0].tolist()
 
 
-def starts(groups: Groups) -> list[float]:
+def starts(groups: GroupsSimulator) -> list[float]:
     return groups.served().start.tolist()
 
 
@@ -140,12 +140,12 @@ def test_what_if_changes_nothing_and_plays_alone_or_by_estimates() -> None:
     for _ in range(2):
         # the third waits from 3 until the second ends at 4, the fourth until the third ends at 8
         assert groups.what_if(ONLY, give(4, 4)).tolist() == [[0, 1 + 5]]
-        assert groups.what_if(ONLY, give(4, 4), alone=True).tolist() == [[0, 0]]
-        assert groups.what_if(ONLY, give(4, 2), alone=True).tolist() == [[0, 4]]  # the fourth waits for the third
+        assert groups.what_if(ONLY, give(4, 4), isolated=True).tolist() == [[0, 0]]
+        assert groups.what_if(ONLY, give(4, 2), isolated=True).tolist() == [[0, 4]]  # the fourth waits for the third
         assert groups.what_if(ONLY, give(0, 0), by_estimate=True).tolist() == [[10, 0]]  # of the first only
     assert step(groups, 2, 2) == [9, 4]
     assert groups.what_if(ONLY, give(2, 2), by_estimate=True).tolist() == [[0, 0]]  # the first should have ended at 5
-    assert groups.what_if(ONLY, give(2, 2), alone=True).tolist() == [[2 + 4, 0]]  # it ends at 12, the second at 15
+    assert groups.what_if(ONLY, give(2, 2), isolated=True).tolist() == [[2 + 4, 0]]  # it ends at 12, the second at 15
     assert groups.interval.tolist() == [1]
     assert groups.now.tolist() == [10]
     assert step(groups, 2, 2) == [2 + 4, 0]
@@ -188,9 +188,9 @@ class Problem(NamedTuple):
     cluster: SharedCluster
     weights: list[np.ndarray]
 
-    def compiled(self, *chosen: int) -> Groups:
+    def compiled(self, *chosen: int) -> GroupsSimulator:
         jobs = batch([self.episodes[b] for b in chosen])
-        return Groups(jobs, self.cluster, np.concatenate([self.weights[b] for b in chosen]))
+        return GroupsSimulator(jobs, self.cluster, np.concatenate([self.weights[b] for b in chosen]))
 
     def plain(self) -> list[PlainGroups]:
         return [PlainGroups(jobs, self.cluster, w) for jobs, w in zip(self.episodes, self.weights, strict=True)]
@@ -232,7 +232,7 @@ def assert_same_view(expected: Observation, view: Observation, i: int) -> None:
         np.testing.assert_allclose(other[i : i + 1], one, err_msg=name, **CLOSE)
 
 
-def assert_same_end(plain: PlainGroups, compiled: Groups, jobs: slice, b: int) -> None:
+def assert_same_end(plain: PlainGroups, compiled: GroupsSimulator, jobs: slice, b: int) -> None:
     expected, served = plain.served(), compiled.served()
     np.testing.assert_array_equal(served.start[jobs], expected.start)
     np.testing.assert_array_equal(served.finish[jobs], expected.finish)

@@ -9,8 +9,7 @@ from pipeline.problems.machines.heuristics.rules import HEURISTICS, PEERS, with_
 from pipeline.problems.machines.nouns import BLOCKING, DISPATCH, GREEDY, Jobs, Machines, Placed
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.rules import RULES, players
-from pipeline.simulation.choosing import Heuristic, compiled_rule_of
-from pipeline.simulation.rollout import play, play_together
+from pipeline.simulation.rollout import Heuristic, compiled_rule_of, play, play_together
 
 CLOSE = 1e-9  # sums of many intervals, taken in another order
 MIXED = with_mix(0.7, 0.1)

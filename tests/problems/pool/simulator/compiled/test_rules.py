@@ -12,9 +12,8 @@ from pipeline.problems.pool.heuristics.scores import HEURISTICS, with_knobs
 from pipeline.problems.pool.nouns import Cluster, JobSet, Schedule, batch, repeat
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import RULES, players
-from pipeline.simulation.choosing import Heuristic, compiled_rule_of, sjf
 from pipeline.simulation.compiled import uniform as compiled_uniform
-from pipeline.simulation.rollout import Watch, play
+from pipeline.simulation.rollout import Heuristic, Watch, compiled_rule_of, play, sjf
 from tests.oracles.pool_heuristics import plain_policy, plain_score
 
 KNOBS = st.tuples(st.floats(0.0, 1.0), st.integers(1, 9), st.lists(st.floats(-2.0, 2.0), min_size=15, max_size=15))

@@ -12,7 +12,7 @@ from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.problems.pool.simulator.compiled.state import Rules
 from pipeline.problems.pool.simulator.compiled.trying import Futures, Limits, Tried, buffer, seen, try_actions
-from pipeline.simulation.choosing import Heuristic
+from pipeline.simulation.rollout import Heuristic
 
 LIMIT, ROOM = 400, 40
 

@@ -12,8 +12,7 @@ from pipeline.errors import UserError
 from pipeline.live.deciding import RefusedError
 from pipeline.problems import problem_of
 from pipeline.problems.groups.heuristics.names import REFERENCES, RULES
-from pipeline.problems.groups.live.deciding import decider
-from pipeline.problems.groups.live.state import SharesState
+from pipeline.problems.groups.live import SharesState, decider
 from pipeline.problems.groups.nouns import Setting
 
 PARAMS = shared()

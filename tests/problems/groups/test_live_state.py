@@ -10,8 +10,7 @@ from live_shares import state_of
 
 from pipeline.errors import UserError
 from pipeline.live.deciding import ONLY
-from pipeline.problems.groups.live.deciding import Names, decider, episode_of, seen
-from pipeline.problems.groups.live.state import GroupMemory, SharesState
+from pipeline.problems.groups.live import GroupMemory, Names, SharesState, decider, episode_of, seen
 from pipeline.problems.groups.nouns import Setting
 from pipeline.problems.groups.workload.source import cluster_of
 from tests.oracles.groups import PlainGroups

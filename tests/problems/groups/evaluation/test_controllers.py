@@ -9,7 +9,7 @@ from group_builders import CLUSTER, CONFIGURATIONS, observed, untrained
 from numpy.testing import assert_array_equal
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.evaluation.controlling import Decided, decided, own, setting_of
+from pipeline.problems.groups.evaluation.controllers import Decided, decided, own, setting_of
 from pipeline.problems.groups.networks.q_network import QNetwork, controller
 from pipeline.problems.groups.nouns import Configurations, Observation
 

@@ -5,7 +5,7 @@ import pytest
 from group_builders import CLUSTER, Job, drawn_jobs, jobset, observed
 
 from pipeline.problems.groups.evaluation.play import controlled
-from pipeline.problems.groups.explaining.differences import (
+from pipeline.problems.groups.explaining import (
     DIFFERENCES,
     FEATURES,
     ORDERS,
@@ -44,7 +44,7 @@ def test_shares_by_demand_move_nothing() -> None:
     decisions = record(controlled(proportional(LONG, 0)), jobs, LONG)
     table = DIFFERENCES.validate(differences(decisions, np.array([60, 60, 90])))
     assert table["moved"].tolist() == [0, 0]
-    assert table["alike"].tolist() == [1, 1]
+    assert table["unchanged"].tolist() == [1, 1]
     assert STATES.validate(states(decisions, LONG))["difference"].eq(0).all()
 
 
@@ -79,7 +79,7 @@ def test_features_are_of_the_group_by_hand() -> None:
         used=[[3], [1]],
         releasing=[[2], [0]],
     )
-    found = {name: feature.of(view, CLUSTER)[0].tolist() for name, feature in FEATURES.items()}
+    found = {name: value(view, CLUSTER)[0].tolist() for name, (_, value) in FEATURES.items()}
     assert found["waiting"] == [0.75, 0.25]
     assert found["work"] == [0.5, 2.5]
     assert found["waited"] == [2, 0]

@@ -10,8 +10,7 @@ from group_rows import shared
 from pipeline import storage
 from pipeline.errors import UserError
 from pipeline.explaining.explain import ExplainRequest, explain
-from pipeline.problems.groups.explaining.differences import DIFFERENCES, ORDERS, OUTCOMES, SHARES, STATES
-from pipeline.problems.groups.explaining.explain import EXPLAINING
+from pipeline.problems.groups.explaining import DIFFERENCES, EXPLAINING, ORDERS, OUTCOMES, SHARES, STATES
 from pipeline.problems.groups.heuristics.names import RULES
 from pipeline.stages.explain import run
 
