@@ -79,13 +79,13 @@ def open_gates(
     """
     from pipeline.kubernetes.api import Address
     from pipeline.kubernetes.gates import Patience
-    from pipeline.stages.open_gates import run, words_of
+    from pipeline.stages.open_gates import format_of, run
 
-    words, patience = words_of(resources, seconds), Patience(service=silence, held=held)
+    form, patience = format_of(resources, seconds), Patience(service=silence, held=held)
     run(
         Address.found(service, service_token_file),
         Address.found(api, api_token_file, api_ca_file),
-        words,
+        form,
         patience,
         every,
         all,

@@ -74,7 +74,7 @@ def slurm(
 
     Example: python -m pipeline steer slurm --scenario machines --policy sjf --mode observe
     """
-    from pipeline.steering.running import take_back
+    from pipeline.steering.session import take_back
     from pipeline.steering.settings import Mode, Settings
 
     partitions = tuple(name for name in held_in.split(",") if name)

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.kubernetes.api import Address, Api
-from pipeline.kubernetes.asked import Words
 from pipeline.kubernetes.gates import Gates, Patience
-from pipeline.kubernetes.objects import UNITS
+from pipeline.kubernetes.objects import UNITS, StateFormat
 from pipeline.kubernetes.view import View
 from pipeline.progress import say
 
@@ -16,8 +15,8 @@ BEGIN_S = 30.0  # in which the API server must answer for the first time
 LOOK_S = 0.1
 
 
-def words_of(resources: str, seconds: float) -> Words:
-    """Return how a cluster is told.
+def format_of(resources: str, seconds: float) -> StateFormat:
+    """Return the contents of states.
 
     Raises:
         UserError: a resource is not known.
@@ -26,10 +25,12 @@ def words_of(resources: str, seconds: float) -> Words:
     for name in named:
         if name not in known:
             raise UserError(f"--resources: expected some of {', '.join(known)}, got '{name}'")
-    return Words(named, seconds)
+    return StateFormat(named, seconds)
 
 
-def run(service: Address, server: Address, words: Words, patience: Patience, every_s: float, all_and_end: bool) -> None:
+def run(
+    service: Address, server: Address, form: StateFormat, patience: Patience, every_s: float, all_and_end: bool
+) -> None:
     """Look again and again, until the process is ended: nothing is lost then, for all that counts stands in the pods.
 
     Raises:
@@ -44,7 +45,7 @@ def run(service: Address, server: Address, words: Words, patience: Patience, eve
 
     try:
         wait_for(view, server)
-        gates = Gates(api, view, ask, say, words, patience)
+        gates = Gates(api, view, ask, say, form, patience)
         if all_and_end:
             say(f"open-gates: {gates.open_all()} opened")
             if left := gates.gated():
