@@ -136,11 +136,7 @@ def most_held(jobs: pd.DataFrame) -> int:
 
 
 def read_key(path: Path) -> bytes:
-    """Return the key of a file.
-
-    Raises:
-        UserError: it is missing, short, or readable by others.
-    """
+    """Return the key of a file. Raises UserError: it is missing, short, or readable by others."""
     try:
         mode, key = stat.S_IMODE(path.stat().st_mode), path.read_bytes().strip()
     except OSError as error:
@@ -163,11 +159,7 @@ def store_key(path: Path, key: bytes) -> None:
 
 
 def pseudonyms(names: Iterable[str], key: bytes) -> dict[str, int]:
-    """Return a number for each name; -1 for an empty one.
-
-    Raises:
-        UserError: two names get one number.
-    """
+    """Return a number for each name; -1 for an empty one. Raises UserError: two names get one number."""
     numbers: dict[str, int] = {}
     for name in sorted(set(names) - {""}):
         digest = hmac.new(key, name.encode(), hashlib.sha256).digest()

@@ -51,11 +51,7 @@ class Guard:
         return int(getattr(self._decide, "slots", 0))
 
     def __call__(self, view: Any, draws: FloatArray) -> Any:
-        """Return the policy's checked answer.
-
-        Raises:
-            PolicyError: the answer is invalid, or took too long.
-        """
+        """Return the policy's checked answer. Raises PolicyError: the answer is invalid, or took too long."""
         self._calls += 1
         begun = time.perf_counter()
         try:

@@ -28,9 +28,9 @@ def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: S
     with looking(params, scenario, policy) as look:
         named = look()
         if settings.mode is Mode.SHADOW:
-            from pipeline.steering.replay import must_be_replayed, verdicts  # the simulator, which others do without
+            from pipeline.steering.replay import check_replayable, verdicts  # the simulator, which others do without
 
-            must_be_replayed(named.place)
+            check_replayable(named.place)
         if Path(named.place).is_dir():
             with suppress(OddError, UserError):  # what cannot be read is told below
                 for line in misfits(params, scenario, Slurm().read().nodes):

@@ -49,11 +49,7 @@ class Journal:
         self._rows.append(json.dumps(row, separators=(",", ":")).encode() + b"\n")
 
     def keep(self) -> None:
-        """Write the added rows to the disk.
-
-        Raises:
-            UserError: the disk is full, or gone.
-        """
+        """Write the added rows to the disk. Raises UserError: the disk is full, or gone."""
         if not self._rows:
             return
         try:

@@ -29,7 +29,7 @@ def test_a_machine_of_no_slurm_is_told_in_one_line(lost: Path) -> None:
     with pytest.raises(
         UserError, match=r"^scontrol: no Slurm is known here: no slurm\.conf, and none was found by DNS$"
     ):
-        Slurm({"PATH": f"{lost}:/usr/bin:/bin"}).must_weigh()
+        Slurm({"PATH": f"{lost}:/usr/bin:/bin"}).check_multifactor()
 
 
 def test_where_there_is_nothing_to_steer_no_folder_is_left(
@@ -52,7 +52,7 @@ def test_what_scontrol_says_of_a_wrong_slurm_conf_is_passed_on(tmp_path: Path) -
     said = "scontrol: error: _establish_config_source: failed to fetch config from ctl9\nscontrol: fatal: No source"
     slurm = told_by(tmp_path, f"echo '{said}' >&2; exit 1")
     with pytest.raises(UserError, match=r"failed to fetch config from ctl9 .*fatal: No source"):
-        slurm.must_weigh()
+        slurm.check_multifactor()
 
 
 def test_what_a_command_said_before_its_time_was_over_is_passed_on(
@@ -61,7 +61,7 @@ def test_what_a_command_said_before_its_time_was_over_is_passed_on(
     monkeypatch.setattr("pipeline.steering.slurm.PATIENCE_S", 0.5)
     slurm = told_by(tmp_path, "echo 'scontrol: error: cannot stat file /etc/wrong.conf, retrying' >&2; exec sleep 60")
     with pytest.raises(UserError, match=r"no answer within 0.5 s: scontrol: error: cannot stat file /etc/wrong.conf"):
-        slurm.must_weigh()
+        slurm.check_multifactor()
 
 
 def test_a_scontrol_that_fails_without_a_word_is_no_success(tmp_path: Path) -> None:
