@@ -16,10 +16,10 @@ from pipeline.config import Params
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.kubernetes.api import Address, AnsweredError, Api
-from pipeline.kubernetes.objects import StateFormat
 from pipeline.kubernetes.gates import Patience
+from pipeline.kubernetes.objects import StateFormat
 from pipeline.stages import open_gates
-from pipeline.stages.open_gates import run, format_of
+from pipeline.stages.open_gates import format_of, run
 from pipeline.stages.serve import heuristic
 
 
