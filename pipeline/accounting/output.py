@@ -59,12 +59,6 @@ def account_lines(account: pd.DataFrame) -> list[str]:
 def output_files(out: Path, jobs: pd.DataFrame, users: Mapping[str, int], account: pd.DataFrame) -> dict[str, str]:
     """Return the checked contents of jobs.csv, log.swf and account.csv.
 
-    Args:
-        out: their folder, for error messages.
-        jobs: as JOBS, in order of arrival.
-        users: the numbers of users and accounts.
-        account: as ACCOUNT.
-
     Raises:
         UserError: jobs break a rule of the tables, for example by a time out of range.
     """

@@ -117,10 +117,6 @@ class SlurmImport(NamedTuple):
 def run(wanted: SlurmImport, chunk: int = CHUNK) -> list[str]:
     """Import dumps, and return a report.
 
-    Args:
-        wanted: dumps and options.
-        chunk: bytes that are read at a time.
-
     Raises:
         UserError: a dump cannot be read, or holds no log of a site; then no file is written.
     """

@@ -30,15 +30,7 @@ def application(
     more: Sequence[APIRouter] = (),
     verdict: Callable[[], tuple[str, ...]] = tuple,
 ) -> FastAPI:
-    """Return the web application of a gateway.
-
-    Args:
-        gateway: to the policy.
-        metrics: that it counts.
-        token: that callers must present, if any.
-        more: endpoints.
-        verdict: returns the lines of mode shadow for the page.
-    """
+    """Return the web application of a gateway; `verdict` returns the lines of mode shadow for its page."""
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:

@@ -154,14 +154,14 @@ class OutcomeTracker:
         self._could: set[int] = set()  # of those, the jobs that run or could start
 
     def update(self, reading: Reading, let_go: Container[int] = ()) -> Iterator[Outcome]:
-        """Yield the jobs that have disappeared since the previous reading.
-
-        Args:
-            reading: of the cluster.
-            let_go: jobs that the controller held: apart from that, they could start when they were submitted.
-        """
+        """Yield the jobs that have disappeared since the previous reading; those of `let_go` could start at once."""
         there = {job.number: job for job in reading.jobs if job.state in (PENDING, *HOLDING)}
-        could = {number for number, job in there.items() if number in let_go or _could_start(job, reading.now)}
+
+        def startable(job: JobRow) -> bool:
+            eligible = job.eligible is not None and job.eligible <= reading.now
+            return job.state in HOLDING or (eligible and not (job.hold or job.depends))
+
+        could = {number for number, job in there.items() if number in let_go or startable(job)}
         there |= {number: job._replace(eligible=None) for number, job in there.items() if number in let_go}
         since = [there[number].arrived for number in could]
         open_ = min((time for time in since if reading.now - time <= OPEN_S), default=None)
@@ -170,8 +170,3 @@ class OutcomeTracker:
             if now is None or now.submitted != job.submitted:
                 yield Outcome(job, reading.now, number in self._could, open_)
         self._seen, self._could = there, could
-
-
-def _could_start(job: JobRow, now: float) -> bool:
-    waits = job.eligible is not None and job.eligible <= now and not (job.hold or job.depends)
-    return job.state in HOLDING or waits

@@ -32,12 +32,7 @@ class Queue(NamedTuple):
 
 
 def find_pools(reading: Reading, skipped: Mapping[int, str]) -> Queue:
-    """Group the waiting jobs by what they compete for.
-
-    Args:
-        reading: the cluster.
-        skipped: jobs that are not to be ordered, by the number of their array, and why.
-    """
+    """Group the waiting jobs by what they compete for, apart from `skipped` ones (number of the array: reason)."""
     entries, left = _entries(reading, skipped)
     tier = {node.partition: node.tier for node in reading.nodes}
     homes: dict[int, list[str]] = {}

@@ -172,13 +172,7 @@ def check_replayable(policy: str) -> None:
 
 
 def verdicts(folder: Path, policy: str, seed: int, most_s: float = VERDICT_S) -> Iterator[str]:
-    """Yield lines on each queue of a journal: would it have waited less under the policy?
-
-    Args:
-        folder: of the journal.
-        policy: a heuristic.
-        seed: of the resampling for the intervals.
-        most_s: limit of the whole; queues that are not done by then are left out.
+    """Yield lines on each queue of a journal: would it have waited less under the policy? Ends after `most_s`.
 
     Raises:
         UserError: there is no journal, or the policy is not a heuristic.
