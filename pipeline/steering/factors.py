@@ -88,7 +88,7 @@ class DrawnOrder(NamedTuple):
 def draw_order(
     order: Sequence[int], scores: Sequence[float | None], temperature: float, rng: np.random.Generator
 ) -> DrawnOrder:
-    """Draw an order of jobs sorted by score, at a temperature in units of the scores; jobs without a score stay last."""
+    """Draw an order of jobs sorted by score, at a temperature in their units; jobs without a score stay last."""
     known = np.array([score for score in scores if score is not None])
     if not len(known):
         return DrawnOrder(list(order), 1.0, 0.0)
