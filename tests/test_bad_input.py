@@ -903,7 +903,7 @@ DUMPS = [
     Case(
         "jobs of one user",
         SLURM,
-        ("dump.txt: expected the jobs of all users, found one alone", "--allusers", "--partial"),
+        ("dump.txt: expected the jobs of all users, found a single user", "--allusers", "--partial"),
         dump(f"1|anna|{RAN}|COMPLETED|1", f"2|anna|{RAN}|COMPLETED|1"),
     ),
     Case(

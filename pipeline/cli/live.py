@@ -64,9 +64,9 @@ def open_gates(
     """
     from pipeline.kubernetes.api import Address
     from pipeline.kubernetes.gates import Patience
-    from pipeline.stages.open_gates import run, words_of
+    from pipeline.stages.open_gates import format_of, run
 
-    words, patience = words_of(resources, seconds), Patience(service=silence, held=held)
+    words, patience = format_of(resources, seconds), Patience(service=silence, held=held)
     server = Address.found(api, api_token_file, api_ca_file)
     run(Address.found(service, service_token_file), server, words, patience, every, all)
 
@@ -99,7 +99,7 @@ def slurm(
 
     Example: python -m pipeline steer slurm --scenario machines --policy sjf --mode observe
     """
-    from pipeline.steering.running import take_back
+    from pipeline.steering.session import take_back
     from pipeline.steering.settings import Mode, Settings
 
     partitions = tuple(name for name in held_in.split(",") if name)

@@ -112,7 +112,7 @@ def slurm(
 
     Example: python -m pipeline import slurm sacct.txt --out site
     """
-    from pipeline.accounting.importing import SlurmImport, run
+    from pipeline.accounting.slurm_import import SlurmImport, run
 
     for line in run(SlurmImport(files, out, key_file, name_users, partial, cluster)):
         typer.echo(line)
@@ -129,7 +129,7 @@ def journal(
 
     Example: python -m pipeline import journal steering --out site
     """
-    from pipeline.steering.importing import run
+    from pipeline.steering.journal_import import run
 
     for line in run(folder, out):
         typer.echo(line)

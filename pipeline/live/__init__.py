@@ -1,1 +1,1 @@
-"""Decisions of policies for a live cluster, of any problem."""
+"""Decisions for live clusters, of any problem."""

@@ -1,7 +1,7 @@
-"""Decisions of policies that place jobs, for a live cluster: the order of what waits, and who starts.
+"""Decisions of job-placing policies for a live cluster: the order of the waiting jobs, and those that start.
 
-A state becomes one episode of the problem's simulator. The policy is asked there as in evaluation, job by job, until it
-lets time pass, time passes because nothing fits, or enough jobs have started.
+A state becomes one episode of the problem's simulator. The policy decides there as in evaluation, job by job, until it
+lets time pass, time passes because no job fits, or enough jobs have started.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,25 +20,27 @@ from pipeline.simulation.simulator import Simulator
 MOST_STARTS = 16  # of one answer
 ONLY = np.zeros(1, dtype=np.int64)  # the episode
 
-State = TypeVar("State", bound=BaseModel)  # of a cluster, as it is asked about
+State = TypeVar("State", bound=BaseModel)  # of a cluster
 Decision = TypeVar("Decision", bound=BaseModel)
 
 
 class RefusedError(Exception):
-    """A policy does not know what it is asked about, or what it answers is not an answer; others may be asked."""
+    """A policy does not know such a state, or its answer is invalid; others may be asked."""
 
 
 @dataclass(frozen=True)
 class Live(Generic[State, Decision]):
     """How policies of one problem decide for a live cluster."""
 
-    door: str  # what is asked for, as a word of the address: decide, or shares
+    door: str  # last word of the endpoint: decide, or shares
     state: type[State]
     decision: type[Decision]
     example: Callable[[Params, str], Mapping[str, Json]]  # a state of a scenario
-    fallback: str  # a heuristic that answers whatever it is asked
-    from_state: Callable[[Params, str, State], object]  # (params, scenario, state) -> one episode, and its names
-    # (params, scenario, a heuristic or a model's folder, its tuned numbers) -> what decides; or raises RefusedError
+    fallback: str  # a heuristic that answers for any state
+    from_state: Callable[
+        [Params, str, State], object
+    ]  # (params, scenario, state) -> one episode, and the names of its jobs
+    # (params, scenario, a heuristic or a model's folder, its tuned numbers) -> a decider; or raises RefusedError
     decider: Callable[[Params, str, str, Mapping[str, float]], Callable[[State], Decision]]
     places: bool = False  # does a decision say on which machines a job starts?
     plans: bool = False  # do policies look ahead from a live state, too?
@@ -46,14 +48,14 @@ class Live(Generic[State, Decision]):
 
 @dataclass(frozen=True)
 class Now:
-    """A live cluster as one episode of its simulator, and what jobs are called; problems add what they must know."""
+    """A live cluster as one episode of its simulator, and the names of its jobs; problems add fields."""
 
-    simulator: Simulator[Observation, IntArray]  # jobs that run, then those that wait in order of arrival
-    ids: Sequence[str]  # [W] of those that wait and can run here
-    never: tuple[str, ...]  # of those that cannot
+    simulator: Simulator[Observation, IntArray]  # running jobs, then waiting jobs in order of arrival
+    ids: Sequence[str]  # [W] of waiting jobs that can run here
+    never: tuple[str, ...]  # names of those that cannot
 
     def fits_at(self, view: Observation, slot: int) -> float:
-        """Return when the job of a slot fits, by what is known of running jobs."""
+        """Return when the job of a slot fits, given the running jobs."""
         return float(view.now[0] + view.fits_in[0, slot])
 
     def in_turn(self, jobs: IntArray) -> IntArray:
@@ -64,26 +66,22 @@ class Now:
 AnyNow = TypeVar("AnyNow", bound=Now)
 
 
-def _anything(now: Any) -> None:
-    """Refuse nothing."""
-
-
 @dataclass(frozen=True)
 class LivePolicy(Generic[AnyNow]):
-    """A policy, and what it knows."""
+    """A policy with its own checks of a state."""
 
     asked: Callable[[Observation, FloatArray], tuple[FloatArray, int]]  # (view, draw [1]) -> scores [M], an action
-    check_known: Callable[[AnyNow], None] = _anything  # raises RefusedError
-    masked: bool = True  # does it keep to the legal actions?
+    check_known: Callable[[AnyNow], None] = lambda now: None  # raises RefusedError
+    masked: bool = True  # restricted to legal actions
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a policy wants, jobs by their numbers among those that wait."""
+    """Decision of a policy, with jobs by their numbers among the waiting ones."""
 
     order: tuple[Ranked, ...] = ()
     starts: Sequence[int] = ()
-    held: tuple[int, float] | None = None  # a job that others must not delay, and when it fits
+    held: tuple[int, float] | None = None  # a job that others must not delay, and the time when it fits
     more: bool = False
 
 
@@ -97,7 +95,7 @@ class Decider(Generic[State, AnyNow, Decision]):
     rng: np.random.Generator
 
     def __call__(self, state: State) -> Decision:
-        """Return what the policy wants.
+        """Return the policy's decision.
 
         Raises:
             UserError: the state contradicts itself.
@@ -115,7 +113,7 @@ class Decider(Generic[State, AnyNow, Decision]):
         return self.worded(now, Answer(order, starts[:MOST_STARTS], held, more))
 
     def _play(self, now: AnyNow, view: Observation, action: int) -> tuple[list[int], tuple[int, float] | None]:
-        """Return the jobs that start, in order, and the one that is held for; the episode goes on until time passes."""
+        """Return the jobs that start, in order, and the one that resources are held for; play until time passes."""
         then, waits, starts = now.simulator.now[0], np.ones(len(now.ids), dtype=np.bool_), list[int]()
         while (slot := self._slot(view, action)) is not None:
             at, before = None if view.fits_now[0, slot].any() else now.fits_at(view, slot), np.flatnonzero(waits)
@@ -133,7 +131,7 @@ class Decider(Generic[State, AnyNow, Decision]):
         return starts, None
 
     def _slot(self, view: Observation, action: int) -> int | None:
-        """Return the slot of the job that is chosen; none where the policy lets time pass."""
+        """Return the slot of the chosen job; None if the policy lets time pass."""
         legal, machines = view.legal[0].reshape(-1), view.legal.shape[2]
         if action == len(legal) or not legal.any():
             return None
@@ -145,7 +143,7 @@ class Decider(Generic[State, AnyNow, Decision]):
 
 
 def _ranked(ids: Sequence[str], scores: FloatArray) -> tuple[Ranked, ...]:
-    """Return the jobs by the scores [M] of the slots they are in; those behind the slots follow."""
+    """Rank the jobs by the scores [M] of their slots; jobs beyond the slots follow."""
     score, seen = np.full(len(ids), -np.inf), min(len(ids), len(scores))
     score[:seen] = scores[:seen]
     if np.isnan(score).any() or np.isposinf(score).any():
@@ -155,7 +153,7 @@ def _ranked(ids: Sequence[str], scores: FloatArray) -> tuple[Ranked, ...]:
 
 
 def of_jobs(scores: FloatArray, view: Observation) -> FloatArray:
-    """Return the best score of each job [M] on the machines that could hold it, of scores [1, M] or [1, M, K]."""
+    """Return the best score of each job [M] on machines that could hold it, from scores [1, M] or [1, M, K]."""
     if scores.ndim == 2:
         return np.asarray(scores[0], dtype=float)
     could = (view.demand[0, :, None] <= view.capacity[0]).all(axis=2)
@@ -190,14 +188,14 @@ def network(
     check_known: Callable[[AnyNow], None],
     masked: bool = True,
 ) -> LivePolicy[AnyNow]:
-    """Return a network that is asked once for both, its logits of jobs and its action.
+    """Return a network, whose logits give both scores and action.
 
     Args:
-        encode: returns what the network reads of a view, with the legal actions `may` [1, A].
+        encode: returns the network's inputs of a view, with the legal actions `may` [1, A].
         forward: returns the logits [1, A].
         card: of the stored model.
         check_known: raises RefusedError.
-        masked: does it keep to the legal actions?
+        masked: restricted to legal actions.
     """
     from pipeline.learning.sampling import best, sample  # torch and numba: seconds that heuristics do without
 

@@ -1,4 +1,4 @@
-"""Observations as rows of numbers: how a stored policy is asked that knows nothing of this package's types."""
+"""Observations as rows of numbers, for stored policies without this package's types."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from pipeline.core import FloatArray
 
 
 class Rows:
-    """The fields of an observation that a row holds, one after another, each flattened, its last axis the fastest."""
+    """Layout of a row: the fields of an observation in order, each flattened in C order."""
 
     def __init__(self, axes: Mapping[str, str], whole: Collection[str], kind: type = np.float32, **sizes: int) -> None:
         """Lay out a row.

@@ -1,7 +1,6 @@
-"""What the states of live clusters, and the answers to them, have in common; both have a version.
+"""Common parts of the states of live clusters and of the decisions; both have a version.
 
-Names are text, and nothing but text: they are compared and returned. What is refused is a ValueError, which pydantic
-reports as it does its own.
+Names are plain text: they are compared and returned. Validators raise ValueError, which pydantic reports.
 """
 
 from collections import Counter
@@ -27,14 +26,14 @@ def at_most(count: int, least: int | None = None) -> FieldInfo:
 
 
 def once(what: str, names: Iterable[str]) -> None:
-    """Refuse names that are there twice."""
+    """Refuse names that occur twice."""
     for name, count in Counter(names).items():
         if count > 1:
             raise ValueError(f"{what} '{name}' is there {count} times")
 
 
 def in_the_past(what: str, jobs: Sequence[Any], time: str, now: float) -> None:
-    """Refuse jobs with a time, `arrived` or `started`, that is still to come; jobs without names go by number."""
+    """Refuse jobs whose time, `arrived` or `started`, is in the future; jobs without names appear by number."""
     for number, job in enumerate(jobs):
         if (at := getattr(job, time)) > now:
             name = f"'{job.id}'" if hasattr(job, "id") else number
@@ -42,7 +41,7 @@ def in_the_past(what: str, jobs: Sequence[Any], time: str, now: float) -> None:
 
 
 def last_in_the_past(last_arrival: float | None, now: float) -> None:
-    """Refuse a last arrival that is still to come."""
+    """Refuse a last arrival in the future."""
     if last_arrival is not None and last_arrival > now:
         raise ValueError(f"last_arrival is {_number(last_arrival)}, after now, {_number(now)}")
 
@@ -52,7 +51,7 @@ def _number(time: float) -> str:
 
 
 def last_arrival(state: Any) -> float:
-    """Return when a job last arrived; where the state does not say, the last of those that wait."""
+    """Return the time of the last arrival; if the state lacks it, that of the waiting jobs."""
     if state.last_arrival is not None:
         return float(state.last_arrival)
     return float(max((job.arrived for job in state.waiting), default=state.now))
@@ -65,12 +64,12 @@ def amounts(every: Iterable[Mapping[str, float]], resources: Sequence[str], scal
 
 
 def others(demand: Mapping[str, float], resources: Sequence[str]) -> list[str]:
-    """Return what a job demands of other resources."""
+    """Return the other resources that a job demands."""
     return [name for name, amount in demand.items() if amount and name not in resources]
 
 
 def in_order(own: Sequence[str], there: Sequence[str]) -> tuple[str, ...]:
-    """Return the resources that there are, in the scenario's order where they are its own."""
+    """Return the resources, in the scenario's order if they are the scenario's."""
     return tuple(own if set(own) == set(there) else there)
 
 
@@ -78,13 +77,13 @@ class Ranked(Frozen):
     """A waiting job in the policy's order."""
 
     job: str
-    score: float | None  # the higher, the sooner; none: held back, not tried, or behind what the policy sees
+    score: float | None  # higher is sooner; None: held back, not tried, or beyond the slots of the policy
 
 
 class Decision(Frozen):
-    """What a policy wants; problems say what a start is."""
+    """A decision; problems define a start."""
 
     order: tuple[Ranked, ...]  # all waiting jobs that can run here, the first to start at the head
     starts: tuple[Any, ...]  # one after another
-    never: tuple[str, ...] = ()  # waiting jobs that the cluster can never run
-    more: bool = False  # might others be started? Start these, and ask again
+    never: tuple[str, ...] = ()  # waiting jobs that can never run here
+    more: bool = False  # others might start, too: start these, and ask again

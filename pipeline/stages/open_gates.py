@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.kubernetes.api import Address, Api
-from pipeline.kubernetes.asked import Words
 from pipeline.kubernetes.gates import Gates, Patience
-from pipeline.kubernetes.objects import UNITS
+from pipeline.kubernetes.objects import UNITS, StateFormat
 from pipeline.kubernetes.view import View
 from pipeline.progress import say
 
@@ -16,16 +15,18 @@ BEGIN_S = 30.0  # limit of the API server's first answer
 LOOK_S = 0.1
 
 
-def words_of(resources: str, seconds: float) -> Words:
+def format_of(resources: str, seconds: float) -> StateFormat:
     """Return the terms in which the cluster is described."""
     named, known = tuple(resources.split(",")), [name for name, _ in UNITS.values()]
     for name in named:
         if name not in known:
             raise UserError(f"--resources: expected some of {', '.join(known)}, got '{name}'")
-    return Words(named, seconds)
+    return StateFormat(named, seconds)
 
 
-def run(service: Address, server: Address, words: Words, patience: Patience, every_s: float, all_and_end: bool) -> None:
+def run(
+    service: Address, server: Address, form: StateFormat, patience: Patience, every_s: float, all_and_end: bool
+) -> None:
     """Look at the cluster every `every_s` seconds until the process ends; all state is in the pods, so none is lost."""
     api, asked = Api(server), Api(service)
     view = View(api)
@@ -40,7 +41,7 @@ def run(service: Address, server: Address, words: Words, patience: Patience, eve
             if time.monotonic() > until:
                 raise UserError(f"{server.url}: {view.said or 'no answer'}")
             time.sleep(LOOK_S)
-        gates = Gates(api, view, ask, say, words, patience)
+        gates = Gates(api, view, ask, say, form, patience)
         if all_and_end:
             say(f"open-gates: {gates.open_all()} opened")
             if left := gates.gated():

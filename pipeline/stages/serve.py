@@ -17,10 +17,9 @@ from pipeline.lookahead.planner import PREFIX
 from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.serving.app import application
-from pipeline.serving.desk import Desk
+from pipeline.serving.gateway import PolicyGateway
 from pipeline.serving.listening import MOST_TOKEN, bound, server_of, token_for
-from pipeline.serving.measured import Measured
-from pipeline.serving.named import Named
+from pipeline.serving.records import Metrics, ServedPolicy
 from pipeline.stages.replaying import model_of
 from pipeline.tracking.digests import measured
 
@@ -57,15 +56,15 @@ def run(
     if kubernetes and not live.places:
         raise UserError(f"--kubernetes: policies of scenario '{scenario}' do not place jobs on machines")
     with looking(params, scenario, policy) as look, bound(at.host, at.port) as where:
-        named, found = look(), Measured()
-        desk = Desk(params, scenario, look, heuristic(fallback), limit_ms / 1000, found, defaults)
-        if not desk.wait(BEGIN_S):
-            desk.close()
-            raise UserError(f"{named.policy}: {desk.why or 'its process did not begin'}")
-        address = f"http://{at.host}:{where.getsockname()[1]}/v1/{desk.live.door}"
+        named, found = look(), Metrics()
+        gateway = PolicyGateway(params, scenario, look, heuristic(fallback), limit_ms / 1000, found, defaults)
+        if not gateway.wait(BEGIN_S):
+            gateway.close()
+            raise UserError(f"{named.policy}: {gateway.why or 'its process did not begin'}")
+        address = f"http://{at.host}:{where.getsockname()[1]}/v1/{gateway.live.door}"
         say(f"serve: {scenario}: {named.policy} ({named.digest[:8]}), else {fallback}; POST {address}")
-        with _extender(desk, kubernetes) as more:
-            server_of(application(desk, found, token, more, verdict_reader(steering))).run(sockets=[where])
+        with _extender(gateway, kubernetes) as more:
+            server_of(application(gateway, found, token, more, verdict_reader(steering))).run(sockets=[where])
 
 
 def verdict_reader(steering: Path | None) -> Callable[[], tuple[str, ...]]:
@@ -83,32 +82,32 @@ def verdict_reader(steering: Path | None) -> Callable[[], tuple[str, ...]]:
 
 
 @contextmanager
-def _extender(desk: Desk, kubernetes: str | None) -> Iterator[Sequence[APIRouter]]:
+def _extender(gateway: PolicyGateway, kubernetes: str | None) -> Iterator[Sequence[APIRouter]]:
     """Yield the routes for Kubernetes' scheduler, if requested, while pods and nodes are watched."""
     if kubernetes is None:
         yield ()
         return
     from pipeline.kubernetes.api import Address, Api
-    from pipeline.kubernetes.extender import Extender, doors
+    from pipeline.kubernetes.extender import Extender, router_of
     from pipeline.kubernetes.view import View
 
     view = View(Api(Address.found(None if kubernetes == IN_CLUSTER else kubernetes)))
     view.begin()
     try:
-        yield [doors(Extender(view, desk.answer))]
+        yield [router_of(Extender(view, gateway.answer))]
     finally:
         view.end()
 
 
 @contextmanager
-def looking(params: Params, scenario: str, policy: str) -> Iterator[Callable[[], Named]]:
+def looking(params: Params, scenario: str, policy: str) -> Iterator[Callable[[], ServedPolicy]]:
     """Yield a function that returns the active policy; models that it found are kept until the end."""
     if policy.startswith(PREFIX) and not problem_of(params, scenario).live.plans:
         raise UserError(f"{policy}: policies with look-ahead are not served in scenarios of this problem yet")
     with ExitStack() as kept:
-        known: dict[str, Named] = {}
+        known: dict[str, ServedPolicy] = {}
 
-        def champion() -> Named:
+        def champion() -> ServedPolicy:
             line = champions_in(storage.read_text(CHAMPIONS)).get(scenario)
             if line is None:
                 raise UserError(
@@ -119,25 +118,25 @@ def looking(params: Params, scenario: str, policy: str) -> Iterator[Callable[[],
                 # Model files must be those that were promoted.
                 places = list(kept.enter_context(model_of(params, scenario, line.seat)).values())
                 if line.policy in params.policies:
-                    known[line.digest] = Named(line.policy, params.policy(line.policy).policy, line.digest)
+                    known[line.digest] = ServedPolicy(line.policy, params.policy(line.policy).policy, line.digest)
                 else:
                     place = str(places[0].resolve()) if places else line.policy
-                    known[line.digest] = Named(line.policy, place, line.digest, line.seat.tuned)
+                    known[line.digest] = ServedPolicy(line.policy, place, line.digest, line.seat.tuned)
             return known[line.digest]
 
         yield champion if policy == CHAMPION else lambda: by_name(policy, scenario)
 
 
-def by_name(policy: str, scenario: str) -> Named:
+def by_name(policy: str, scenario: str) -> ServedPolicy:
     """Return a heuristic, tuned for the scenario, or the present model of a folder or file."""
     if Path(policy).is_dir():
-        return Named(policy, str(Path(policy).resolve()), measured(Path(policy)))
+        return ServedPolicy(policy, str(Path(policy).resolve()), measured(Path(policy)))
     if is_external(policy):
-        return Named(policy, policy, measured(storage.source_of(policy)))
+        return ServedPolicy(policy, policy, measured(storage.source_of(policy)))
     tuned = storage.results_folder("heuristics", scenario) / "chosen.json"
     return heuristic(policy, storage.read_chosen(scenario).knobs if tuned.exists() else {})
 
 
-def heuristic(policy: str, tuned: dict[str, float] | None = None) -> Named:
+def heuristic(policy: str, tuned: dict[str, float] | None = None) -> ServedPolicy:
     """Return a heuristic with its tuning."""
-    return Named(policy, policy, digest_of_tuned(policy, tuned or {}), tuned or {})
+    return ServedPolicy(policy, policy, digest_of_tuned(policy, tuned or {}), tuned or {})

@@ -8,10 +8,10 @@ from pipeline.errors import UserError
 from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.stages.serve import VERDICT, heuristic, looking
-from pipeline.steering.asking import Slurm
 from pipeline.steering.rows import OddError
-from pipeline.steering.running import steer
+from pipeline.steering.session import steer
 from pipeline.steering.settings import Mode, Settings
+from pipeline.steering.slurm import Slurm
 from pipeline.steering.states import misfits
 from pipeline.storage.files import OWNER, write
 
@@ -24,9 +24,9 @@ def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: S
     with looking(params, scenario, policy) as look:
         named = look()
         if settings.mode is Mode.SHADOW:
-            from pipeline.steering.shadow import must_be_replayed, verdicts  # only this mode needs the simulator
+            from pipeline.steering.replay import check_replayable, verdicts  # the simulator, which others do without
 
-            must_be_replayed(named.place)
+            check_replayable(named.place)
         if Path(named.place).is_dir():
             with suppress(OddError, UserError):  # `steer` reports an unreadable cluster
                 for line in misfits(params, scenario, Slurm().read().nodes):

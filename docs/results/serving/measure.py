@@ -33,9 +33,9 @@ from pipeline.problems import problem_of
 from pipeline.problems.machines.user_jobs import park_of
 from pipeline.progress import say
 from pipeline.serving.app import application
-from pipeline.serving.desk import Desk
+from pipeline.serving.gateway import PolicyGateway
 from pipeline.serving.listening import bound, server_of
-from pipeline.serving.measured import Measured
+from pipeline.serving.records import Metrics
 from pipeline.stages.serve import by_name, heuristic
 
 HERE = Path(__file__).resolve().parent
@@ -187,13 +187,13 @@ def of_groups(full: bool, rng: np.random.Generator) -> dict[str, Json]:
 
 def serve(params: Params, scenario: str, policy: str, pipe: Connection) -> None:
     """Let a service listen until it is ended; tell its port and its door."""
-    found, fallback = Measured(), problem_of(params, scenario).live.fallback
-    desk = Desk(params, scenario, lambda: by_name(policy, scenario), heuristic(fallback), LIMIT_S, found)
-    if not desk.wait(300.0):
-        raise SystemExit(f"{policy}: {desk.why}")
+    found, fallback = Metrics(), problem_of(params, scenario).live.fallback
+    gateway = PolicyGateway(params, scenario, lambda: by_name(policy, scenario), heuristic(fallback), LIMIT_S, found)
+    if not gateway.wait(300.0):
+        raise SystemExit(f"{policy}: {gateway.why}")
     with bound(HOST, 0) as where:
-        pipe.send((where.getsockname()[1], f"/v1/{desk.live.door}"))
-        server_of(application(desk, found, None)).run(sockets=[where])
+        pipe.send((where.getsockname()[1], f"/v1/{gateway.live.door}"))
+        server_of(application(gateway, found, None)).run(sockets=[where])
 
 
 @contextmanager

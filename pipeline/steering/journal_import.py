@@ -1,11 +1,11 @@
-"""`python -m pipeline import journal`: from what a controller wrote to a job table, a log, and its decisions.
+"""`python -m pipeline import journal`: job table, log and decisions from a controller's journal.
 
-A job arrives when it was eligible, and one that was submitted held for the controller when it was submitted. How it
-ended is not known; it counts as completed. Of decisions there is a row for each order that was another than before,
-with the probability with which it was drawn: 1 where the policy does not draw.
+A job arrives when it became eligible, and one that was submitted held for the controller when it was submitted. Its
+final state is unknown and counts as completed. Decisions have a row for each change of an order, with the probability
+with which it was drawn: 1 where the policy does not draw.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,19 +13,15 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.accounting.jobs import COMPLETED, JOBS, YEAR
-from pipeline.accounting.written import MOST, account_of, made
+from pipeline.accounting.output import MOST, account_lines, account_of, output_files
 from pipeline.errors import UserError
 from pipeline.schemas.columns import integers, table
 from pipeline.steering.journal import JOURNAL, Line, lines
-from pipeline.steering.replaying import Ran
+from pipeline.steering.replay import RecordedJob
 from pipeline.storage.files import check_table, write
 
-LEFT, TORN, TWICE, NO_CPUS = (
-    "gone without being seen to run",
-    "a line that was never written whole",
-    "the same run again",
-    "no CPUs",
-)
+LEFT, TORN = "gone without being seen to run", "a line that was never written whole"
+TWICE, NO_CPUS = "the same run again", "no CPUs"
 EARLY = "started before it was eligible: arrives when it started"
 SHORT = "ran less than a second: 1 s taken"
 NO_LIMIT = f"no time limit: {YEAR / 86400:.0f} days taken"
@@ -39,74 +35,68 @@ DECISIONS = table(
         "order": pa.Column(str),  # all of them
         "temperature": pa.Column(float, pa.Check.ge(0)),  # 0: not drawn
         "probability": pa.Column(float, pa.Check.in_range(0, 1)),  # of the job at the head
-        "log_probability": pa.Column(float, pa.Check.le(0)),  # of the order as a whole
+        "log_probability": pa.Column(float, pa.Check.le(0)),  # of the whole order
     },
     unique=(),
 )
 
 
 def run(folder: Path, out: Path) -> list[str]:
-    """Import the journal of a folder, and return what to say of it.
+    """Import the journal of a folder, and return a report.
 
     Raises:
-        UserError: there is no journal, or no job ended in it; nothing is written then.
+        UserError: there is no journal, or no job ended in it; then no file is written.
     """
     found = list(lines(folder))
-    jobs, dropped = _jobs(found, folder)
+    jobs, notes = _jobs(found, folder)
     decisions = check_table(_decisions(found), DECISIONS, str(out / "decisions.csv"))
     users = {name: 1 + int(name, 16) % MOST if name else -1 for name in {*jobs["user"], ""}}
-    account = _account(dropped)
-    content = made(out, jobs, users, account)  # all of it, before the first is written
+    counts: dict[tuple[str, str, str], list[int]] = {}
+    for what, why, line in notes:
+        counts.setdefault((str(line.path), what, why), [0, line.number])[0] += 1
+    account = account_of([(*key, count, first) for key, (count, first) in counts.items()])
+    content = output_files(out, jobs, users, account)  # all of it, before the first is written
     content["decisions.csv"] = str(decisions.to_csv(index=False, float_format="%.12g", lineterminator="\n"))
     for name, text in content.items():
         write(out / name, text.encode())
-    told = sum(decisions["temperature"] > 0)
+    drawn = f"{len(decisions):,} decisions, {sum(decisions['temperature'] > 0):,} of them drawn"
     return [
-        f"{len(jobs):,} jobs of {jobs['user'].nunique():,} users; {len(decisions):,} decisions, {told:,} of them drawn",
-        *(f"{row.what} {row.rows:,}: {row.why} ({row.file}:{row.first_line})" for row in account.itertuples()),
+        f"{len(jobs):,} jobs of {jobs['user'].nunique():,} users; {drawn}",
+        *account_lines(account),
         f"written to {out}: {', '.join(content)}",
     ]
 
 
 def _jobs(written: Sequence[Line], folder: Path) -> tuple[pd.DataFrame, list[tuple[str, str, Line]]]:
-    """Return JOBS, and of each row that is none or was mended, which of both and why."""
+    """Return JOBS, and for each row that was dropped or fixed, which of both and why."""
     found: dict[tuple[int, float], dict[str, str | float | int]] = {}
-    said: list[tuple[str, str, Line]] = []
+    notes: list[tuple[str, str, Line]] = []
     for line in written:
         if line.row is None:
-            said.append(("dropped", TORN, line))
+            notes.append(("dropped", TORN, line))
         elif line.row.get("kind") == "left":
-            said.append(("dropped", LEFT, line))
+            notes.append(("dropped", LEFT, line))
         elif line.row.get("kind") == "ran":
             try:
-                ran = Ran.model_validate(line.row)
+                ran = RecordedJob.model_validate(line.row)
             except ValueError:
                 raise UserError(f"{line.path}:{line.number}: expected a job as a controller writes it") from None
             key = (ran.job, ran.submit)
-            why = TWICE if key in found else NO_CPUS if not ran.units.get("cpu", 0.0) > 0 else ""
-            if why:
-                said.append(("dropped", why, line))
-            else:
-                found[key] = _job(ran)
-                said += [("mended", what, line) for what in _mended(ran)]
+            if key in found or not ran.units.get("cpu", 0.0) > 0:
+                notes.append(("dropped", TWICE if key in found else NO_CPUS, line))
+                continue
+            found[key] = _job(ran)
+            fixes = {EARLY: ran.eligible > ran.start, SHORT: ran.end - ran.start < 1, NO_LIMIT: ran.limit_s is None}
+            notes += [("fixed", why, line) for why, applies in fixes.items() if applies]
     if not found:
         raise UserError(f"{folder / JOURNAL}: expected jobs that ran, found none")
     frame = pd.DataFrame([row for _, row in sorted(found.items(), key=lambda one: (one[1]["arrival"], one[0][0]))])
     again = frame.groupby("job").cumcount()
     frame["job"] = np.where(again > 0, frame["job"] + "-" + (again + 1).astype(str), frame["job"])
-    return check_table(frame[list(JOBS.columns)], JOBS, str(folder / JOURNAL)), said
+    return check_table(frame[list(JOBS.columns)], JOBS, str(folder / JOURNAL)), notes
 
 
-def _mended(ran: Ran) -> Iterator[str]:
-    if ran.eligible > ran.start:
-        yield EARLY
-    if ran.end - ran.start < 1.0:
-        yield SHORT
-    if ran.limit_s is None:
-        yield NO_LIMIT
-
-
-def _job(ran: Ran) -> dict[str, str | float | int]:
+def _job(ran: RecordedJob) -> dict[str, str | float | int]:
     return {
         "job": str(ran.job),
         "user": ran.user,
@@ -136,18 +126,11 @@ def _decisions(written: Sequence[Line]) -> pd.DataFrame:
             try:
                 order, drawn = [str(job) for job in pool["order"]], pool.get("drawn") or {}
                 where = ",".join(pool["partitions"])
-                told = [drawn.get("temperature", 0.0), drawn.get("head", 1.0), drawn.get("log", 0.0)]
-                numbers = [min(float(one), limit) for one, limit in zip(told, (np.inf, 1.0, 0.0), strict=True)]
+                found = [drawn.get("temperature", 0.0), drawn.get("head", 1.0), drawn.get("log", 0.0)]
+                numbers = [min(float(one), limit) for one, limit in zip(found, (np.inf, 1.0, 0.0), strict=True)]
                 first = [float(str(line.row["time"])), where, pool["policy"], pool["digest"], int(pool["waiting"])]
             except (KeyError, TypeError, ValueError, AttributeError):
                 raise UserError(f"{line.path}:{line.number}: expected a tick as a controller writes it") from None
             rows.append([*first, order[0], " ".join(order), *numbers])
     frame = pd.DataFrame(rows, columns=list(DECISIONS.columns))
     return frame.astype({name: str(column.dtype) for name, column in DECISIONS.columns.items()})
-
-
-def _account(said: Sequence[tuple[str, str, Line]]) -> pd.DataFrame:
-    counts: dict[tuple[str, str, str], list[int]] = {}
-    for what, why, line in said:
-        counts.setdefault((str(line.path), what, why), [0, line.number])[0] += 1
-    return account_of([(*key, count, first) for key, (count, first) in counts.items()])

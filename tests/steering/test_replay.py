@@ -11,11 +11,10 @@ from fastapi import FastAPI
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.serving.listening import server_of
-from pipeline.steering.asking import PATIENCE_S
 from pipeline.steering.journal import Journal, rows
-from pipeline.steering.replaying import recorded as replayed
-from pipeline.steering.replaying import waits
-from pipeline.steering.shadow import MOST_JOBS, VERDICT_S, verdicts
+from pipeline.steering.replay import MOST_JOBS, VERDICT_S, replay_waits, verdicts
+from pipeline.steering.replay import read_recorded as replayed
+from pipeline.steering.slurm import PATIENCE_S
 
 
 def recorded(folder: Path, count: int, limit: int | None = None) -> None:
@@ -86,7 +85,7 @@ def test_a_play_ends_when_its_time_is_over_and_the_newest_jobs_are_played(tmp_pa
         raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        list(waits(jobs, nodes[0], [HEURISTICS["sjf"]], 1, on_progress=give_up))
+        list(replay_waits(jobs, nodes[0], [HEURISTICS["sjf"]], 1, on_progress=give_up))
     assert len(calls) == 1
     assert calls[0] < 0.5
 

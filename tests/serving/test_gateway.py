@@ -13,9 +13,8 @@ from live_service import service
 
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.serving.desk import Desk
-from pipeline.serving.measured import Measured
-from pipeline.serving.named import Named
+from pipeline.serving.gateway import PolicyGateway
+from pipeline.serving.records import Metrics, ServedPolicy
 from pipeline.stages.serve import by_name, heuristic
 
 ONE = {"now": 1, "waiting": [{"id": "a", "arrived": 0, "duration": 3, "demand": {"cpu": 1}}]}
@@ -53,13 +52,13 @@ def test_states_that_lack_load_and_end_of_arrivals_have_those_of_the_command_lin
 
 def test_a_default_that_states_of_a_scenario_do_not_have_is_refused(params: Params) -> None:
     with pytest.raises(UserError, match=r"^--load: states of scenario 'machines' have no load$"):
-        Desk(params, "machines", lambda: heuristic("sjf"), heuristic("fcfs"), 1.0, Measured(), {"load": 70.0})
+        PolicyGateway(params, "machines", lambda: heuristic("sjf"), heuristic("fcfs"), 1.0, Metrics(), {"load": 70.0})
 
 
 def test_a_policy_that_is_killed_is_stood_in_for_and_begun_again(params: Params) -> None:
     with service(params, lambda: heuristic("sjf")) as one:
-        os.kill(one.desk.pid, signal.SIGKILL)
-        one.until(lambda: not one.desk.standing.ready)
+        os.kill(one.gateway.pid, signal.SIGKILL)
+        one.until(lambda: not one.gateway.active.ready)
         status, said = one.ask("/v1/decide", ONE)
         assert (status, said["policy"], said["fell_back"]) == (200, "fcfs", True)
         assert said["digest"] == heuristic("fcfs").digest
@@ -72,11 +71,11 @@ def test_a_policy_that_is_killed_is_stood_in_for_and_begun_again(params: Params)
 
 def test_a_policy_that_hangs_is_stood_in_for_in_time_and_ended(params: Params) -> None:
     with service(params, lambda: heuristic("sjf"), limit_s=0.1) as one:
-        hung = one.desk.pid
+        hung = one.gateway.pid
         os.kill(hung, signal.SIGSTOP)
         status, said = one.ask("/v1/decide", ONE)
         assert (status, said["fell_back"], said["why"]) == (200, True, "no answer within 100 ms")
-        one.until(lambda: one.desk.pid != hung and one.desk.standing.ready)
+        one.until(lambda: one.gateway.pid != hung and one.gateway.active.ready)
         assert one.ask("/v1/decide", ONE)[1]["policy"] == "sjf"
 
 
@@ -108,8 +107,8 @@ def test_another_champion_takes_over_and_no_request_is_lost(params: Params) -> N
 def test_a_champion_that_cannot_be_loaded_leaves_the_one_before(params: Params, tmp_path: Path) -> None:
     now = [heuristic("sjf")]
     with service(params, lambda: now[0]) as one:
-        now[0] = Named("broken", str(tmp_path), "0" * 32)
-        one.until(lambda: "not a model directory" in one.desk.standing.said)
+        now[0] = ServedPolicy("broken", str(tmp_path), "0" * 32)
+        one.until(lambda: "not a model directory" in one.gateway.active.said)
         assert one.ask("/v1/decide", ONE)[1]["policy"] == "sjf"
 
 
@@ -117,7 +116,7 @@ def test_looks_that_fail_end_neither_watch_nor_restarts(params: Params) -> None:
     broken: list[Exception | None] = [None]
     now = [heuristic("sjf")]
 
-    def look() -> Named:
+    def look() -> ServedPolicy:
         if broken[0] is not None:
             raise broken[0]
         return now[0]
@@ -125,10 +124,10 @@ def test_looks_that_fail_end_neither_watch_nor_restarts(params: Params) -> None:
     with service(params, look) as one:
         for error in (OSError(5, "Input/output error"), ValueError("digest"), KeyError("machines")):
             broken[0] = error
-            one.until(lambda: type(error).__name__ in one.desk.standing.said)  # noqa: B023  # at once
+            one.until(lambda: type(error).__name__ in one.gateway.active.said)  # noqa: B023  # at once
         assert "deeprm_watch_errors_total 0.0" not in one.ask("/metrics")[1]
-        os.kill(one.desk.pid, signal.SIGKILL)
-        one.until(lambda: one.desk.restarts == 1 and one.desk.standing.ready)
+        os.kill(one.gateway.pid, signal.SIGKILL)
+        one.until(lambda: one.gateway.restarts == 1 and one.gateway.active.ready)
         broken[0], now[0] = None, heuristic("saf")
         one.until(lambda: one.ask("/v1/policy")[1]["policy"] == "saf")
         one.until(lambda: one.ask("/v1/policy")[1]["said"] == "")
@@ -136,24 +135,24 @@ def test_looks_that_fail_end_neither_watch_nor_restarts(params: Params) -> None:
 
 def test_a_process_that_cannot_be_begun_is_begun_later(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
     with service(params, lambda: heuristic("sjf")) as one:
-        begin, failed = Desk._begin, []
+        begin, failed = PolicyGateway._begin, []
 
-        def fails(desk: Desk, named: Named) -> object:
+        def fails(gateway: PolicyGateway, named: ServedPolicy) -> object:
             if len(failed) < 2:
                 failed.append(named)
                 raise BlockingIOError(11, "Resource temporarily unavailable")
-            return begin(desk, named)
+            return begin(gateway, named)
 
-        monkeypatch.setattr(Desk, "_begin", fails)
-        os.kill(one.desk.pid, signal.SIGKILL)
-        one.until(lambda: one.desk.restarts == 1 and one.desk.standing.ready)
+        monkeypatch.setattr(PolicyGateway, "_begin", fails)
+        os.kill(one.gateway.pid, signal.SIGKILL)
+        one.until(lambda: one.gateway.restarts == 1 and one.gateway.active.ready)
         assert len(failed) == 2
 
 
 def test_a_dead_process_is_never_called_ready(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.serving.desk.LOOK_S", 3600.0)  # nothing looks after it
+    monkeypatch.setattr("pipeline.serving.gateway.LOOK_S", 3600.0)  # nothing looks after it
     with service(params, lambda: heuristic("sjf")) as one:
-        os.kill(one.desk.pid, signal.SIGKILL)
+        os.kill(one.gateway.pid, signal.SIGKILL)
         one.until(lambda: one.ask("/v1/health")[1] == {"status": "falling back", "policy_ready": False}, 10)
         assert "deeprm_policy_ready 0.0" in one.ask("/metrics")[1]
 
@@ -162,7 +161,7 @@ def test_a_champion_that_is_not_looked_for_is_not_followed(params: Params, monke
     monkeypatch.setattr("pipeline.serving.app.LATE_S", 3.0)
     hangs = threading.Event()
 
-    def look() -> Named:
+    def look() -> ServedPolicy:
         if one_is_up.is_set():
             hangs.wait(60)
         return heuristic("sjf")
@@ -172,9 +171,9 @@ def test_a_champion_that_is_not_looked_for_is_not_followed(params: Params, monke
         one_is_up.set()
         one.until(lambda: one.ask("/v1/health")[1] == {"status": "not following", "policy_ready": True})
         assert one.ask("/v1/policy")[1]["looked_s"] >= 3.0
-        hung = one.desk.pid
+        hung = one.gateway.pid
         os.kill(hung, signal.SIGKILL)  # a look that hangs does not keep it from being begun again
-        one.until(lambda: one.desk.pid != hung and one.desk.standing.ready)
+        one.until(lambda: one.gateway.pid != hung and one.gateway.active.ready)
         hangs.set()
         one.until(lambda: one.ask("/v1/health")[1]["status"] == "ok")
 
@@ -187,9 +186,9 @@ def test_many_clients_are_answered_within_the_limit_or_sent_away(params: Params)
             time.sleep(0.05)
             return fallback(state)
 
-        fallback, one.desk._fallback = one.desk._fallback, slowly  # type: ignore[assignment]
-        os.kill(one.desk.pid, signal.SIGSTOP)
-        one.desk._worker.ready.clear()  # the fallback decides for all
+        fallback, one.gateway._fallback = one.gateway._fallback, slowly  # type: ignore[assignment]
+        os.kill(one.gateway.pid, signal.SIGSTOP)
+        one.gateway._worker.ready.clear()  # the fallback decides for all
         one.ask("/v1/decide", ONE)
         with ThreadPoolExecutor(40) as callers:
             found = list(callers.map(lambda _: one.ask("/v1/decide", ONE), range(40)))
@@ -200,7 +199,7 @@ def test_many_clients_are_answered_within_the_limit_or_sent_away(params: Params)
 def test_no_more_states_are_taken_than_the_limit_allows(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
     """States that wait long for their turn lower how many are answered at one time; quick ones raise it."""
     with service(params, lambda: heuristic("sjf"), limit_s=0.5) as one:
-        ask = one.desk._worker.ask
+        ask = one.gateway._worker.ask
 
         def behind_others(raw: bytes, limit_s: float) -> "Future[tuple[bytes, bytes]]":
             time.sleep(0.02)  # the event loop is busy with others
@@ -210,13 +209,13 @@ def test_no_more_states_are_taken_than_the_limit_allows(params: Params, monkeypa
             with ThreadPoolExecutor(60) as callers:
                 return list(callers.map(lambda _: one.ask("/v1/decide", ONE), range(60)))
 
-        monkeypatch.setattr(one.desk._worker, "ask", behind_others)
+        monkeypatch.setattr(one.gateway._worker, "ask", behind_others)
         for _ in range(3):
             many()
         sent_away = [said["error"] for status, said in many() if status == 503]
         assert any("answered already; ask again later" in line for line in sent_away)
-        lowest = one.desk._most
+        lowest = one.gateway._most
         assert 1 <= lowest < 40
-        monkeypatch.setattr(one.desk._worker, "ask", ask)
+        monkeypatch.setattr(one.gateway._worker, "ask", ask)
         assert all(one.ask("/v1/decide", ONE)[1]["policy"] == "sjf" for _ in range(20))
-        assert one.desk._most == pytest.approx(lowest + 2)
+        assert one.gateway._most == pytest.approx(lowest + 2)

@@ -48,7 +48,7 @@ def test_each_row_of_sacct_is_a_job_or_counted(imported: Imported) -> None:
         "109",
         "112",
     ]
-    assert imported.counts("mended") == {
+    assert imported.counts("fixed") == {
         why.ARRAY: 2,
         why.HET: 1,
         why.CLOCK: 1,
@@ -84,7 +84,7 @@ def test_the_file_without_a_database_is_read_too(imported: Imported) -> None:
     jobs = imported.run(JOBCOMP)  # which a real Slurm wrote
     assert len(jobs) == 22
     assert imported.counts("dropped") == {why.NEVER_RAN: 1}
-    assert imported.counts("mended")[why.REQUEUED] == 2
+    assert imported.counts("fixed")[why.REQUEUED] == 2
     assert jobs.loc["5", ["arrival", "duration"]].to_list() == [0, 1]  # says PENDING, for it was requeued
     assert jobs.loc["5-2", ["arrival", "duration"]].to_list() == [123, 2]
     assert jobs.loc["7", ["nodes", "cpu"]].to_list() == [2, 2]
@@ -159,7 +159,7 @@ def test_a_part_of_a_log_is_taken_where_one_says_so(imported: Imported) -> None:
     [
         (GOOD[:-9], "dump.txt:3: expected a whole last line"),
         (GOOD.rstrip(), "dump.txt:3: expected a whole last line"),  # its last field may be cut
-        (rows({}), "expected the jobs of all users, found one alone"),
+        (rows({}), "expected the jobs of all users, found a single user"),
         (rows({"state": "FAILED"}, {"user": "bo", "state": "TIMEOUT"}), "found none among 2 (FAILED 1, TIMEOUT 1)"),
         (rows({"end": "Unknown", "state": "RUNNING"}), "expected jobs that ran, found none (1 waiting or running"),
         (rows({"end": "01.01.2026 00:01:05"}, {"user": "bo"}), "dump.txt:2: expected a time as 2026-01-31T08:00:00"),

@@ -33,7 +33,7 @@ def test_what_is_not_read_of_filetxt_may_hold_anything(imported: Imported, name:
     assert jobs.loc["11"].to_list() == [0, 1800, 3600, 1, 4, 8]
     assert jobs.loc["12"].to_list() == [60, 1500, 3600, 1, 4, 8]
     assert imported.counts("dropped") == {}
-    assert imported.counts("mended") == ({why.HET: 1} if name == "filetxt_oldpack" else {})
+    assert imported.counts("fixed") == ({why.HET: 1} if name == "filetxt_oldpack" else {})
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_line_break_in_a_name_of_sacct_is_no_end(imported: Imported) -> None:
     jobs = imported.run(CASES / "sacct_newline.txt")
     assert jobs.loc["1"].to_list() == [0, 3600, 7200, 1, 4, 7.8125]
     assert jobs.loc["2"].to_list() == [300, 3300, 7200, 1, 4, 7.8125]
-    assert imported.counts("mended") == {BROKEN: 1}
+    assert imported.counts("fixed") == {BROKEN: 1}
     assert "line break" in "\n".join(imported.said)
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.steering.asking import AwayError, Slurm
-from pipeline.steering.book import Book
-from pipeline.steering.resetting import all_back, reset, until_reset
+from pipeline.steering.ledger import Ledger
+from pipeline.steering.reset import reset, retry_undo, undo_all
 from pipeline.steering.rows import OddError
+from pipeline.steering.slurm import AwayError, Slurm
 
 
 class Remembered(Slurm):
@@ -30,10 +30,10 @@ class Remembered(Slurm):
         return ""
 
 
-def book_of(folder: Path, factors: Mapping[int, int]) -> Book:
-    book = Book(folder)
-    book.intend(factors, dict.fromkeys(factors, 1.0))
-    return book
+def book_of(folder: Path, factors: Mapping[int, int]) -> Ledger:
+    ledger = Ledger(folder)
+    ledger.record_intent(factors, dict.fromkeys(factors, 1.0))
+    return ledger
 
 
 def test_ours_are_taken_back_and_those_of_others_stay(tmp_path: Path) -> None:
@@ -60,18 +60,18 @@ class Forgetful(Remembered):
 def test_what_slurmctld_does_not_know_is_taken_back_once(tmp_path: Path) -> None:
     slurm = Forgetful({})
     assert reset(slurm, book_of(tmp_path, {1: 50, 2: 40})) == 2
-    assert reset(slurm, Book(tmp_path)) == 0
+    assert reset(slurm, Ledger(tmp_path)) == 0
     assert slurm.told == [{1: 0, 2: 0}]
 
 
 @pytest.mark.parametrize("hidden", [set[int](), {1}])
 def test_a_job_that_is_gone_is_reset_for_it_may_be_back_and_not_counted(tmp_path: Path, hidden: set[int]) -> None:
     """One that slurmctld forgot to have ended comes back with what was set, and waits or runs."""
-    book = book_of(tmp_path, {1: 50, 2: 40})
-    book.seen({2}, 1.0)
+    ledger = book_of(tmp_path, {1: 50, 2: 40})
+    ledger.update_present({2}, 1.0)
     slurm = Remembered({1: 50, 2: 40})
     slurm.hidden = hidden
-    assert reset(slurm, book) == 1
+    assert reset(slurm, ledger) == 1
     assert slurm.now == {1: 0, 2: 0}
 
 
@@ -79,7 +79,7 @@ def test_nothing_is_told_twice(tmp_path: Path) -> None:
     slurm = Remembered({1: 50})
     slurm.hidden = {1}
     reset(slurm, book_of(tmp_path, {1: 50}))
-    assert reset(slurm, Book(tmp_path)) == 0
+    assert reset(slurm, Ledger(tmp_path)) == 0
     assert len(slurm.told) == 1
 
 
@@ -87,23 +87,23 @@ def test_what_a_killed_slurmctld_brings_back_is_known(tmp_path: Path) -> None:
     slurm = Remembered({1: 50})
     reset(slurm, book_of(tmp_path, {1: 50}))
     slurm.now[1] = 50
-    assert reset(slurm, Book(tmp_path)) == 1
+    assert reset(slurm, Ledger(tmp_path)) == 1
     assert slurm.now == {1: 0}
 
 
 def test_a_slurm_that_does_not_do_it_is_not_taken_for_one_that_did(tmp_path: Path) -> None:
     slurm = Remembered({1: 50})
     slurm.set = lambda factors: ""  # type: ignore[method-assign]
-    book = book_of(tmp_path, {1: 50})
+    ledger = book_of(tmp_path, {1: 50})
     with pytest.raises(OddError, match="1 jobs keep their SiteFactor, job 1 first"):
-        reset(slurm, book)
-    assert Book(tmp_path).jobs[1].factor == 50
+        reset(slurm, ledger)
+    assert Ledger(tmp_path).jobs[1].factor == 50
 
 
 def test_it_waits_until_slurmctld_is_back_and_says_so_once(tmp_path: Path) -> None:
     slurm, said = Remembered({1: 50}), list[str]()
     slurm.away = 3
-    assert until_reset(slurm, book_of(tmp_path, {1: 50}), said.append, 0.0, 60.0)
+    assert retry_undo(slurm, book_of(tmp_path, {1: 50}), said.append, 0.0, 60.0)
     assert said == [
         "steer: what was set is not taken back yet: sprio: unable to contact slurm controller",
         "steer: SiteFactor of 1 jobs taken back",
@@ -113,13 +113,13 @@ def test_it_waits_until_slurmctld_is_back_and_says_so_once(tmp_path: Path) -> No
 def test_it_is_given_up_behind_a_time_and_says_what_to_do_then(tmp_path: Path) -> None:
     slurm, said = Remembered({1: 50}), list[str]()
     slurm.away = 1000
-    assert not until_reset(slurm, book_of(tmp_path, {1: 50}), said.append, 0.01, 0.05)
+    assert not retry_undo(slurm, book_of(tmp_path, {1: 50}), said.append, 0.01, 0.05)
     first, last = said
     assert first == "steer: what was set is not taken back yet: sprio: unable to contact slurm controller"
     assert last.startswith("steer: given up after 1.38889e-05 h; when Slurm is back: ")
     assert last.endswith(f"python -m pipeline steer slurm --reset --folder {tmp_path}")
     slurm.away = 0
-    assert reset(slurm, Book(tmp_path)) == 1
+    assert reset(slurm, Ledger(tmp_path)) == 1
 
 
 def test_a_job_that_runs_is_not_taken_for_reset_when_scontrol_failed(tmp_path: Path) -> None:
@@ -129,15 +129,15 @@ def test_a_job_that_runs_is_not_taken_for_reset_when_scontrol_failed(tmp_path: P
     slurm.set = lambda factors: "slurm_update error: Zero Bytes were transmitted or received"  # type: ignore[method-assign]
     reset(slurm, book_of(tmp_path, {1: 50}))
     del slurm.set
-    reset(slurm, Book(tmp_path))
+    reset(slurm, Ledger(tmp_path))
     assert slurm.now == {1: 0}
 
 
 def test_a_factor_that_stays_does_not_keep_jobs_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    let_go: list[Book] = []
+    let_go: list[Ledger] = []
     slurm = Remembered({1: 50})
     slurm.set = lambda factors: "Access denied for job 1"  # type: ignore[method-assign]
-    monkeypatch.setattr("pipeline.steering.resetting.let_all_go", lambda slurm, book: let_go.append(book) or 0)
+    monkeypatch.setattr("pipeline.steering.reset.release_all", lambda slurm, ledger: let_go.append(ledger) or 0)
     with pytest.raises(OddError, match="1 jobs keep their SiteFactor, job 1 first: Access denied for job 1"):
-        all_back(slurm, book_of(tmp_path, {1: 50}))
+        undo_all(slurm, book_of(tmp_path, {1: 50}))
     assert len(let_go) == 1

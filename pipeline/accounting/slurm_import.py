@@ -1,9 +1,10 @@
-"""`python -m pipeline import slurm`: from what Slurm wrote to a job table and a log, with an account of every row.
+"""`python -m pipeline import slurm`: job table and log from accounting dumps, with an account of every row.
 
-The rows of a dump become numbers and words, checked: one row per run of a job, step, or job that never ran.
+The rows of a dump become checked numbers and words: one row per run of a job, step, or job that never ran.
 """
 
-from collections.abc import Iterable, Sequence
+import secrets
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +16,7 @@ import pandera.pandas as pa
 from pipeline.accounting.dumps import dump_rows
 from pipeline.accounting.fields import Unread, is_unknown, read_each, state
 from pipeline.accounting.jobs import COMPLETED, jobs_among, one_by_one
-from pipeline.accounting.written import account_of, made, new_key, pseudonyms, read_key, store_key
+from pipeline.accounting.output import account_lines, account_of, output_files, pseudonyms, read_key, store_key
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.logs.lines import CHUNK
@@ -48,12 +49,12 @@ RECORDS = table(
 
 
 def records(rows: pd.DataFrame, path: Path, unread: Unread) -> pd.DataFrame:
-    """Return what rows of texts say, indexed by line; what is unknown is nan.
+    """Convert rows of texts, indexed by line; unknown numbers are nan.
 
     Args:
         rows: of a dump, under sacct's names.
         path: of the dump.
-        unread: takes the lines with a field that is not what Slurm writes; they are left out.
+        unread: collects the lines with an invalid field; they are left out.
     """
     numbers = partial(_numbers, rows, path, unread)
     alloc, asked = (numbers(name, "tres", 4) for name in ("AllocTRES", "ReqTRES"))
@@ -95,7 +96,7 @@ def _numbers(rows: pd.DataFrame, path: Path, unread: Unread, name: str, read: st
 
 
 def _first(*found: FloatArray) -> FloatArray:
-    """Return of each row the first number that is known."""
+    """Return the first known number of each row."""
     known = found[0]
     for other in found[1:]:
         known = np.where(np.isnan(known), other, known)
@@ -103,35 +104,38 @@ def _first(*found: FloatArray) -> FloatArray:
 
 
 class SlurmImport(NamedTuple):
-    """What is imported, and how."""
+    """Options of an import."""
 
     files: Sequence[Path]
     out: Path  # a folder
-    key_file: Path | None = None  # None: beside what is written; made where there is none
-    name_users: bool = False  # say which number is whose
-    partial: bool = False  # a cut last line, one user, and up to half of the lines unreadable are no mistakes
-    cluster: str | None = None  # whose jobs are wanted, where there are several
+    key_file: Path | None = None  # None: in the output folder; created if missing
+    name_users: bool = False  # write which number belongs to which user
+    partial: bool = False  # accept a cut last line, a single user, and up to half of the lines unreadable
+    cluster: str | None = None  # the one to import, if there are several
 
 
 def run(wanted: SlurmImport, chunk: int = CHUNK) -> list[str]:
-    """Import dumps, and return what to say of it.
-
-    Args:
-        wanted: what, and how.
-        chunk: bytes that are read at a time.
+    """Import dumps, and return a report.
 
     Raises:
-        UserError: a dump cannot be read, or holds no log of a site; nothing is written then.
+        UserError: a dump cannot be read, or holds no log of a site; then no file is written.
     """
     sieves = [Sieve() for _ in wanted.files]
     jobs = one_by_one(_read(wanted, sieves, chunk), sieves)
     _must_be_a_log(jobs, wanted)
-    account = _account(wanted.files, sieves)
+    account = account_of(
+        [
+            (str(path), what, found.reason, found.rows, found.first_line)
+            for path, sieve in zip(wanted.files, sieves, strict=True)
+            for what, all_found in (("dropped", sieve.dropped), ("fixed", sieve.repaired))
+            for found in all_found
+        ]
+    )
     key_file = wanted.key_file or wanted.out / KEY
     stored = wanted.key_file is not None or key_file.exists()
-    key = read_key(key_file) if stored else new_key()
+    key = read_key(key_file) if stored else secrets.token_hex(32).encode()
     users = pseudonyms([*jobs["user"], *jobs["account"]], key)
-    content = made(wanted.out, jobs, users, account)  # all of it, before the first is written
+    content = output_files(wanted.out, jobs, users, account)  # all of it, before the first is written
     if wanted.name_users:
         rows = [f"{users[name]},{name}\n" for name in sorted(set(jobs["user"]) - {""})]
         content[NAMES] = "".join(["number,user\n", *rows])
@@ -141,7 +145,12 @@ def run(wanted: SlurmImport, chunk: int = CHUNK) -> list[str]:
         store_key(key_file, key)
     for name, text in content.items():
         write(wanted.out / name, text.encode())
-    return _said(wanted, jobs, account, content)
+    dropped = int(account.loc[account["what"] == "dropped", "rows"].sum())
+    return [
+        f"{len(jobs):,} jobs of {jobs['user'].nunique():,} users; {dropped:,} of {len(jobs) + dropped:,} rows are none",
+        *account_lines(account),
+        f"written to {wanted.out}: {', '.join(content)}",
+    ]
 
 
 def _read(wanted: SlurmImport, sieves: Sequence[Sieve], chunk: int) -> pd.DataFrame:
@@ -165,7 +174,7 @@ def _read(wanted: SlurmImport, sieves: Sequence[Sieve], chunk: int) -> pd.DataFr
 
 
 def _leave_out(unread: Unread, path: Path, sieve: Sieve, partial: bool) -> None:
-    """Count the lines that cannot be read; many of them are no accident."""
+    """Count the lines that cannot be read; refuse too many of them."""
     lines = np.array(sorted(unread.lines), dtype=np.int64)
     if len(lines) > (0.5 if partial else 0.1) * unread.rows:
         more = f" ({len(lines):,} of {unread.rows:,} lines are so; up to a tenth is left out, half with --partial)"
@@ -180,31 +189,11 @@ def _must_be_a_log(jobs: pd.DataFrame, wanted: SlurmImport) -> None:
         raise UserError(f"{_names(wanted)}: expected completed jobs, found none among {len(jobs):,} ({found})")
     if users < 2 and not wanted.partial:
         raise UserError(
-            f"{_names(wanted)}: expected the jobs of all users, found one alone; "
-            "dump with --allusers as root or operator, or take it as it is with --partial"
+            f"{_names(wanted)}: expected the jobs of all users, found a single user; "
+            "dump with --allusers as root or operator, or accept it with --partial"
         )
 
 
 def _names(wanted: SlurmImport) -> str:
     more = len(wanted.files) - 1
     return f"{wanted.files[0]}{f' and {more} more' if more else ''}"
-
-
-def _account(files: Sequence[Path], sieves: Sequence[Sieve]) -> pd.DataFrame:
-    return account_of(
-        [
-            (str(path), what, found.reason, found.rows, found.first_line)
-            for path, sieve in zip(files, sieves, strict=True)
-            for what, all_found in (("dropped", sieve.dropped), ("mended", sieve.repaired))
-            for found in all_found
-        ]
-    )
-
-
-def _said(wanted: SlurmImport, jobs: pd.DataFrame, account: pd.DataFrame, content: Iterable[str]) -> list[str]:
-    dropped = int(account.loc[account["what"] == "dropped", "rows"].sum())
-    said = [
-        f"{len(jobs):,} jobs of {jobs['user'].nunique():,} users; {dropped:,} of {len(jobs) + dropped:,} rows are none",
-        *(f"{row.what} {row.rows:,}: {row.why} ({row.file}:{row.first_line})" for row in account.itertuples()),
-    ]
-    return [*said, f"written to {wanted.out}: {', '.join(content)}"]

@@ -14,8 +14,8 @@ from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import slurm, why_not
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
-from pipeline.steering.importing import run
 from pipeline.steering.journal import Journal
+from pipeline.steering.journal_import import run
 
 UNITS = {"cpu": 4.0, "memory": 2.0, "gpu": 0.0}
 

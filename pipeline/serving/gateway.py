@@ -1,6 +1,6 @@
-"""The desk: asks the policy within a time limit, and the fallback where it does not answer.
+"""Gateway to the policy in charge: asks it within a time limit, and the fallback if it does not answer.
 
-A new policy takes over when its process answers; the one before finishes what it was handed. Who ends is begun again.
+A new policy takes over when its process answers; the previous one finishes its queue. A process that ends is restarted.
 """
 
 import asyncio
@@ -17,17 +17,24 @@ from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.live.deciding import RefusedError
 from pipeline.problems import problem_of
-from pipeline.serving.measured import Measured
-from pipeline.serving.named import Brief, Named, Reply, Shown, Standing, reply_of
+from pipeline.serving.records import (
+    ActivePolicy,
+    Metrics,
+    RecentDecisions,
+    Reply,
+    ServedPolicy,
+    WorkerTask,
+    reply_of,
+)
 from pipeline.serving.worker import DECIDED, FIRST_S, REFUSED, SMOOTH, WAITING, Worker
 
 LOOK_S = 0.2  # between two looks at the policy's process
 CHAMPION_S = 1.0  # between two looks at who is champion
-BEGIN_S = 120.0  # in which a process must have begun
+BEGIN_S = 120.0  # limit for the start of a process
 PATIENCE = 20  # limits after which a process that does not answer is ended,
-LEAST_PATIENCE_S = 2.0  # and at least so long
-NEAR = 0.6  # of the limit: a state that waited so long of it shows that too many are answered at one time
-AGAIN_S = (0.0, 1.0, 5.0, 30.0)  # before a process that ended is begun again: first, second, ...
+LEAST_PATIENCE_S = 2.0  # and at least this long
+NEAR = 0.6  # share of the limit: a state that waited longer shows that too many are answered at one time
+AGAIN_S = (0.0, 1.0, 5.0, 30.0)  # before a process is restarted: first, second, ...
 
 
 class BusyError(Exception):
@@ -35,7 +42,7 @@ class BusyError(Exception):
 
 
 def completed(raw: bytes, defaults: Mapping[str, float]) -> bytes:
-    """Return a state with the fields that it lacks; what is no JSON object stays, and is refused where it is read.
+    """Add missing fields to a state; anything but a JSON object stays unchanged, and is refused where it is read.
 
     >>> completed(b'{"now": 3}', {"load": 70.0})
     b'{"load":70.0,"now":3}'
@@ -47,49 +54,50 @@ def completed(raw: bytes, defaults: Mapping[str, float]) -> bytes:
     return to_json({**defaults, **found}) if isinstance(found, dict) else raw
 
 
-class Desk:
-    """Who decides in one scenario."""
+class PolicyGateway:
+    """The policy in charge of one scenario, and its fallback."""
 
     def __init__(
         self,
         params: Params,
         scenario: str,
-        look: Callable[[], Named],
-        fallback: Named,
+        look: Callable[[], ServedPolicy],
+        fallback: ServedPolicy,
         limit_s: float,
-        found: Measured,
+        metrics: Metrics,
         defaults: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        """Begin to decide; `defaults` are fields of states that lack them.
+        """Start the policy; `defaults` are fields of states that lack them.
 
         Raises:
             UserError: the scenario's states have no such field.
         """
-        self.params, self.scenario, self.fallback, self.limit_s, self.found = params, scenario, fallback, limit_s, found
+        self.params, self.scenario, self.fallback, self.limit_s = params, scenario, fallback, limit_s
+        self.metrics = metrics
         self.live, self._defaults = problem_of(params, scenario).live, dict(defaults)
         live = self.live
         for field in self._defaults:
             if field not in live.state.model_fields:
                 raise UserError(f"--{field.replace('_', '-')}: states of scenario '{scenario}' have no {field}")
         self.example = live.example(params, scenario)
-        self.said, self.restarts, self.shown = "", 0, Shown()
+        self.said, self.restarts, self.recent = "", 0, RecentDecisions()
         self._looked = time.monotonic()  # when the last look at who is champion succeeded
-        self._wrong: dict[str, str] = {}  # what each step of `watch` failed by, until it succeeds
+        self._wrong: dict[str, str] = {}  # error of each step of `watch`, until it succeeds
         self._look, self._failed, self._ended = look, "", 0.0
         self._fallback = live.decider(params, scenario, fallback.place, fallback.tuned)
-        self._fallback(live.state.model_validate(self.example))  # what is compiled or read at first use
-        self._alone = ThreadPoolExecutor(1)  # the fallback draws, too: one state at a time
-        self._falling, self._fallback_s = 0, FIRST_S  # states that wait for it, and how long one takes
-        self._asked_now, self._most = 0, float(WAITING)  # states that are answered, and how many may be at one time
+        self._fallback(live.state.model_validate(self.example))  # compiles and reads files at first use
+        self._thread = ThreadPoolExecutor(1)  # the fallback draws random numbers: one state at a time
+        self._falling, self._fallback_s = 0, FIRST_S  # waiting states, and the time of one
+        self._answering, self._most = 0, float(WAITING)  # states being answered, and their limit
         self._worker = self._begin(look())
         self._next: Worker | None = None
-        self._row = 0  # ends one after another
+        self._row = 0  # consecutive ends
 
     @property
-    def standing(self) -> Standing:
-        """Return which policy decides."""
-        named = self._worker.brief.named
-        return Standing(
+    def active(self) -> ActivePolicy:
+        """The policy in charge."""
+        named = self.served
+        return ActivePolicy(
             scenario=self.scenario,
             policy=named.policy,
             digest=named.digest,
@@ -102,13 +110,13 @@ class Desk:
         )
 
     @property
-    def named(self) -> Named:
-        """Return the policy that decides, and where it lies."""
-        return self._worker.brief.named
+    def served(self) -> ServedPolicy:
+        """The policy in charge, and its place."""
+        return self._worker.task.served
 
     @property
     def pid(self) -> int:
-        """Return the number of the policy's process."""
+        """Number of the policy's process."""
         return self._worker.pid
 
     def wait(self, most_s: float) -> bool:
@@ -121,41 +129,41 @@ class Desk:
 
     @property
     def why(self) -> str:
-        """Return why the policy's process is over."""
+        """Reason for the end of the policy's process."""
         return self._worker.said
 
     async def decide(self, state: BaseModel) -> Reply:
-        """Return a decision, by the policy or, marked, by the fallback; raise what `answer` does."""
+        """Return a decision, by the policy or, marked, by the fallback; raises like `answer`."""
         return Reply.model_validate_json(await self.answer(state.model_dump_json().encode()))
 
     async def answer(self, raw: bytes) -> bytes:
-        """Return a Reply to a state, both as JSON; the state is only read here where the policy has no answer.
+        """Return a Reply to a state, both as JSON; the state is parsed here only for the fallback.
 
         Raises:
-            ValidationError: it is no state.
+            ValidationError: the state is not valid.
             UserError: the state contradicts itself.
             BusyError: too many ask.
         """
-        if self._asked_now >= self._most:
-            raise BusyError(f"{self._asked_now} states are answered already; ask again later")
+        if self._answering >= self._most:
+            raise BusyError(f"{self._answering} states are answered already; ask again later")
         raw, worker, began = completed(raw, self._defaults), self._worker, time.perf_counter()
-        self._asked_now += 1
+        self._answering += 1
         try:
-            decision, why = await self._asked(worker, raw), ""
+            decision, why = await self._ask(worker, raw), ""
             self._row = 0
             waited = time.perf_counter() - began - worker.state_s
             self._most = max(1, 0.9 * self._most) if waited > NEAR * self.limit_s else min(WAITING, self._most + 0.1)
         except RefusedError as refused:
             decision, why = await self._by_fallback(raw), str(refused)
         finally:
-            self._asked_now -= 1
-        named = self.fallback if why else worker.brief.named
-        self.found.decided(time.perf_counter() - began, why)
+            self._answering -= 1
+        named = self.fallback if why else worker.task.served
+        self.metrics.count_decision(time.perf_counter() - began, why)
         reply = reply_of(self.scenario, named, why, decision)
-        self.shown.decided(raw, reply, why)
+        self.recent.record(raw, reply, why)
         return reply
 
-    async def _asked(self, worker: Worker, raw: bytes) -> bytes:
+    async def _ask(self, worker: Worker, raw: bytes) -> bytes:
         if not worker.ready.is_set():
             raise RefusedError("the policy's process has not begun")
         answer = asyncio.wrap_future(worker.ask(raw, self.limit_s))
@@ -173,12 +181,12 @@ class Desk:
         return decision
 
     async def _by_fallback(self, raw: bytes) -> bytes:
-        """Return the fallback's decision; what is read and decided does not hold the event loop."""
+        """Return the fallback's decision, without blocking the event loop."""
         if self._falling and (self._falling + 1) * self._fallback_s > self.limit_s:
             raise BusyError(f"{self._falling} states wait for the fallback, too; ask again later")
         self._falling += 1
         try:
-            took, decision = await asyncio.get_running_loop().run_in_executor(self._alone, self._fall_back, raw)
+            took, decision = await asyncio.get_running_loop().run_in_executor(self._thread, self._fall_back, raw)
         finally:
             self._falling -= 1
         self._fallback_s += SMOOTH * (took - self._fallback_s)
@@ -192,12 +200,12 @@ class Desk:
             raise UserError(str(refused)) from None
         return time.perf_counter() - began, decision
 
-    def _begin(self, named: Named) -> Worker:
-        return Worker(Brief(self.params, self.scenario, named))
+    def _begin(self, named: ServedPolicy) -> Worker:
+        return Worker(WorkerTask(self.params, self.scenario, named))
 
     async def watch(self) -> None:
-        """Look after the policy's process, and at who is champion, until cancelled; no error ends it."""
-        self._looked = time.monotonic()  # to begin may have taken long
+        """Supervise the policy's process and follow the champion, until cancelled; no error ends it."""
+        self._looked = time.monotonic()  # the start may have taken long
         keep = (self._take_over, self._look_after, self._begin_again)
         await asyncio.gather(self._repeat(CHAMPION_S, self._look_for_another), self._repeat(LOOK_S, *keep))
 
@@ -212,13 +220,13 @@ class Desk:
                 except Exception as error:
                     mine = isinstance(error, UserError)
                     self._wrong[step.__name__] = f"{error}" if mine else f"{type(error).__name__}: {error}"
-                    self.found.failed.inc()
+                    self.metrics.failed.inc()
 
     async def _look_for_another(self) -> None:
         named = await asyncio.to_thread(self._look)
         self._looked = time.monotonic()
         now = self._next or self._worker
-        if named.digest in (now.brief.named.digest, self._failed):
+        if named.digest in (now.task.served.digest, self._failed):
             return
         if self._next:
             self._next.end(now=True)
@@ -231,9 +239,9 @@ class Desk:
             before, self._worker, self._next = self._worker, self._next, None
             before.end(now=False)
             self.said, self._failed = "", ""
-            self.found.reloads.inc()
+            self.metrics.reloads.inc()
         elif self._next.over.is_set():
-            named = self._next.brief.named
+            named = self._next.task.served
             self.said, self._failed, self._next = f"{named.policy}: {self._next.said}", named.digest, None
 
     def _look_after(self) -> None:
@@ -241,7 +249,7 @@ class Desk:
             since = worker.busy_since
             patience = max(PATIENCE * self.limit_s, LEAST_PATIENCE_S) if worker.ready.is_set() else BEGIN_S
             if not worker.alive:
-                worker.end(now=False)  # it may have waited for nothing
+                worker.end(now=False)  # its thread may wait forever otherwise
             elif since is not None and time.monotonic() - since > patience and not worker.over.is_set():
                 worker.end(now=True)
 
@@ -254,13 +262,13 @@ class Desk:
         if now - self._ended < AGAIN_S[min(self._row, len(AGAIN_S) - 1)]:
             return
         self._row, self._ended, self.said = self._row + 1, now, self._worker.said
-        self._worker, self._ended = self._begin(replace(self._worker.brief.named)), 0.0
+        self._worker, self._ended = self._begin(replace(self._worker.task.served)), 0.0
         self.restarts += 1
-        self.found.restarts.inc()
+        self.metrics.restarts.inc()
 
     def close(self) -> None:
         """End the processes."""
-        self._alone.shutdown(wait=False, cancel_futures=True)
+        self._thread.shutdown(wait=False, cancel_futures=True)
         for worker in (self._worker, self._next):
             if worker:
                 worker.end(now=True)

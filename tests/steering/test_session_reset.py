@@ -7,7 +7,7 @@ import pytest
 from faulty_slurm import FaultySlurm
 
 from pipeline.errors import UserError
-from pipeline.steering.running import take_back
+from pipeline.steering.session import take_back
 
 LOST = (
     '{"jobs": {}, "held": {"2": {"submitted": 1795446088.0, "hold": ""}, "3": {"submitted": 1795446088.0, "hold": ""}}}'
@@ -34,7 +34,7 @@ def test_all_that_is_held_in_a_partition_is_let_go_and_nothing_else(
     assert slurm.holds == {2: "", 3: "", 4: "JobHeldUser"}
     assert "steer: 2 held jobs let go" in capsys.readouterr().err.splitlines()
     take_back(folder, ("held",))
-    assert f"steer: nothing is set, by what {folder} says and what is held there" in capsys.readouterr().err
+    assert f"steer: {folder}: no changes to take back and no job held" in capsys.readouterr().err
 
 
 def test_without_a_partition_holds_of_others_stay(slurm: FaultySlurm, tmp_path: Path) -> None:

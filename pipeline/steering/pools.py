@@ -1,8 +1,8 @@
-"""Which jobs stand against each other, and which are left alone.
+"""Jobs that compete with each other, and jobs that are skipped.
 
-Jobs are ordered only among those that compete: of partitions of one PriorityTier that share nodes. A job of several
-partitions joins those of the highest tier that it names. An array's waiting tasks are one entry: Slurm keeps one record
-of them, and an update of the array reaches all.
+Jobs are ordered only within partitions of one PriorityTier that share nodes. A job of several partitions joins those of
+the highest tier that it names. The waiting tasks of an array are one entry: Slurm keeps one record of them, and an
+update of the array reaches all.
 """
 
 from collections import Counter, defaultdict
@@ -11,14 +11,8 @@ from typing import NamedTuple
 
 from pipeline.steering.rows import HOLDING, PENDING, JobRow, NodeRow, Reading
 
-NOT_ELIGIBLE, RESERVED, OTHERS, FROZEN, HOMELESS = (
-    "not eligible",
-    "in a reservation",
-    "set by others",
-    "frozen",
-    "no node",
-)
-UNREAD = "its line cannot be read"
+NOT_ELIGIBLE, RESERVED, NO_NODE = "not eligible", "in a reservation", "no node"
+OTHERS, FROZEN, UNREAD = "set by others", "frozen", "its line cannot be read"
 
 
 class Pool(NamedTuple):
@@ -27,40 +21,38 @@ class Pool(NamedTuple):
     partitions: tuple[str, ...]
     nodes: Sequence[NodeRow]  # once each
     waiting: Sequence[JobRow]  # an array once; in order of their numbers
-    running: Sequence[JobRow]  # whatever holds something
+    running: Sequence[JobRow]  # all that hold something
 
 
 class Queue(NamedTuple):
-    """What a reading comes to."""
+    """Jobs of one reading."""
 
     pools: Sequence[Pool]
-    left: Mapping[int, str]  # jobs that are left alone, by number, and why
+    left: Mapping[int, str]  # skipped jobs by number, and why
 
 
-def competing(reading: Reading, alone: Mapping[int, str]) -> Queue:
-    """Return the jobs that wait, by those that they compete with.
-
-    Args:
-        reading: the cluster.
-        alone: jobs that are to be left alone, by the number of their array, and why.
-    """
-    entries, left = _entries(reading, alone)
+def find_pools(reading: Reading, skipped: Mapping[int, str]) -> Queue:
+    """Group the waiting jobs by what they compete for, apart from `skipped` ones (number of the array: reason)."""
+    entries, left = _entries(reading, skipped)
     tier = {node.partition: node.tier for node in reading.nodes}
-    homes = {number: _home(job, tier) for number, job in entries.items()}
+    homes: dict[int, list[str]] = {}
+    for number, job in entries.items():
+        known = [name for name in job.partitions if name in tier]
+        highest = max((tier[name] for name in known), default=0)
+        homes[number] = [name for name in known if tier[name] == highest]
     root = _joined(reading.nodes, homes.values())
     waiting: dict[str, list[JobRow]] = defaultdict(list)
     for number, job in sorted(entries.items()):
         if homes[number]:
             waiting[root[homes[number][0]]].append(job)
         else:
-            left[number] = HOMELESS
+            left[number] = NO_NODE
     running = [job for job in reading.jobs if job.state in HOLDING]
-    pools = [_pool(first, root, reading.nodes, jobs, running) for first, jobs in sorted(waiting.items())]
-    return Queue(pools, left)
+    return Queue([_pool(first, root, reading.nodes, jobs, running) for first, jobs in sorted(waiting.items())], left)
 
 
-def without_jobs(nodes: Sequence[NodeRow]) -> list[Pool]:
-    """Return the pools of all partitions, as if nothing waited or ran."""
+def empty_pools(nodes: Sequence[NodeRow]) -> list[Pool]:
+    """Return the pools of all partitions, without jobs."""
     root = _joined(nodes, [])
     return [_pool(first, root, nodes, [], []) for first in sorted(set(root.values()))]
 
@@ -74,17 +66,17 @@ def _pool(
 
 
 def by_arrival(pool: Pool) -> list[int]:
-    """Return the jobs of a pool by number, the first to have come at the head."""
+    """Return the waiting jobs of a pool by number, in order of arrival."""
     return [job.array for job in sorted(pool.waiting, key=lambda job: (job.arrived, job.array))]
 
 
-def why_left(left: Mapping[int, str]) -> dict[str, int]:
-    """Return how many jobs are left alone, by why."""
+def skip_reasons(left: Mapping[int, str]) -> dict[str, int]:
+    """Count skipped jobs by reason."""
     return dict(sorted(Counter(left.values()).items()))
 
 
-def _entries(reading: Reading, alone: Mapping[int, str]) -> tuple[dict[int, JobRow], dict[int, str]]:
-    """Return jobs that may be ordered, by the number of their array, and those that may not."""
+def _entries(reading: Reading, skipped: Mapping[int, str]) -> tuple[dict[int, JobRow], dict[int, str]]:
+    """Return jobs that may be ordered, by the number of their array, and the reasons of those that may not."""
     found: dict[int, JobRow] = {}
     left: dict[int, str] = {}
     for job in sorted(reading.jobs, key=lambda one: one.number):
@@ -92,21 +84,15 @@ def _entries(reading: Reading, alone: Mapping[int, str]) -> tuple[dict[int, JobR
             left[job.array] = UNREAD
         if job.odd or job.state != PENDING:
             continue
-        if job.number not in reading.factors:  # sprio has those alone that may start: none held, none that depends
+        if job.number not in reading.factors:  # sprio lists only jobs that may start: no held or dependent ones
             left.setdefault(job.array, NOT_ELIGIBLE)
         elif job.reserved:
             left[job.array] = RESERVED
-        elif job.array in alone:
-            left[job.array] = alone[job.array]
+        elif job.array in skipped:
+            left[job.array] = skipped[job.array]
         else:
             found.setdefault(job.array, job)
     return found, {number: why for number, why in left.items() if number not in found}
-
-
-def _home(job: JobRow, tier: Mapping[str, int]) -> list[str]:
-    there = [name for name in job.partitions if name in tier]
-    highest = max((tier[name] for name in there), default=0)
-    return [name for name in there if tier[name] == highest]
 
 
 def _joined(nodes: Sequence[NodeRow], homes: Iterable[Sequence[str]]) -> dict[str, str]:

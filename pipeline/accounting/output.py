@@ -1,13 +1,12 @@
-"""Files of an import: a job table, a log in the Standard Workload Format, and the fate of every row.
+"""Files of an import: a job table, a log in the Standard Workload Format, and an account of every row.
 
-Users and accounts become numbers that identify nobody without the key. A number is the head of a name's HMAC-SHA-256:
-the same key gives a user the same number in every import, and without it names cannot be tried out.
+Users and accounts become numbers that cannot be traced without the key. A number is the head of a name's HMAC-SHA-256:
+the same key gives a user the same number in every import, and without it names cannot be guessed.
 """
 
 import hashlib
 import hmac
 import os
-import secrets
 import stat
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -33,7 +32,7 @@ ACCOUNT = table(
     "ImportAccount",
     {
         "file": pa.Column(str),
-        "what": pa.Column(str, pa.Check.isin(["dropped", "mended"])),
+        "what": pa.Column(str, pa.Check.isin(["dropped", "fixed"])),
         "why": pa.Column(str),
         "rows": integers(1),
         "first_line": integers(1),
@@ -47,22 +46,21 @@ ONLY_MINE = 0o600
 
 
 def account_of(rows: Iterable[tuple[str, str, str, int, int]]) -> pd.DataFrame:
-    """Return rows as ACCOUNT, of which there may be none."""
+    """Return rows as ACCOUNT; there may be none."""
     words = {name: "str" if place < 3 else "int64" for place, name in enumerate(ACCOUNT.columns)}
     return pd.DataFrame(rows, columns=list(words)).astype(words)
 
 
-def made(out: Path, jobs: pd.DataFrame, users: Mapping[str, int], account: pd.DataFrame) -> dict[str, str]:
-    """Return what jobs.csv, log.swf and account.csv hold, checked.
+def account_lines(account: pd.DataFrame) -> list[str]:
+    """Return a line for each row of an account."""
+    return [f"{row.what} {row.rows:,}: {row.why} ({row.file}:{row.first_line})" for row in account.itertuples()]
 
-    Args:
-        out: the folder where they are to be, for what is said of them.
-        jobs: as JOBS, in order of arrival.
-        users: the numbers of users and accounts.
-        account: as ACCOUNT.
+
+def output_files(out: Path, jobs: pd.DataFrame, users: Mapping[str, int], account: pd.DataFrame) -> dict[str, str]:
+    """Return the checked contents of jobs.csv, log.swf and account.csv.
 
     Raises:
-        UserError: jobs break a rule of the tables, as by a time beyond what they take.
+        UserError: jobs break a rule of the tables, for example by a time out of range.
     """
     per_node = {"cpu": jobs["cpus"], "memory": jobs["memory"], "gpu": jobs["gpus"]}
     held = {name: amount / jobs["nodes"] for name, amount in per_node.items() if name == "cpu" or amount.any()}
@@ -125,18 +123,14 @@ def _numbered(names: pd.Series) -> dict[str, int]:
 
 
 def most_held(jobs: pd.DataFrame) -> int:
-    """Return the most CPUs that jobs held at one time; at one moment, what ends gives back first."""
+    """Return the most CPUs that jobs held at one time; at one moment, ending jobs release theirs first."""
     times = np.concatenate([jobs["start"] + jobs["duration"], jobs["start"]])
     change = np.concatenate([-jobs["cpus"], jobs["cpus"]])
     return int(change[np.lexsort((change, times))].cumsum().max())
 
 
 def read_key(path: Path) -> bytes:
-    """Return the key of a file.
-
-    Raises:
-        UserError: there is none, it is short, or others could read it.
-    """
+    """Return the key of a file. Raises UserError: it is missing, short, or readable by others."""
     try:
         mode, key = stat.S_IMODE(path.stat().st_mode), path.read_bytes().strip()
     except OSError as error:
@@ -148,13 +142,8 @@ def read_key(path: Path) -> bytes:
     return key
 
 
-def new_key() -> bytes:
-    """Return a key that nobody has yet."""
-    return secrets.token_hex(32).encode()
-
-
 def store_key(path: Path, key: bytes) -> None:
-    """Store a key where only its owner can read it, and where none is yet."""
+    """Store a new key so that only its owner can read it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ONLY_MINE), "wb") as stream:
@@ -164,11 +153,7 @@ def store_key(path: Path, key: bytes) -> None:
 
 
 def pseudonyms(names: Iterable[str], key: bytes) -> dict[str, int]:
-    """Return a number of each name; -1 of none.
-
-    Raises:
-        UserError: two names get one number.
-    """
+    """Return a number for each name; -1 for an empty one. Raises UserError: two names get one number."""
     numbers: dict[str, int] = {}
     for name in sorted(set(names) - {""}):
         digest = hmac.new(key, name.encode(), hashlib.sha256).digest()

@@ -69,11 +69,11 @@ def test_every_job_of_a_real_slurm_is_found_with_its_times(imported: Imported) -
         assert jobs.loc[name, "nodes"] == int(row["NumNodes"])
     assert begun[again] == seconds(ids["first run"])
     assert imported.counts("dropped") == {why.NEVER_RAN: 1}
-    mended = imported.counts("mended")
-    assert (mended[why.ARRAY], mended[why.REQUEUED]) == (5, 1)
+    fixed = imported.counts("fixed")
+    assert (fixed[why.ARRAY], fixed[why.REQUEUED]) == (5, 1)
     later = [job for job, row in told.items() if job != ids["held"] and row["EligibleTime"] > row["SubmitTime"]]
     assert {ids["after"], ids["begins"]} <= set(later)  # a dependency and a begin time
-    assert mended[why.LATER] == len(later)
+    assert fixed[why.LATER] == len(later)
     assert jobs.loc[ids["stopped"], "estimate"] == 26 * 3600
     assert jobs.loc[ids["before"], "estimate"] == 300
     assert jobs.loc[ids["wide"]].to_list()[2:] == [31536000, 2, 2, 100 / 1024]

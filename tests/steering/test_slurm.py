@@ -7,8 +7,8 @@ import pytest
 from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.stages import steer
-from pipeline.steering.asking import Slurm, sure
 from pipeline.steering.settings import Mode, Settings
+from pipeline.steering.slurm import Slurm, confirmed_jobs
 
 LOST = """scontrol: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host
 scontrol: error: fetch_config: DNS SRV lookup failed
@@ -29,7 +29,7 @@ def test_a_machine_of_no_slurm_is_told_in_one_line(lost: Path) -> None:
     with pytest.raises(
         UserError, match=r"^scontrol: no Slurm is known here: no slurm\.conf, and none was found by DNS$"
     ):
-        Slurm({"PATH": f"{lost}:/usr/bin:/bin"}).must_weigh()
+        Slurm({"PATH": f"{lost}:/usr/bin:/bin"}).check_multifactor()
 
 
 def test_where_there_is_nothing_to_steer_no_folder_is_left(
@@ -52,16 +52,16 @@ def test_what_scontrol_says_of_a_wrong_slurm_conf_is_passed_on(tmp_path: Path) -
     said = "scontrol: error: _establish_config_source: failed to fetch config from ctl9\nscontrol: fatal: No source"
     slurm = told_by(tmp_path, f"echo '{said}' >&2; exit 1")
     with pytest.raises(UserError, match=r"failed to fetch config from ctl9 .*fatal: No source"):
-        slurm.must_weigh()
+        slurm.check_multifactor()
 
 
 def test_what_a_command_said_before_its_time_was_over_is_passed_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.steering.asking.PATIENCE_S", 0.5)
+    monkeypatch.setattr("pipeline.steering.slurm.PATIENCE_S", 0.5)
     slurm = told_by(tmp_path, "echo 'scontrol: error: cannot stat file /etc/wrong.conf, retrying' >&2; exec sleep 60")
     with pytest.raises(UserError, match=r"no answer within 0.5 s: scontrol: error: cannot stat file /etc/wrong.conf"):
-        slurm.must_weigh()
+        slurm.check_multifactor()
 
 
 def test_a_scontrol_that_fails_without_a_word_is_no_success(tmp_path: Path) -> None:
@@ -79,4 +79,4 @@ def test_a_scontrol_that_fails_without_a_word_is_no_success(tmp_path: Path) -> N
     ],
 )
 def test_a_complaint_confirms_only_what_it_leaves_no_doubt_of(complaint: str, done: set[int]) -> None:
-    assert sure([7, 8], complaint) == done
+    assert confirmed_jobs([7, 8], complaint) == done
