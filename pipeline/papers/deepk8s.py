@@ -1,24 +1,22 @@
 """Slowdown, completion time, makespan and learning on many machines: Deepk8s's Figures 4 to 6 and Table 1.
 
-Judged at every load of the scenario, where the paper has one log of unknown load. Differences are relative to the other
-policy, and on the same jobsets. Deepk8s is Zhao and Sun 2021; see docs/systems/deepk8s.md.
+Judged at every load of the scenario; the paper has one log of unknown load. Differences are relative to the other
+policy, on the same jobsets. Deepk8s is Zhao and Sun 2021; see docs/systems/deepk8s.md.
 
 Figure 6 draws the total reward of an episode over iterations, whose size in episodes the paper does not give: ours are
-updates, and the faster agent is judged by both. The levels are of the test jobsets.
+updates, and speed is judged by both. Final levels are of the test jobsets.
 """
 
 from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from pipeline.comparing import plots
-from pipeline.papers.curves import course, points, races
-from pipeline.papers.evidence import Evidence, Gap, Metric, OfJobs
+from pipeline.papers.curves import convergence, points, races
+from pipeline.papers.evidence import Evidence, Gap, Metric, OfJobs, whiskers
 from pipeline.papers.roles import NAMES, Roles
-from pipeline.papers.rules import ABOVE, BELOW, CANNOT, NO, YES, Rule, at_least, at_most, below_by, within
-from pipeline.papers.verdicts import WHOLE, Find, Part, Shown, Source, Verdict, compared, judged
+from pipeline.papers.rules import ABOVE, BELOW, NO, UNDECIDED, YES, Rule, at_least, at_most, below_by, within
+from pipeline.papers.verdicts import WHOLE, Find, Finding, Part, Shown, Source, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,17 +29,12 @@ BELOW_SJF = 0.002  # a share of SJF's completion time
 # "Nearly no difference" has no number: it is less than the least one that the paper reports as a gain.
 AS_GOOD = within(LEAST, "the least gain in slowdown that the paper reports")
 AS_SOON = within(BELOW_SJF, "the least gain in time that the paper reports")
-ROOM = 1.12  # beside the bars, for their numbers
+ROOM = 1.12  # next to the bars, for their numbers
 
 
-def looked_at(roles: Roles) -> list[str]:
-    """Return the policies whose single tasks are looked at: the paper's heuristics, and agents for slowdown."""
+def policies_shown(roles: Roles) -> list[str]:
+    """Return the policies whose single tasks are needed: the paper's heuristics, and agents for slowdown."""
     return [*HEURISTICS, *roles.of("slowdown")]
-
-
-def with_completion_time(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Return what figures show of single tasks: their run time, and the time from arrival to completion."""
-    return jobs[["policy", "load", "jobset", "duration"]].assign(**{COMPLETION: jobs["finish"] - jobs["arrival"]})
 
 
 def short(evidence: Evidence) -> OfJobs:
@@ -75,9 +68,8 @@ def _slowdown(evidence: Evidence, title: str) -> "Figure":
     for axes, load in zip(panels, loads, strict=True):
         for place, policy in enumerate(policies):
             mean = evidence.mean(SLOWDOWN, load, policy)
-            whisker = [[mean.value - mean.low], [mean.high - mean.value]]
-            # From 1: nothing can be faster, and it is what is above that policies differ in.
-            axes.barh(place, mean.value - 1, left=1, xerr=whisker, color=looks[policy].colour, height=0.7)
+            # From 1, the lower limit: policies differ in the part above it.
+            axes.barh(place, mean.value - 1, left=1, xerr=whiskers([mean]), color=looks[policy].colour, height=0.7)
             axes.annotate(f"{mean.value:.3f}", (mean.high, place), (4, 0), textcoords="offset points", va="center")
         axes.set_yticks(range(len(policies)), policies)
         axes.invert_yaxis()
@@ -100,10 +92,9 @@ def _completion(evidence: Evidence, title: str) -> "Figure":
     for axes, metric in zip(panels, there, strict=True):
         for k, (policy, look) in enumerate(plots.looks(evidence.policies, evidence.roles.agents).items()):
             means = [evidence.mean(metric, load, policy) for load in evidence.loads]
-            whiskers = [[mean.value - mean.low for mean in means], [mean.high - mean.value for mean in means]]
             place = [at + (k + 0.5) * width - 0.4 for at in range(len(means))]
             values = [mean.value for mean in means]
-            axes.bar(place, values, 0.9 * width, yerr=whiskers, color=look.colour, label=policy)
+            axes.bar(place, values, 0.9 * width, yerr=whiskers(means), color=look.colour, label=policy)
         axes.set_xticks(range(len(evidence.loads)), [str(load) for load in evidence.loads])
         axes.set_ylabel("Time")
     panels[-1].set_xlabel("Load (percent of all machines); whisker: interval")
@@ -114,14 +105,13 @@ def _completion(evidence: Evidence, title: str) -> "Figure":
 
 def _learning(evidence: Evidence, title: str) -> "Figure | None":
     """Draw the agents that stand for the algorithms; those validated at other loads than the first are left out."""
-    agents = [names[0] for names in map(evidence.roles.learned_by, ALGORITHMS) if names]
-    judged_ones = [agent for agent in agents if len(points(evidence.curves[agent], "validation"))]
-    if not judged_ones:
+    leads = [names[0] for names in map(evidence.roles.learned_by, ALGORITHMS) if names]
+    agents = [agent for agent in leads if len(points(evidence.curves[agent], "validation"))]
+    if not agents:
         return None
-    first, rows = judged_ones[0], evidence.roles.agents
-    alike = [agent for agent in judged_ones if {*rows[agent].finetune.loads} == {*rows[first].finetune.loads}]
-    curves = {agent: evidence.curves[agent] for agent in alike}
-    levels = {name: level for name, level in evidence.levels[first].items() if name in HEURISTICS}
+    loads = {agent: set(evidence.roles.agents[agent].finetune.loads) for agent in agents}
+    curves = {agent: evidence.curves[agent] for agent in agents if loads[agent] == loads[agents[0]]}
+    levels = {name: level for name, level in evidence.levels[agents[0]].items() if name in HEURISTICS}
     return plots.learning_curve(curves, levels, title, "validation")
 
 
@@ -141,18 +131,18 @@ def _each(word: str, rule: Rule, metric: Metric | Callable[[Evidence], Metric]) 
 
 
 def _about(algorithm: str, iterations: int) -> Part:
-    """Return the part of a claim that an algorithm converges after so many iterations: in that tenth of a run."""
+    """Return the part that an algorithm converges after some iterations: in the tenth of its run with that update."""
 
-    def judge(evidence: Evidence, agent: str) -> Verdict:
-        found = course(evidence, evidence.roles.lead_by(algorithm))
+    def judge(evidence: Evidence, agent: str) -> Finding:
+        found = convergence(evidence, evidence.roles.lead_by(algorithm))
         text = f"converged: {found}"
         if found.ran < iterations:
-            return Verdict(f"{text}; a run of less than {iterations} cannot tell", CANNOT, [found.agent])
-        word = NO if not found.after < iterations <= found.by else CANNOT if found.by == inf else YES
-        return Verdict(text, word, [found.agent])
+            return Finding(f"{text}; a run of less than {iterations} cannot tell", UNDECIDED, [found.agent])
+        word = NO if not found.after < iterations <= found.by else UNDECIDED if found.by == inf else YES
+        return Finding(text, word, [found.agent])
 
-    left = f"the tenth of the run in which it converges leaves out update {iterations}"
-    return Part(f"after about {iterations:,} iterations", left, judge)
+    no_if = f"the tenth of the run in which it converges leaves out update {iterations}"
+    return Part(f"after about {iterations:,} iterations", no_if, judge)
 
 
 def _sooner(one: str, other: str, text: str) -> tuple[Part, Part]:
@@ -161,7 +151,7 @@ def _sooner(one: str, other: str, text: str) -> tuple[Part, Part]:
 
 FOUR, FIVE, SIX = (Source(f"Deepk8s, Figure {number}") for number in (4, 5, 6))
 TABLE = Source("Deepk8s, Table 1")
-# That its slowdown is 1.325 and its completion time 94.116 no run of ours can refute: the log is not named.
+# No run of ours can refute that its slowdown is 1.325 and its completion time 94.116: the log is not named.
 OF_SLOWDOWN = (
     FOUR.claim(
         "FCFS has the highest mean slowdown, then Random, then SJF and Tetris",

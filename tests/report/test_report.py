@@ -248,7 +248,7 @@ def test_the_papers_claims_stand_beside_their_figure() -> None:
         ("loads", "Slowdown", "DeepRM 4", "lower", "than SJF", "yes", "12 % lower", "it is above"),
         ("loads", "Slowdown", "DeepRM 4", "lower", "than Tetris", "no", "3 % higher", "it is above"),
         ("loads", "Slowdown", "DeepRM2 3", "lower still", "the whole of it", "no", "not so", "it is above"),
-        ("gone", "Other", "DeepRM 6", "it learns", "the whole of it", "cannot be told", "not drawn", "it does not"),
+        ("gone", "Other", "DeepRM 6", "it learns", "the whole of it", "undecided", "not drawn", "it does not"),
     ]
     shown = list(papers(pd.DataFrame(rows, columns=columns), {"loads": PIXEL}))
     assert [(one.title, one.picture is None, [len(claim.parts) for claim in one.claims]) for one in shown] == [
