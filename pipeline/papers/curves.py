@@ -17,6 +17,8 @@ from pipeline.papers.evidence import Evidence
 from pipeline.papers.rules import NO, UNDECIDED, YES
 from pipeline.papers.verdicts import CannotTellError, Finding, Part
 
+Choice = Callable[[Evidence, str], str]  # of an agent
+
 PARTS = 10
 FEWEST = 2  # updates of a part
 
@@ -101,12 +103,13 @@ def sooner(one: Convergence, other: Convergence, by_episodes: bool) -> Finding:
     return Finding(f"converged: {one}, {other}", word, [one.agent, other.agent])
 
 
-def races(text: str, pair: Callable[[Evidence, str], tuple[str, str]]) -> tuple[Part, Part]:
+def races(text: str, first: Choice, second: Choice) -> tuple[Part, Part]:
     """Return two parts: that the first of two agents converges before the other by updates, and by episodes."""
 
     def part(by_episodes: bool) -> Part:
         def judge(evidence: Evidence, agent: str) -> Finding:
-            one, other = (convergence(evidence, name) for name in pair(evidence, agent))
+            names = [choice(evidence, agent) for choice in (first, second)]
+            one, other = (convergence(evidence, name) for name in names)
             return sooner(one, other, by_episodes)
 
         unit = "episodes" if by_episodes else "updates"

@@ -4,7 +4,7 @@ The resamples are those of `compare`, so an interval that appears in both tables
 jobsets divided by another (number of jobsets, or of jobs of some length), so that one formula serves every mean.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from pipeline.core import FloatArray
 from pipeline.papers.roles import Roles
 from pipeline.papers.verdicts import CannotTellError
 
+SLOWDOWN = "mean_slowdown"
 MOST_LENGTHS = 12  # shown one by one; more are grouped
 
 
@@ -110,10 +111,6 @@ class Evidence:
         unfinished = self._at(load).unfinished[[self._column(policy), self._column(against)]].sum()
         return Gap(policy, against, load, len(one), *numbers, *self.span(difference), int(unfinished), of, few)
 
-    def gaps(self, metric: Metric, policy: str, against: str) -> list[Gap]:
-        """Compare two policies by a metric at every load."""
-        return [self.gap(metric, load, policy, against) for load in self.loads]
-
     def means(self, metric: Metric, load: int, policy: str) -> FloatArray:
         """Return a policy's mean of a metric, in the sample and in each resample [1 + S]."""
         if isinstance(metric, str):
@@ -198,6 +195,9 @@ class Evidence:
         return Mean(mean, low, high, n)
 
 
+Who = str | Callable[[Evidence, str], str]  # a policy, or the choice of one from the evidence and an agent
+
+
 def nearest(loads: Iterable[int], load: int) -> int:
     """Return the load nearest to a paper's, the higher of two.
 
@@ -211,6 +211,25 @@ def slowdown_of(lengths: Sequence[int]) -> OfJobs:
     """Return the mean slowdown of the jobs in a range of lengths."""
     ends = f"{lengths[0]} to {lengths[-1]} steps" if len(lengths) > 1 else f"length {lengths[0]}"
     return OfJobs("slowdown", lengths[0] - 1, lengths[-1], f"jobs of {ends}")
+
+
+def versus(
+    policy: Who, other: Who, metric: Metric | Callable[[Evidence, int], Metric] = SLOWDOWN, load: int | None = None
+) -> Callable[[Evidence, str], list[Gap]]:
+    """Return a function that compares two policies at the load nearest to a paper's, or at every load."""
+
+    def find(evidence: Evidence, agent: str) -> list[Gap]:
+        loads = evidence.loads if load is None else [nearest(evidence.loads, load)]
+        metrics = [metric(evidence, at) if callable(metric) else metric for at in loads]
+        names = [name(evidence, agent) if callable(name) else name for name in (policy, other)]
+        return [evidence.gap(of, at, *names) for of, at in zip(metrics, loads, strict=True)]
+
+    return find
+
+
+def rival(evidence: Evidence, agent: str) -> str:
+    """Return DeepRM's agent to compare with one of DeepRM2."""
+    return evidence.roles.rival(agent)
 
 
 def whiskers(means: Sequence[Mean]) -> list[list[float]]:

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing import plots
-from pipeline.papers.evidence import Evidence, Gap, Mean, OfJobs, groups, nearest, slowdown_of, whiskers
+from pipeline.papers.evidence import Evidence, Mean, OfJobs, groups, nearest, rival, slowdown_of, versus, whiskers
 from pipeline.papers.rules import ABOVE, BELOW, NO, YES, above, below
-from pipeline.papers.verdicts import WHOLE, CannotTellError, Find, Finding, Part, Shown, Source, compared, judged
+from pipeline.papers.verdicts import WHOLE, CannotTellError, Finding, Part, Shown, Source, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -136,15 +136,9 @@ def _required(evidence: Evidence, agent: str) -> str:
     return agent
 
 
-def _against(kind: int, paper_load: int, other: Callable[[Evidence, str], str]) -> Find:
-    """Return the comparison of an agent with another policy in the slowdown of short (0) or of long (1) jobs."""
-
-    def find(evidence: Evidence, agent: str) -> list[Gap]:
-        load = nearest(evidence.loads, paper_load)
-        of = slowdown_of(evidence.split(load)[kind])
-        return [evidence.gap(of, load, _required(evidence, agent), other(evidence, agent))]
-
-    return find
+def _jobs(kind: int) -> Callable[[Evidence, int], OfJobs]:
+    """Return the mean slowdown of short (0) or of long (1) jobs at a load."""
+    return lambda evidence, load: slowdown_of(evidence.split(load)[kind])
 
 
 def _short_first(evidence: Evidence, agent: str) -> Finding:
@@ -194,7 +188,7 @@ SIX, SEVEN = Source("DeepRM2, Figure 6"), Source("DeepRM, Figure 7")
 DURATIONS = (
     SIX.claim(
         "After training, short jobs have a far lower slowdown than before",
-        compared("than under Random, the paper's before", BELOW, _against(0, DURATIONS_LOAD, lambda *_: "random")),
+        compared("than under Random, the paper's before", BELOW, versus(_required, "random", _jobs(0), DURATIONS_LOAD)),
     ),
     SIX.claim(
         "Short jobs tend to go first",
@@ -203,7 +197,7 @@ DURATIONS = (
     SIX.claim(
         "DeepRM2 is better than DeepRM for short and for long jobs",
         *(
-            compared(f"{name} jobs", BELOW, _against(kind, DURATIONS_LOAD, lambda made, agent: made.roles.rival(agent)))
+            compared(f"{name} jobs", BELOW, versus(_required, rival, _jobs(kind), DURATIONS_LOAD))
             for kind, name in enumerate(("short", "long"))
         ),
     ),
@@ -220,10 +214,10 @@ WITHHELD = (
     ),
     SEVEN.claim(
         "Short jobs have a far lower slowdown under DeepRM than under Tetris",
-        compared(WHOLE, BELOW, _against(0, WITHHELD_LOAD, lambda *_: RIVAL)),
+        compared(WHOLE, BELOW, versus(_required, RIVAL, _jobs(0), WITHHELD_LOAD)),
     ),
     SEVEN.claim(
         "Long jobs have a higher slowdown under DeepRM than under Tetris",
-        compared(WHOLE, ABOVE, _against(1, WITHHELD_LOAD, lambda *_: RIVAL)),
+        compared(WHOLE, ABOVE, versus(_required, RIVAL, _jobs(1), WITHHELD_LOAD)),
     ),
 )

@@ -12,17 +12,16 @@ import pandas as pd
 
 from pipeline.comparing import plots
 from pipeline.papers.curves import change, difference_interval, points, races, tenths, update_size, with_interval
-from pipeline.papers.evidence import Evidence, Gap, nearest
+from pipeline.papers.evidence import Evidence, Gap, rival, versus
 from pipeline.papers.job_lengths import pretrained
 from pipeline.papers.roles import NAMES
 from pipeline.papers.rules import BELOW, NO, NOT_BELOW, UNDECIDED, YES, above, below
-from pipeline.papers.verdicts import WHOLE, CannotTellError, Find, Finding, Judge, Part, Shown, Source, compared, judged
+from pipeline.papers.verdicts import WHOLE, CannotTellError, Finding, Judge, Part, Shown, Source, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-METRIC = "mean_slowdown"
 LOAD = {"DeepRM": 70, "DeepRM2": 100}  # percent: what the papers train at
 AFTER, ITERATION = 200, 100 * 20  # iterations, and the episodes of one: DeepRM section 4.1
 LEVELS = ("sjf", "packer", "tetris", "random")
@@ -96,7 +95,7 @@ def _draw_slowdown(
 def _start_against_random(evidence: Evidence, agent: str) -> list[Gap]:
     if evidence.roles.agents[agent].pretrain.name != "none":
         raise CannotTellError(f"{agent} starts from a clone, not from untrained weights")
-    return [evidence.gap(METRIC, nearest(evidence.loads, LOAD["DeepRM"]), pretrained(agent), "random")]
+    return versus(pretrained(agent), "random", load=LOAD["DeepRM"])(evidence, agent)
 
 
 def _below_tetris_after(by_episodes: bool) -> Judge:
@@ -149,14 +148,6 @@ def _gap_narrows(evidence: Evidence, agent: str) -> Finding:
     return Finding(found, below(*span), [agent])
 
 
-def _pair(evidence: Evidence, agent: str) -> tuple[str, str]:
-    return agent, evidence.roles.rival(agent)
-
-
-def _second_below(evidence: Evidence, agent: str) -> list[Gap]:
-    return [evidence.gap(METRIC, nearest(evidence.loads, LOAD["DeepRM2"]), *_pair(evidence, agent))]
-
-
 def _second_above(evidence: Evidence, agent: str) -> Finding:
     other, rows = evidence.roles.rival(agent), evidence.roles.agents
     if set(rows[agent].finetune.loads) != set(rows[other].finetune.loads):
@@ -167,8 +158,8 @@ def _second_above(evidence: Evidence, agent: str) -> Finding:
     return Finding(with_interval(means, low, high, evidence.confidence), above(low, high), [agent, other])
 
 
-def _below(other: str) -> Find:
-    return lambda evidence, agent: evidence.gaps(METRIC, agent, other)
+def _itself(evidence: Evidence, agent: str) -> str:
+    return agent
 
 
 SIX, FIVE, SEVEN = Source("DeepRM, Figure 6"), Source("DeepRM2, Figure 5"), Source("DeepRM_Off, Figure 7")
@@ -203,9 +194,9 @@ CLAIMS = {
         FIVE.claim(
             "DeepRM2 ends with a higher return and a lower slowdown than DeepRM",
             Part("a higher return", "it is lower, by the whole interval", _second_above),
-            compared("a lower slowdown", BELOW, _second_below),
+            compared("a lower slowdown", BELOW, versus(_itself, rival, load=LOAD["DeepRM2"])),
         ),
-        FIVE.claim("DeepRM2 converges in fewer epochs than DeepRM", *races("sooner", _pair)),
+        FIVE.claim("DeepRM2 converges in fewer epochs than DeepRM", *races("sooner", _itself, rival)),
     ),
     "DeepRM_Off": (
         SEVEN.claim(
@@ -215,7 +206,7 @@ CLAIMS = {
         ),
         SEVEN.claim(
             "DeepRM_Off ends below SJF, Tetris and Random in slowdown",
-            *(compared(f"below {NAMES[name]}", BELOW, _below(name)) for name in ("sjf", "tetris", "random")),
+            *(compared(f"below {NAMES[name]}", BELOW, versus(_itself, name)) for name in ("sjf", "tetris", "random")),
         ),
     ),
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pipeline.comparing import plots
-from pipeline.papers.evidence import Evidence, Gap, nearest, whiskers
+from pipeline.papers.evidence import SLOWDOWN, Evidence, Gap, Who, nearest, versus, whiskers
 from pipeline.papers.roles import HEURISTICS, NAMES, SECOND_TETRIS, STRONG
 from pipeline.papers.rules import ABOVE, BELOW, NOT_ABOVE, OFTEN_BELOW, above, together
 from pipeline.papers.verdicts import WHOLE, CannotTellError, Claim, Find, Finding, Part, Shown, Source, compared, judged
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-METRIC = "mean_slowdown"
 SECOND = 100  # percent: what DeepRM2's Figure 5 trains at; Figure 3 names no load
 CROSSING = 90  # percent: where DeepRM2's Figure 3 has the lines of Tetris and Random cross
-OBJECTIVES = {"slowdown": METRIC, "completion_time": "completion_time"}
+OBJECTIVES = {"slowdown": SLOWDOWN, "completion_time": "completion_time"}
 TITLES = {"slowdown": "Mean slowdown", "completion_time": "Mean completion time (steps)"}
 WORDS = {"slowdown": "slowdown", "completion_time": "completion time"}
 PLAIN = "#BBBBBB"
@@ -52,7 +51,7 @@ def _draw_loads(evidence: Evidence, title: str, agents: list[str]) -> "Figure":
     wanted = ("random", *HEURISTICS, *STRONG, *agents)
     names = {policy: _label(evidence, policy) for policy in evidence.policies if policy in wanted}
     rows = [
-        (name, load, *evidence.mean(METRIC, load, policy)[:3])
+        (name, load, *evidence.mean(SLOWDOWN, load, policy)[:3])
         for policy, name in names.items()
         for load in evidence.loads
     ]
@@ -84,7 +83,7 @@ def _draw_objectives(evidence: Evidence, load: int, title: str) -> "Figure":
     agents = [name for goal in OBJECTIVES for name in evidence.roles.of(goal)]
     here = [name for name in agents if evidence.roles.agents[name].finetune.loads == (load,)]
     wanted = {*HEURISTICS, *({*STRONG, evidence.best[load]} & {*evidence.policies}), *(here or agents)}
-    schemes = sorted(wanted, key=lambda name: (-evidence.mean(METRIC, load, name).value, name))
+    schemes = sorted(wanted, key=lambda name: (-evidence.mean(SLOWDOWN, load, name).value, name))
     figure, axes = plots.panels(list(TITLES.values()), 1.6 + 0.34 * len(schemes), across=True)
     figure.suptitle(title, x=0.01, ha="left")
     for panel, objective in zip(axes, OBJECTIVES, strict=True):
@@ -118,17 +117,13 @@ def _agents_rise(evidence: Evidence, agent: str) -> Finding:
         raise CannotTellError(f"no agent of scenario {evidence.roles.scenario} is trained for slowdown")
     if len(evidence.loads) == 1:
         raise CannotTellError(f"there is one load only, {evidence.loads[0]}")
-    means = {name: [evidence.means(METRIC, load, name) for load in evidence.loads] for name in policies}
+    means = {name: [evidence.means(SLOWDOWN, load, name) for load in evidence.loads] for name in policies}
     words = [above(*evidence.span(high - low)) for line in means.values() for low, high in pairwise(line)]
     ends = ", ".join(f"{name} {line[0][0]:.2f} to {line[-1][0]:.2f}" for name, line in means.items())
     steps = f"{words.count('yes')} of {len(words)} steps to the next load go up, by the whole interval"
-    n = evidence.mean(METRIC, evidence.loads[-1], policies[0]).n
+    n = evidence.mean(SLOWDOWN, evidence.loads[-1], policies[0]).n
     where = f"from load {evidence.loads[0]} to {evidence.loads[-1]}"
     return Finding(f"{where}: {ends}; {steps}, {words.count('no')} down (n = {n} jobsets a load)", together(words))
-
-
-def _between(policy: str, against: str) -> Find:
-    return lambda evidence, _: evidence.gaps(METRIC, policy, against)
 
 
 def _first(evidence: Evidence, against: str, from_load: int = 0) -> list[Gap]:
@@ -136,22 +131,10 @@ def _first(evidence: Evidence, against: str, from_load: int = 0) -> list[Gap]:
     agents = evidence.roles.each_at_its_load("slowdown", "mlp") or dict.fromkeys(
         evidence.loads, evidence.roles.lead("slowdown", "mlp")
     )
-    found = [evidence.gap(METRIC, load, agent, against) for load, agent in agents.items() if load >= from_load]
+    found = [evidence.gap(SLOWDOWN, load, agent, against) for load, agent in agents.items() if load >= from_load]
     if not found:
         raise CannotTellError(f"no agent is trained at a load from {from_load}")
     return found
-
-
-def _first_against(name: str) -> list[Part]:
-    """Return the parts of DeepRM's claim about one heuristic."""
-    rules = {"nowhere worse than": NOT_ABOVE, "often better than": OFTEN_BELOW}
-    return [compared(f"{word} {NAMES[name]}", rule, lambda made, _: _first(made, name)) for word, rule in rules.items()]
-
-
-def _pair(evidence: Evidence) -> tuple[str, str]:
-    """Return the agents that stand for DeepRM2 and for the DeepRM to compare it with."""
-    second = evidence.roles.lead("slowdown", "cnn", SECOND)
-    return second, evidence.roles.rival(second)
 
 
 def _on_one_side(low: bool) -> Find:
@@ -161,14 +144,19 @@ def _on_one_side(low: bool) -> Find:
         found = [load for load in evidence.loads if (load < CROSSING if low else load > CROSSING)]
         if not found:
             raise CannotTellError(f"there is no load {'under' if low else 'over'} {CROSSING} %")
-        return [evidence.gap(METRIC, load, SECOND_TETRIS, "random") for load in found]
+        return [evidence.gap(SLOWDOWN, load, SECOND_TETRIS, "random") for load in found]
 
     return find
 
 
-def _tetris_below(objective: str, other: str) -> Part:
-    text, metric = f"{WORDS[objective]}, before {NAMES[other]}", OBJECTIVES[objective]
-    return compared(text, BELOW, lambda made, _: [made.gap(metric, nearest(made.loads, HIGH), "tetris", other)])
+def _second(objective: str = "slowdown", near: int | None = None) -> tuple[Who, Who]:
+    """Return the agents that stand for DeepRM2 and for the DeepRM to compare it with."""
+
+    def second(evidence: Evidence, _: str) -> str:
+        load = SECOND if near is None else nearest(evidence.loads, near)
+        return evidence.roles.lead(objective, "cnn", load)
+
+    return second, lambda evidence, _: evidence.roles.rival(second(evidence, _))
 
 
 def _best(objective: str, text: str) -> Claim:
@@ -189,15 +177,6 @@ def _best(objective: str, text: str) -> Claim:
     return FIVE.claim(text, *(compared(part, BELOW, against(name)) for name, part in others.items()))
 
 
-def _second_below(objective: str) -> Part:
-    def find(evidence: Evidence, agent: str) -> list[Gap]:
-        load = nearest(evidence.loads, LOW)
-        second = evidence.roles.lead(objective, "cnn", load)
-        return [evidence.gap(OBJECTIVES[objective], load, second, evidence.roles.rival(second))]
-
-    return compared(WHOLE, BELOW, find)
-
-
 FOUR, FIVE = Source("DeepRM, Figure 4"), Source("DeepRM, Figure 5")
 THREE, SECOND_FOUR = Source("DeepRM2, Figure 3"), Source("DeepRM2, Figure 4")
 STEP_DOWN = "slowdown falls, by the whole interval, from a load to the next"
@@ -205,16 +184,20 @@ LOAD_CLAIMS = (
     FOUR.claim("Mean slowdown rises with load, under learned schedulers, too", Part(WHOLE, STEP_DOWN, _agents_rise)),
     FOUR.claim(
         "SJF has a lower slowdown than Packer, for it starts small jobs first",
-        compared(WHOLE, BELOW, _between("sjf", "packer")),
+        compared(WHOLE, BELOW, versus("sjf", "packer")),
     ),
     FOUR.claim(
         "Tetris has a lower slowdown than both SJF and Packer",
-        compared("than SJF", BELOW, _between("tetris", "sjf")),
-        compared("than Packer", BELOW, _between("tetris", "packer")),
+        compared("than SJF", BELOW, versus("tetris", "sjf")),
+        compared("than Packer", BELOW, versus("tetris", "packer")),
     ),
     FOUR.claim(
         "DeepRM is comparable to SJF, Packer and Tetris, and often better",
-        *(part for name in HEURISTICS for part in _first_against(name)),
+        *(
+            compared(f"{word} {NAMES[name]}", rule, lambda made, _, name=name: _first(made, name))
+            for name in HEURISTICS
+            for word, rule in (("nowhere worse than", NOT_ABOVE), ("often better than", OFTEN_BELOW))
+        ),
     ),
     FOUR.claim(
         "DeepRM has a lower slowdown than Tetris at higher loads",
@@ -222,13 +205,13 @@ LOAD_CLAIMS = (
     ),
     THREE.claim(
         "DeepRM2 is below DeepRM, and DeepRM below SJF, at every load from 10 to 190 %",
-        compared("DeepRM2 below DeepRM", BELOW, lambda made, _: made.gaps(METRIC, *_pair(made))),
-        compared("DeepRM below SJF", BELOW, lambda made, _: made.gaps(METRIC, _pair(made)[1], "sjf")),
+        compared("DeepRM2 below DeepRM", BELOW, versus(*_second())),
+        compared("DeepRM below SJF", BELOW, versus(_second()[1], "sjf")),
     ),
     THREE.claim(
         "SJF is below Tetris and Random, which are both high",
-        compared("below Tetris", BELOW, _between("sjf", SECOND_TETRIS)),
-        compared("below Random", BELOW, _between("sjf", "random")),
+        compared("below Tetris", BELOW, versus("sjf", SECOND_TETRIS)),
+        compared("below Random", BELOW, versus("sjf", "random")),
     ),
     THREE.claim(
         "Tetris is below Random at loads under 90 %, and above it over 90 %",
@@ -240,16 +223,23 @@ OBJECTIVE_CLAIMS = {
     HIGH: (
         FIVE.claim(
             "At 130 % Tetris is before SJF and Packer on both objectives",
-            *(_tetris_below(goal, other) for goal in OBJECTIVES for other in ("sjf", "packer")),
+            *(
+                compared(f"{WORDS[goal]}, before {NAMES[other]}", BELOW, versus("tetris", other, metric, HIGH))
+                for goal, metric in OBJECTIVES.items()
+                for other in ("sjf", "packer")
+            ),
         ),
         _best("slowdown", "At 130 % DeepRM trained for slowdown has the lowest slowdown"),
         _best("completion_time", "At 130 % DeepRM trained for completion time has the lowest completion time"),
     ),
     LOW: (
-        SECOND_FOUR.claim("At 70 % DeepRM2 has a lower slowdown than DeepRM", _second_below("slowdown")),
+        SECOND_FOUR.claim(
+            "At 70 % DeepRM2 has a lower slowdown than DeepRM",
+            compared(WHOLE, BELOW, versus(*_second("slowdown", LOW), SLOWDOWN, LOW)),
+        ),
         SECOND_FOUR.claim(
             "At 70 % DeepRM2 trained for completion time has a lower one than DeepRM trained for it",
-            _second_below("completion_time"),
+            compared(WHOLE, BELOW, versus(*_second("completion_time", LOW), "completion_time", LOW)),
         ),
     ),
 }

@@ -15,7 +15,7 @@ FEW = 3  # loads that are reported one by one
 
 
 class CannotTellError(Exception):
-    """The results leave a claim open, for this reason."""
+    """The reason why the results leave a claim open."""
 
 
 class Finding(NamedTuple):

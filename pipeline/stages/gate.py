@@ -41,14 +41,14 @@ def _scenario(params: Params, scenario: str, line: Champion | None) -> tuple[pd.
     best = min((name for name in means if name not in problem.comparison.references), key=lambda name: means[name])
     there = storage.scored(params, scenario)
     seats = {name: seat_of(params, name, chosen) for name in [*there, best]}
-    incumbent = line.seat if line else seats[best]
+    incumbent = line.ref if line else seats[best]
     results, standing = with_standing(params, scenario, incumbent, chosen, results)
     candidates = [name for name in seats if seats[name].digest != incumbent.digest]
     if not candidates:
-        return empty(GATE), verdict(empty(GATE), line.seat if line else None, incumbent, seats)
+        return empty(GATE), verdict(empty(GATE), line.ref if line else None, incumbent, seats)
     if problem.comparison.tested(params, scenario).same_windows:
         results = windows(results)
     refused = {name: "it was rolled back" for name in candidates if line and seats[name].digest in line.rolled_back}
     trial = Trial(scenario, standing, candidates, *measures(params, scenario, results), refused)
     rows = judged(results, trial, params.rules, params.evaluation.resamples, params.seed)
-    return rows[list(GATE.columns)], verdict(rows, line.seat if line else None, incumbent, seats)
+    return rows[list(GATE.columns)], verdict(rows, line.ref if line else None, incumbent, seats)

@@ -6,7 +6,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipeline import storage
 from pipeline.champions.gate import Verdict
-from pipeline.champions.lines import CHAMPIONS, Champion, Seat, champions_in, promoted, rolled_back, with_line
+from pipeline.champions.lines import CHAMPIONS, Champion, PolicyRef, champions_in, promoted, rolled_back, with_line
 from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.stages.gate import VERDICTS
@@ -72,7 +72,7 @@ def _must_be_of_now(scenario: str, found: Verdict, line: Champion | None) -> Non
         raise UserError(f"{VERDICTS}: {scenario}: {found.promote.policy} has another model now: {AGAIN}")
 
 
-def _is_here(seat: Seat) -> bool:
+def _is_here(seat: PolicyRef) -> bool:
     """Return whether a promoted policy is what lies in models/, or data/policies, if anything does."""
     folders = storage.model_folder(seat.policy, "policy"), storage.policy_folder(seat.policy)
     return all(not folder.is_dir() or measured(folder) == seat.digest for folder in folders)

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 from pipeline import storage
-from pipeline.champions.lines import CHAMPIONS, Seat, digest_of_tuned, tuned_of
+from pipeline.champions.lines import CHAMPIONS, PolicyRef, digest_of_tuned, tuned_of
 from pipeline.config import Params, there_are
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
@@ -39,7 +39,7 @@ def workplace(links: Mapping[Path, Path]) -> Iterator[None]:
 
 
 @contextmanager
-def model_of(params: Params, scenario: str, seat: Seat) -> Iterator[Mapping[Path, Path]]:
+def model_of(params: Params, scenario: str, seat: PolicyRef) -> Iterator[Mapping[Path, Path]]:
     """Find the model of a champion, and say where a workplace must have it; a heuristic has none.
 
     Raises:
@@ -65,7 +65,7 @@ def model_of(params: Params, scenario: str, seat: Seat) -> Iterator[Mapping[Path
         yield {path: found, storage.model_folder(seat.policy, "pretrained"): found}
 
 
-def play(params: Params, scenario: str, seats: Mapping[str, Seat], knobs: Mapping[str, float]) -> pd.DataFrame:
+def play(params: Params, scenario: str, seats: Mapping[str, PolicyRef], knobs: Mapping[str, float]) -> pd.DataFrame:
     """Return the results of champions, or of other policies, on the test jobsets of the working directory.
 
     Args:
@@ -91,7 +91,7 @@ def play(params: Params, scenario: str, seats: Mapping[str, Seat], knobs: Mappin
     return pd.concat(found, ignore_index=True)
 
 
-def replayed(params: Params, scenario: str, name: str, seat: Seat, knobs: Mapping[str, float]) -> pd.DataFrame:
+def replayed(params: Params, scenario: str, name: str, seat: PolicyRef, knobs: Mapping[str, float]) -> pd.DataFrame:
     """Return a champion's results on the scenario's test jobsets, under a name, whatever model its agent has now."""
     jobsets = storage.jobsets_folder(scenario)
     with model_of(params, scenario, seat) as model, workplace({jobsets: jobsets, **model}):
@@ -99,7 +99,7 @@ def replayed(params: Params, scenario: str, name: str, seat: Seat, knobs: Mappin
 
 
 def with_standing(
-    params: Params, scenario: str, champion: Seat, chosen: Chosen, results: pd.DataFrame
+    params: Params, scenario: str, champion: PolicyRef, chosen: Chosen, results: pd.DataFrame
 ) -> tuple[pd.DataFrame, str]:
     """Return results with those of a champion among them, and its name there; it plays again if it is another now."""
     there = champion.policy in params.agents_of(scenario) or champion.policy in chosen.validation
@@ -110,14 +110,14 @@ def with_standing(
     return pd.concat([results, old], ignore_index=True), name
 
 
-def seat_of(params: Params, policy: str, chosen: Chosen) -> Seat:
+def seat_of(params: Params, policy: str, chosen: Chosen) -> PolicyRef:
     """Return a policy as it is now."""
     if policy in params.policies:
-        return Seat(policy=policy, digest=measured(storage.policy_folder(policy)), verdict="")
+        return PolicyRef(policy=policy, digest=measured(storage.policy_folder(policy)), verdict="")
     if policy in params.agents:
-        return Seat(policy=policy, digest=digest(storage.model_folder(policy, "policy")), verdict="")
+        return PolicyRef(policy=policy, digest=digest(storage.model_folder(policy, "policy")), verdict="")
     tuned = tuned_of(policy, chosen.knobs, chosen.validation)
-    return Seat(policy=policy, digest=digest_of_tuned(policy, tuned), tuned=tuned, verdict="")
+    return PolicyRef(policy=policy, digest=digest_of_tuned(policy, tuned), tuned=tuned, verdict="")
 
 
 def measures(params: Params, scenario: str, results: pd.DataFrame) -> tuple[str, str]:

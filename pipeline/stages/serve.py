@@ -9,7 +9,7 @@ from types import MappingProxyType
 from fastapi import APIRouter
 
 from pipeline import storage
-from pipeline.champions.lines import CHAMPIONS, Seat, champions_in, digest_of_tuned
+from pipeline.champions.lines import CHAMPIONS, PolicyRef, champions_in, digest_of_tuned
 from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.external.loading import is_external
@@ -121,13 +121,13 @@ def looking(params: Params, scenario: str, policy: str) -> Iterator[Callable[[],
                     "or name a policy by --policy"
                 )
             if line.digest not in known:
-                known[line.digest] = seated(kept, params, scenario, line.seat)
+                known[line.digest] = seated(kept, params, scenario, line.ref)
             return known[line.digest]
 
         yield champion if policy == CHAMPION else lambda: by_name(policy, scenario)
 
 
-def seated(kept: ExitStack, params: Params, scenario: str, seat: Seat) -> Named:
+def seated(kept: ExitStack, params: Params, scenario: str, seat: PolicyRef) -> Named:
     """Return a champion, with its model as it was promoted."""
     if seat.policy in params.policies:
         kept.enter_context(model_of(params, scenario, seat))  # refuses files that are not as they were promoted

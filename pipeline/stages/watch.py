@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline import storage
-from pipeline.champions.lines import CHAMPIONS, Seat, champions_in
+from pipeline.champions.lines import CHAMPIONS, PolicyRef, champions_in
 from pipeline.champions.regret import ALARM, CANNOT_TELL, Rival, Watched, regrets, rivals, watched
 from pipeline.config import Params
 from pipeline.core import FloatArray
@@ -25,7 +25,7 @@ class Asked(NamedTuple):
     """Who is watched over, and beside whom."""
 
     scenario: str
-    champion: Seat
+    champion: PolicyRef
     chosen: Chosen
     beside: Mapping[str, Rival]
 
@@ -69,7 +69,7 @@ def _asked(params: Params, scenario: str) -> Asked:
     references = problem_of(params, scenario).comparison.references
     played = {name: means for name, means in chosen.validation.items() if name not in references}
     beside = rivals(line.policy, played, params.scenario(scenario).loads)
-    return Asked(scenario, line.seat, chosen, beside)
+    return Asked(scenario, line.ref, chosen, beside)
 
 
 def _new(params: Params, asked: Asked, growth: Growth, cost: str) -> dict[str, FloatArray]:

@@ -9,20 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pipeline.tracking.record import (
-    SOURCE,
-    WITHOUT,
-    Artifact,
-    Begin,
-    Curve,
-    End,
-    Event,
-    Inputs,
-    Metrics,
-    Tags,
-    taken,
-    waiting,
-)
+from pipeline.tracking import record
 from pipeline.tracking.store import Store, check_database, lock, parent_of, run_of
 from pipeline.tracking.stored_outputs import StoredOutputs
 
@@ -50,9 +37,9 @@ def reason(error: Exception) -> str:
 
 def send_waiting(store: Store, find: Find, pipeline: str = "") -> Iterator[str]:
     """Send the records in the spool, of one pipeline run or of all; unreadable ones stay there."""
-    for path in waiting(pipeline):
+    for path in record.waiting(pipeline):
         try:
-            with taken(path) as events:
+            with record.taken(path) as events:
                 if events is None:
                     yield f"{path.name}: its stage is still running"
                 elif events:
@@ -72,18 +59,18 @@ def send_earlier(store: Store, pipeline: str) -> None:
             pass
 
 
-def _send_record(store: Store, events: list[Event], find: Find, this_run: bool) -> str:
+def _send_record(store: Store, events: list[record.Event], find: Find, this_run: bool) -> str:
     """Send a record, and return the stage and its status."""
     begin, *rest = events
-    assert isinstance(begin, Begin)
+    assert isinstance(begin, record.Begin)
     delivery = Delivery(store, begin, find, this_run)
     missing: list[str] = []
     status = ""
     for event in rest:
-        if isinstance(event, End):
+        if isinstance(event, record.End):
             status = event.status.lower()
             if missing:
-                delivery.send(Tags(tags={WITHOUT: ", ".join(missing)}))
+                delivery.send(record.Tags(tags={record.WITHOUT: ", ".join(missing)}))
         try:
             delivery.send(event)
         except MissingFileError as error:
@@ -94,7 +81,7 @@ def _send_record(store: Store, events: list[Event], find: Find, this_run: bool) 
 class Delivery:
     """Transfer of one stage's events to a store."""
 
-    def __init__(self, store: Store, begin: Begin, find: Find, this_run: bool = False) -> None:
+    def __init__(self, store: Store, begin: record.Begin, find: Find, this_run: bool = False) -> None:
         """Get or create the runs of a stage and of its pipeline.
 
         Args:
@@ -115,7 +102,7 @@ class Delivery:
             check_database(self.store.file)
         return self.store.client
 
-    def send(self, event: Event) -> None:
+    def send(self, event: record.Event) -> None:
         """Send one event; metrics are sent in batches.
 
         Raises:
@@ -125,23 +112,23 @@ class Delivery:
 
         run_id, parent_id = self._run.info.run_id, self._parent.info.run_id
         match event:
-            case Inputs(md5=md5):
+            case record.Inputs(md5=md5):
                 self._client.log_inputs(run_id, [_dataset(path, digest) for path, digest in md5.items()])
-            case Metrics():
+            case record.Metrics():
                 at = self._run.info.start_time if event.at is None else event.at
                 self._buffer += [Metric(key, value, at, event.step) for key, value in event.values.items()]
                 if len(self._buffer) >= LARGEST_BATCH or time.monotonic() - self._flushed >= FLUSH_S:
                     self._flush()
-            case Curve():
+            case record.Curve():
                 # One timestamp for all, so that a stage that runs again overwrites its points instead of doubling them.
                 begun = self._parent.info.start_time
                 points = [Metric(event.name, value, begun, load) for load, value in event.values.items()]
                 self._client.log_batch(parent_id, metrics=points)
-            case Artifact():
+            case record.Artifact():
                 self._send_artifact(event)
-            case Tags(tags=tags):
+            case record.Tags(tags=tags):
                 self._client.log_batch(run_id, tags=[RunTag(key, value) for key, value in tags.items()])
-            case End(at=at, status=status):
+            case record.End(at=at, status=status):
                 self._flush()
                 self._client.set_terminated(run_id, status, end_time=at)
                 ended = self._client.get_run(parent_id).info.end_time
@@ -150,7 +137,7 @@ class Delivery:
             case _:
                 raise TypeError(f"{event!r} begins another record")
 
-    def _send_artifact(self, event: Artifact) -> None:
+    def _send_artifact(self, event: record.Artifact) -> None:
         place = self._find(event.path, event.md5)
         if place is None:
             raise MissingFileError(f"{event.path} with md5 {event.md5} is neither here nor in DVC's cache")
@@ -165,7 +152,7 @@ class Delivery:
                 served.load()
         except Exception as error:
             raise MissingFileError(f"{event.path} is not a model that today's code can read: {error}") from error
-        log_policy(self.store, self._run, place, event.md5, served, shared=SOURCE in self._run.data.tags)
+        log_policy(self.store, self._run, place, event.md5, served, shared=record.SOURCE in self._run.data.tags)
 
     def _flush(self) -> None:
         waiting, self._buffer, self._flushed = self._buffer, [], time.monotonic()

@@ -4,7 +4,7 @@ The events are the same whether MLflow takes them while the stage runs, `publish
 `publish` derives them from DVC's data. Sending one twice changes nothing.
 
 Each event is written to the stage's file before it is sent, and the file is removed once all are sent. Loading MLflow
-takes longer than most stages, so a short stage leaves its file to the next one that sends (see `run`). Nothing is lost
+takes longer than most stages, so a short stage leaves its file to the next one that sends (see `run`). No event is lost
 when the server is away or the process is killed: `publish` sends the rest. The process that writes a file holds a lock
 on it, which the system releases when it dies: a file without a lock is complete, or its stage was killed.
 """
@@ -146,7 +146,7 @@ def waiting(pipeline: str = "") -> list[Path]:
 
 @contextmanager
 def taken(path: Path) -> Iterator[list[Event] | None]:
-    """Give the events of a file; None while its stage still runs. The file is removed if the body raises nothing.
+    """Give the events of a file; None while its stage still runs. Remove the file unless the body fails.
 
     Raises:
         ValueError: it is no record.

@@ -1,7 +1,7 @@
 """Registry: agents as MLflow's registered models; a version is one trained policy, with its card and its verdict.
 
 A version is identified by the md5 of its policy, so registering it again adds nothing. Its number belongs to this
-database: a rebuilt database counts in the order of publishing. A verdict is how far an agent is from the best
+database: a rebuilt database counts in the order of publishing. A verdict is the distance of an agent from the best
 heuristic of its scenario, by the tables of `compare`.
 """
 
@@ -28,7 +28,6 @@ PREFIX = "scheduler-"  # a server may hold others' models
 ALIAS = "champion"
 LINKS = "mlflow.modelVersions"  # MLflow's tag of a logged model, by which its pages name the versions
 SLOWDOWN, DELAY = "reports/comparison.csv", "reports/delay.csv"
-BETTER, WORSE, OPEN = "better", "worse", "not clearly apart"
 
 
 class Verdict(NamedTuple):
@@ -43,8 +42,8 @@ class Verdict(NamedTuple):
 
     @property
     def word(self) -> str:
-        """Return where the whole interval is."""
-        return BETTER if self.high < 0 else WORSE if self.low > 0 else OPEN
+        """Return the side of the whole interval."""
+        return "better" if self.high < 0 else "worse" if self.low > 0 else "not clearly apart"
 
     @property
     def short(self) -> str:
@@ -57,7 +56,7 @@ class Verdict(NamedTuple):
 
     @property
     def tags(self) -> dict[str, str]:
-        """Return it as tags, which MLflow can search."""
+        """Return searchable tags."""
         numbers = {"difference": self.difference, "low": self.low, "high": self.high, "confidence": self.confidence}
         words = {"what": self.what, "jobsets": str(self.jobsets), "word": self.word}
         named = {**words, **{name: f"{number:g}" for name, number in numbers.items()}}
@@ -67,13 +66,7 @@ class Verdict(NamedTuple):
 def verdicts(params: Params, slowdown: Path, delay: Path | None) -> dict[str, Verdict]:
     """Return the verdict on each agent that was compared; waiting time decides where all agents are trained for it.
 
-    Args:
-        params: of the comparison.
-        slowdown: reports/comparison.csv.
-        delay: reports/delay.csv, if there is one.
-
-    Raises:
-        ValueError, KeyError: a file is not what `compare` writes.
+    `slowdown` and `delay` are files of `compare`, or ValueError or KeyError is raised.
     """
     import pandas as pd
 
@@ -106,25 +99,25 @@ class Version(NamedTuple):
 
 
 def version(params: Params, agent: str, md5: str, pipeline: str, verdict: Verdict | None) -> Version:
-    """Return what to register of an agent, with its verdict if it was compared."""
+    """Return the version of an agent's policy, with its verdict if it was compared."""
     row = params.agent(agent)
-    told = {**verdict.tags, "verdict.run": pipeline} if verdict else {}
-    tags = {MD5: md5, "problem": row.problem, "scenario": row.scenario, "objective": row.objective, **told}
+    compared = {**verdict.tags, "verdict.run": pipeline} if verdict else {}
+    tags = {MD5: md5, "problem": row.problem, "scenario": row.scenario, "objective": row.objective, **compared}
     return Version(agent, md5, _card(params, agent, verdict), tags)
 
 
 def here(params: Params, pipeline: str) -> list[Version]:
-    """Return the policies of the working directory where they were compared: DVC has just run what was stale."""
+    """Return the policies of the working directory if they were compared: DVC has just run the stale stages."""
     if not Path(SLOWDOWN).exists():
         return []
-    told = verdicts(params, Path(SLOWDOWN), Path(DELAY) if Path(DELAY).exists() else None)
+    known = verdicts(params, Path(SLOWDOWN), Path(DELAY) if Path(DELAY).exists() else None)
     policies = {agent: Path("models", agent, "policy") for agent in params.agents}
     there = {agent: measured(policy) for agent, policy in policies.items() if policy.exists()}
-    return [version(params, agent, md5, pipeline, told.get(agent)) for agent, md5 in there.items()]
+    return [version(params, agent, md5, pipeline, known.get(agent)) for agent, md5 in there.items()]
 
 
 def register(store: Store, versions: Iterable[Version]) -> list[str]:
-    """Register policies that were logged, bring cards and verdicts up to date, and return which versions are new."""
+    """Register logged policies, update cards and verdicts, and return the new versions."""
     client = store.client
     wanted = [(one, logged) for one in versions if (logged := logged_model(store, one.md5))]
     models = {model.name: model for model in _models(client)} if wanted else {}
@@ -134,22 +127,22 @@ def register(store: Store, versions: Iterable[Version]) -> list[str]:
 
 
 def bring_up_to_date(store: Store, versions: Iterable[Version]) -> list[str]:
-    """Register policies, let the models say who is champion by champions.yaml here, and return which versions are new.
+    """Register policies, mark the champions of champions.yaml, and return the new versions.
 
     Raises:
-        UserError: champions.yaml is not as it should be.
+        UserError: champions.yaml is invalid.
     """
-    with store.alone("the registered models"):
+    with store.exclusive("the registered models"):
         added = register(store, versions)
         crown(store, champions_in(CHAMPIONS.read_text(encoding="utf-8")) if CHAMPIONS.exists() else {})
     return added
 
 
 def crown(store: Store, lines: Mapping[str, Champion]) -> None:
-    """Let aliases and tags of the registered models say what champions.yaml does, and nothing else.
+    """Make aliases and tags of the registered models agree with champions.yaml.
 
     A version is tagged with the verdict of each scenario whose champion it is. The alias is on the version of the
-    agent's own scenario, else of the first; a champion that was never registered, as heuristics are not, has none.
+    agent's own scenario, else of the first; heuristics are not registered and have none.
     """
     client = store.client
     for model in list(_models(client)):
@@ -170,7 +163,7 @@ def crown(store: Store, lines: Mapping[str, Champion]) -> None:
 
 
 def _tag(client: "MlflowClient", held: "ModelVersion", wanted: Mapping[str, str]) -> None:
-    """Give a version these tags of a champion, and no others."""
+    """Make these the only champion tags of a version."""
     for key in [key for key in held.tags if key.startswith(f"{ALIAS}.") and key not in wanted]:
         client.delete_model_version_tag(held.name, held.version, key)
     for key, said in wanted.items():
@@ -189,7 +182,7 @@ def _models(client: "MlflowClient") -> Iterator["RegisteredModel"]:
 
 
 def _show(client: "MlflowClient", model: "RegisteredModel | None", one: Version) -> None:
-    """Get or create a registered model that has the card and the tags of one version."""
+    """Get or create a registered model with the card and the tags of one version."""
     shown = {key: value for key, value in one.tags.items() if key in ("scenario", "objective", "verdict")}
     if model is None:
         client.create_registered_model(one.name, tags=shown, description=one.card)
@@ -202,9 +195,21 @@ def _show(client: "MlflowClient", model: "RegisteredModel | None", one: Version)
 
 
 def _register(client: "MlflowClient", logged: "LoggedModel", one: Version) -> str:
-    """Get or create a version, bring it up to date, and return its name if it is new."""
+    """Get or create a version, update it, and return its name if it is new."""
     found = [held for held in client.search_model_versions(f"name = '{one.name}'") if held.tags.get(MD5) == one.md5]
-    held = found[0] if found else _create(client, logged, one)
+    # By its place, not `models:/<id>`: MLflow would look for that id in the default store of the process.
+    held = (
+        found[0]
+        if found
+        else client.create_model_version(
+            one.name,
+            logged.artifact_location,
+            run_id=logged.source_run_id,
+            tags=one.tags,
+            description=one.card,
+            model_id=logged.model_id,
+        )
+    )
     links = json.loads(logged.tags.get(LINKS, "[]"))
     mine = {"name": held.name, "version": int(held.version)}
     if mine not in links:
@@ -215,18 +220,6 @@ def _register(client: "MlflowClient", logged: "LoggedModel", one: Version) -> st
     if held.description != one.card:
         client.update_model_version(one.name, held.version, one.card)
     return "" if found else f"{one.name} {held.version}"
-
-
-def _create(client: "MlflowClient", logged: "LoggedModel", one: Version) -> "ModelVersion":
-    # Its place, not `models:/<id>`: MLflow would look for that id in the store that the process has for default.
-    return client.create_model_version(
-        one.name,
-        logged.artifact_location,
-        run_id=logged.source_run_id,
-        tags=one.tags,
-        description=one.card,
-        model_id=logged.model_id,
-    )
 
 
 def _card(params: Params, agent: str, verdict: Verdict | None) -> str:

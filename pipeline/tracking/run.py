@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from pipeline.config import Params
 from pipeline.core import Json
+from pipeline.tracking import record
 from pipeline.tracking.delivery import Delivery, MissingFileError, reason, send_earlier
 from pipeline.tracking.digests import digest, measured
 from pipeline.tracking.identity import (
@@ -27,22 +28,6 @@ from pipeline.tracking.identity import (
     stage_params,
     stage_tags,
     title_of,
-)
-from pipeline.tracking.record import (
-    FAILED,
-    FINISHED,
-    KILLED,
-    Artifact,
-    Begin,
-    Curve,
-    End,
-    Event,
-    Inputs,
-    Metrics,
-    Pipeline,
-    Spool,
-    Tags,
-    now_ms,
 )
 from pipeline.tracking.store import open_store
 
@@ -64,54 +49,57 @@ class StageRun:
         self._name, self._subject, self._params = name, subject, params
         how = os.environ.get("PIPELINE_TRACKING", "").lower()
         self._off, self._live_at = how == "off", time.monotonic() + (0.0 if how == "live" else LONG_S)
-        self._first: Begin | None = None
-        self._spool: Spool | None = None
+        self._first: record.Begin | None = None
+        self._spool: record.Spool | None = None
         self._delivery: Delivery | None = None
-        self._unsent: list[Event] = []
+        self._unsent: list[record.Event] = []
         self._sends = True  # until MLflow does not answer
         self._complained = False
 
     def inputs(self, *paths: Path) -> None:
         """Record the stage's inputs: path and DVC's md5; the stage itself reports missing ones."""
-        self._record(lambda: Inputs(md5={path.as_posix(): digest(path) for path in paths if path.exists()}))
+        self._record(lambda: record.Inputs(md5={path.as_posix(): digest(path) for path in paths if path.exists()}))
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:
         """Record numbers of one step; they are sent in batches."""
-        self._record(lambda: Metrics(step=step, values={k: float(value) for k, value in values.items()}, at=now_ms()))
+        self._record(
+            lambda: record.Metrics(step=step, values={k: float(v) for k, v in values.items()}, at=record.now_ms())
+        )
 
     def parent_curve(self, name: str, values: Mapping[int, float]) -> None:
         """Record a curve over loads, such as slowdown/sjf, on the pipeline's run: MLflow has one chart for all runs."""
 
-        def make() -> Curve:
+        def make() -> record.Curve:
             scenario = scenario_of(self._params, self._name, self._subject)
-            return Curve(name=curve_name(name, scenario, values), values=dict(values))
+            return record.Curve(name=curve_name(name, scenario, values), values=dict(values))
 
         self._record(make)
 
     def from_best(self, metrics: Mapping[str, Json]) -> None:
         """Record every agent's percent from the best heuristic, of metrics.json, on the pipeline's run."""
         for name, percent in from_best(metrics).items():
-            self._record(partial(Curve, name=name, values={0: percent}))
+            self._record(partial(record.Curve, name=name, values={0: percent}))
 
     def figure(self, path: Path) -> None:
         """Record a file as an artifact."""
-        self._record(lambda: Artifact(kind="figure", path=path.as_posix(), md5=measured(path)))
+        self._record(lambda: record.Artifact(kind="figure", path=path.as_posix(), md5=measured(path)))
 
     def model(self, folder: Path) -> None:
         """Record a model directory as the model of this run, ready to be served."""
-        self._record(lambda: Artifact(kind="policy", path=folder.as_posix(), md5=measured(folder)))
+        self._record(lambda: record.Artifact(kind="policy", path=folder.as_posix(), md5=measured(folder)))
 
     def _open(self) -> None:
         if self._off:
             return
         try:
-            identity, at = identify(), now_ms()
-            parent = Pipeline(title=identity.pipeline, at=at, tags=identity.tags, params=every_param(self._params))
-            self._first = Begin(
+            identity, at = identify(), record.now_ms()
+            params, tags = every_param(self._params), identity.tags
+            parent = record.Pipeline(title=identity.pipeline, at=at, tags=tags, params=params)
+            self._first = record.Begin(
                 id=uuid4().hex,
                 title=self._title,
                 at=at,
-                tags={**identity.tags, **stage_tags(self._name, self._subject)},
+                tags={**tags, **stage_tags(self._name, self._subject)},
                 params=stage_params(self._params, self._name, self._subject),
                 pipeline=parent,
             )
@@ -119,10 +107,10 @@ class StageRun:
             self._complain(error)
             return
         with suppress(OSError):  # MLflow may be reachable even if the folder is read-only
-            self._spool = Spool(self._first)
+            self._spool = record.Spool(self._first)
         self._send_if_due()
 
-    def _record(self, make: Callable[[], Event]) -> None:
+    def _record(self, make: Callable[[], record.Event]) -> None:
         """Spool an event, and send it if it is due; report only the first failure."""
         if self._first is None or (self._spool is None and not self._sends):
             return
@@ -171,18 +159,18 @@ class StageRun:
             self._record(self._outputs)
         else:
             last_line = traceback.format_exception_only(error)[-1].strip().splitlines()[-1]
-            self._record(lambda: Tags(tags={"error": last_line[:LONGEST_TAG]}))
-        failed = FAILED if isinstance(error, Exception) else KILLED  # a signal raises no Exception
-        self._record(lambda: End(at=now_ms(), status=FINISHED if error is None else failed))
+            self._record(lambda: record.Tags(tags={"error": last_line[:LONGEST_TAG]}))
+        failed = record.FAILED if isinstance(error, Exception) else record.KILLED  # a signal raises no Exception
+        self._record(lambda: record.End(at=record.now_ms(), status=record.FINISHED if error is None else failed))
         if error is not None or self._name == LAST:
             self._send(whole=error is None)
         if self._spool is not None:
             self._spool.close(sent=self._delivery is not None)
 
-    def _outputs(self) -> Tags:
+    def _outputs(self) -> record.Tags:
         found = outputs(self._title)
         params = stage_params(self._params, self._name, self._subject)
-        return Tags(tags=output_tags(self._title, found, params) if found else {})
+        return record.Tags(tags=output_tags(self._title, found, params) if found else {})
 
     def _complain(self, error: Exception, lost: bool = False) -> None:
         if self._complained:

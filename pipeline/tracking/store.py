@@ -58,7 +58,7 @@ class Store(NamedTuple):
     wait_s: float = SHARED_WAIT_S
 
     def exclusive(self, what: str) -> AbstractContextManager[None]:
-        """Exclude other clones from the same work (file locks do within a clone), or raise OSError if they take long."""
+        """Exclude other clones from the same work, as file locks do within a clone; OSError if they take too long."""
         return lease(self.client, what, self.wait_s) if self.shared else nullcontext()
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from papers_evidence import agent, evidence
 
-from pipeline.papers.evidence import Gap
+from pipeline.papers.evidence import Gap, versus
 from pipeline.papers.rules import (
     ABOVE,
     BELOW,
@@ -139,7 +139,7 @@ def test_of_many_loads_the_one_that_decides_is_told() -> None:
 def test_of_few_jobsets_nothing_is_told() -> None:
     made = evidence({"net": agent()}, loads=[70], slowdown={"net": 2.0, "sjf": 2.0})
     for confidence, word in ((0.9999, UNDECIDED), (0.95, YES)):  # twelve jobsets: one side by luck once in 2,048 times
-        (found,) = replace(made, confidence=confidence).gaps("mean_slowdown", "net", "sjf")
+        (found,) = versus("net", "sjf")(replace(made, confidence=confidence), "")
         assert [rule.decide([found]) for rule in TOLD] == [word] * 3
 
 
@@ -152,10 +152,7 @@ def test_a_part_that_is_open_says_why() -> None:
 
 
 def test_parts_of_a_claim_are_judged_apart_and_tell_how_their_agents_were_trained() -> None:
-    parts = [
-        compared(f"below {name}", BELOW, lambda made, _, rule=name: made.gaps("mean_slowdown", "net", rule))
-        for name in ("sjf", "packer")
-    ]
+    parts = [compared(f"below {name}", BELOW, versus("net", name)) for name in ("sjf", "packer")]
     made = evidence({"net": agent()}, loads=[70], slowdown={"net": 3.0})
     below_sjf, below_packer = (verdict for *_, verdict in judged([Source("paper").claim("lowest", *parts)], made))
     assert (below_sjf.word, below_packer.word) == (NO, YES)

@@ -24,10 +24,18 @@ from pipeline.report.changes import (
     revalued,
     stale,
 )
-from pipeline.report.headline import at_home, best_agent, middle_load, references, typical_jobset, verdicts
 from pipeline.report.page import Content, Digest, Origin, cards, digests, html
 from pipeline.report.pictures import Picture, data_uri, figures, papers
-from pipeline.report.tables import scenarios, unfinished
+from pipeline.report.tables import (
+    at_home,
+    best_agent,
+    middle_load,
+    references,
+    scenarios,
+    typical_jobset,
+    unfinished,
+    verdicts,
+)
 from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY, empty
 from pipeline.storage.evidence import Lock, Out
 
@@ -251,7 +259,7 @@ def test_the_papers_claims_stand_beside_their_figure() -> None:
         ("gone", "Other", "DeepRM 6", "it learns", "the whole of it", "undecided", "not drawn", "it does not"),
     ]
     shown = list(papers(pd.DataFrame(rows, columns=columns), {"loads": PIXEL}))
-    assert [(one.title, one.picture is None, [len(claim.parts) for claim in one.claims]) for one in shown] == [
+    assert [(one.title, one.picture is None, [len(parts) for *_, parts in one.claims]) for one in shown] == [
         ("Slowdown", False, [2, 1]),
         ("Other", True, [1]),
     ]
@@ -481,7 +489,7 @@ def test_the_page_says_what_changed_or_nothing() -> None:
     assert "And 5 more that moved less." in page.text
     same = Changes("abc (first)", True, [], 0, [], [])
     unchanged = Page(html(content(changes=same))).text
-    assert "Nothing: metrics, parameters and outputs are those of commit abc (first)." in unchanged
+    assert "No changes: metrics, parameters and outputs are those of commit abc (first)." in unchanged
 
 
 def test_digests_are_those_of_the_lock_and_of_cards() -> None:

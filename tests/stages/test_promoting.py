@@ -7,10 +7,10 @@ import pytest
 from commands import Command
 
 from pipeline.champions.gate import Verdict
-from pipeline.champions.lines import Champion, Seat, champions_in
+from pipeline.champions.lines import Champion, PolicyRef, champions_in
 
-HOLD = Seat(policy="hold", digest="ab", tuned={"hold": 10.0}, verdict="there was none")
-LEARNED = Seat(policy="deeprm3", digest="cd.dir", verdict="against hold -5.0 % over all loads")
+HOLD = PolicyRef(policy="hold", digest="ab", tuned={"hold": 10.0}, verdict="there was none")
+LEARNED = PolicyRef(policy="deeprm3", digest="cd.dir", verdict="against hold -5.0 % over all loads")
 HEAD = "# Who is champion.\n"
 
 
