@@ -120,37 +120,31 @@ def _relative(strata: Sequence[Stratum], place: int) -> FloatArray:
 def _rows(
     cost: Sequence[Stratum], tail: FloatArray, place: int, over: FloatArray, p: float, rules: Gate, trial: Trial
 ) -> Iterator[Row]:
+    def high(gap: FloatArray) -> float:
+        return float(np.quantile(gap[1:], 1 - rules.level))
+
+    def limited(rule: str, where: str, load: str, units: int, gap: FloatArray, margin: float) -> Row:
+        text = f"{percent(float(gap[0]))} {where}, at most {percent(high(gap))}; {percent(margin)} is allowed"
+        return _row(rule, load, units, high(gap) <= margin, text, difference=float(gap[0]), high=high(gap))
+
     n, few = min(stratum.units for stratum in cost), rules.needed(trial.scenario)
-    enough = n >= few
-    yield _row("jobsets", ALL, n, enough, f"{n} independent jobsets a load, {few} are needed")
+    yield _row("jobsets", ALL, n, n >= few, f"{n} independent jobsets a load, {few} are needed")
     name = trial.candidates[place - 1]
     if name in trial.refused:
         yield _row("rolled back", ALL, n, False, trial.refused[name])
-    better = p <= rules.level
-    said = f"{percent(over[0])} over all loads, p = {p:.2g} that it is not better by more than {rules.margin:.0%}"
-    yield _row("better", ALL, n, better, said) | {"difference": float(over[0]), "high": _high(over, rules), "p": p}
+    text = f"{percent(over[0])} over all loads, p = {p:.2g} that it is not better by more than {rules.margin:.0%}"
+    yield _row("better", ALL, n, p <= rules.level, text, difference=float(over[0]), high=high(over), p=p)
     for stratum in cost:
-        gap = _relative([stratum], place)
-        yield _limited("load", f"{stratum.load:03d}", stratum.units, gap, rules.load_margin, rules)
-    yield _limited("tail", ALL, n, tail, rules.tail_margin, rules)
+        load, gap = f"{stratum.load:03d}", _relative([stratum], place)
+        yield limited("load", f"at {stratum.load} %", load, stratum.units, gap, rules.load_margin)
+    yield limited("tail", "in the 99th percentile", ALL, n, tail, rules.tail_margin)
     mine, theirs = (int(sum(stratum.unfinished[k] for stratum in cost)) for k in (place, 0))
     yield _row("unfinished", ALL, n, mine <= theirs, f"{mine} unfinished jobs, the champion's are {theirs}")
 
 
-def _limited(rule: str, load: str, n: int, gap: FloatArray, margin: float, rules: Gate) -> Row:
-    high = _high(gap, rules)
-    where = f"at {int(load)} %" if rule == "load" else "in the 99th percentile"
-    said = f"{percent(float(gap[0]))} {where}, at most {percent(high)}; {percent(margin)} is allowed"
-    return _row(rule, load, n, high <= margin, said) | {"difference": float(gap[0]), "high": high}
-
-
-def _high(gap: FloatArray, rules: Gate) -> float:
-    return float(np.quantile(gap[1:], 1 - rules.level))
-
-
-def _row(rule: str, load: str, n: int, passed: bool, reason: str) -> Row:
-    unmeasured = dict.fromkeys(("difference", "high", "p"), float("nan"))
-    return {"rule": rule, "load": load, "n": n, **unmeasured, "passed": bool(passed), "reason": reason}
+def _row(rule: str, load: str, n: int, passed: bool, reason: str, **measured: float) -> Row:
+    numbers = {name: measured.get(name, float("nan")) for name in ("difference", "high", "p")}
+    return {"rule": rule, "load": load, "n": n, **numbers, "passed": bool(passed), "reason": reason}
 
 
 def verdict(
@@ -170,9 +164,8 @@ def verdict(
         gaps = rows[rows["rule"] == "better"].set_index("candidate")["difference"]
         name = min(passed, key=lambda one: float(gaps[one]))
         said = f"against {incumbent.policy} {'; '.join(reasons[name])}"
-        return Verdict(
-            champion=champion, promote=candidates[name].model_copy(update={"verdict": said}), reasons=reasons
-        )
+        promote = candidates[name].model_copy(update={"verdict": said})
+        return Verdict(champion=champion, promote=promote, reasons=reasons)
     first = incumbent.model_copy(update={"verdict": FIRST}) if champion is None else None
     return Verdict(champion=champion, promote=first, stays=incumbent.policy, reasons=reasons)
 

@@ -64,7 +64,7 @@ class Work:
     def clean_up(self) -> None:
         """If the command itself has ended, end the rest of its group: mainly a stage that outlived DVC."""
         if self._process.poll() is not None:
-            self._kill()
+            self._send(signal.SIGKILL)
 
     def stop(self) -> None:
         """Ask the whole group to end."""
@@ -73,17 +73,14 @@ class Work:
     def stopped(self) -> int:
         """Wait for the group, then kill it; return the exit code, or below 0 the signal."""
         self._listener.join(STOP_S)
-        self._kill()
-        return self._process.wait()
-
-    def _kill(self) -> None:
         self._send(signal.SIGKILL)
-        self._group_is_ours = False
+        return self._process.wait()
 
     def _send(self, number: int) -> None:
         with suppress(ProcessLookupError):
             if self._group_is_ours:
                 os.killpg(self._process.pid, number)
+        self._group_is_ours &= number != signal.SIGKILL
 
     def _listen(self, said: "Queue[Said]") -> None:
         assert self._process.stdout is not None

@@ -148,23 +148,16 @@ def lines(table: pd.DataFrame) -> Iterator[str]:
     """Yield the table of one agent as lines of text; differences in percent, below 0 is better."""
     first = table.iloc[0]
     yield f"{first['agent']}: mean {first['measure']} over all loads, n {first['n']}; below 0 is better"
-    cells = [HEAD, *(_cells(row) for _, row in table.iterrows())]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(HEAD))]
-    for row in cells:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    cells: list[tuple[str, ...]] = [HEAD]
+    for _, row in table.iterrows():
+        validation, mean = f"{row['validation']:.4g}", f"{row['mean']:.4g}"
+        low, middle, high = (100 * row[f"difference{end}"] for end in ("_low", "", "_high"))
+        mark, gap = "*" if row["lowest_validation"] else "", f"{middle:+.1f} % ({low:.1f} to {high:.1f})"
+        cells.append((mark, row["setting"] or "-", row["seed"] or "-", validation, mean, gap))
+    widths = [max(len(line[place]) for line in cells) for place in range(len(HEAD))]
+    for line in cells:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
     yield NOT_CHOSEN
-
-
-def _cells(row: pd.Series) -> tuple[str, ...]:
-    low, high = 100 * row["difference_low"], 100 * row["difference_high"]
-    return (
-        "*" if row["lowest_validation"] else "",
-        row["setting"] or "-",
-        row["seed"] or "-",
-        f"{row['validation']:.4g}",
-        f"{row['mean']:.4g}",
-        f"{100 * row['difference']:+.1f} % ({low:.1f} to {high:.1f})",
-    )
 
 
 def picture(table: pd.DataFrame) -> bytes:

@@ -9,8 +9,7 @@ from pipeline.config.parsing import at_place
 from pipeline.core import Json
 from pipeline.storage.evidence import Lock
 
-KEYS = ("scenario", "load", "policy")
-METRIC_COLUMNS = (*KEYS, "slowdown")
+METRIC_COLUMNS = ("scenario", "load", "policy", "slowdown")
 MOST_SHOWN, MOST_NAMED = 20, 5
 NONE = "-"
 

@@ -58,32 +58,6 @@ class Table(NamedTuple):
     rows: list[tuple[str, list[Cell]]]
 
 
-class Scenario(NamedTuple):
-    """All tables of one scenario."""
-
-    name: str
-    tables: list[Table]
-
-
-class Stream(NamedTuple):
-    """Policies of one stream at one load, lowest slowdown first."""
-
-    scenario: str
-    load: str
-    n: int  # jobsets: independent replications
-    rows: list[tuple[str, list[str]]]  # cells in the order of OF_STREAMS
-
-
-class Unfinished(NamedTuple):
-    """Unfinished jobs of one policy in one scenario."""
-
-    scenario: str
-    policy: str
-    unfinished: int
-    jobs: int
-    loads: str
-
-
 def references(comparison: pd.DataFrame) -> list[str]:
     """Return the references of all scenarios: the columns of the table of all agents."""
     return [name for name in (*REFERENCES, BEST) if (comparison["against"] == name).any()]
@@ -111,16 +85,18 @@ def _verdict(rows: pd.DataFrame) -> Verdict:
     return Verdict(relative(over), end, f"below at {below} of {len(single)} loads")
 
 
-def scenarios(comparison: pd.DataFrame, bounded: Collection[str] = (), what: str = "mean slowdown") -> list[Scenario]:
-    """Return the tables of every scenario (COMPARISON or DELAY): one for each reference, then for agents' own start.
+def scenarios(
+    comparison: pd.DataFrame, bounded: Collection[str] = (), what: str = "mean slowdown"
+) -> list[tuple[str, list[Table]]]:
+    """Return the title and tables of every scenario (COMPARISON or DELAY): by reference, last agents' own start.
 
     `bounded` are scenarios whose slowdown is bounded, `what` is the compared measure.
     """
-    words = {name: "mean bounded slowdown" if name in bounded else what for name in comparison["scenario"].unique()}
-    return [
-        Scenario(f"{name}, {words[name]}", list(_tables(rows)))
-        for name, rows in comparison.groupby("scenario", sort=False)
-    ]
+    found = []
+    for name, rows in comparison.groupby("scenario", sort=False):
+        measure = "mean bounded slowdown" if name in bounded else what
+        found.append((f"{name}, {measure}", list(_tables(rows))))
+    return found
 
 
 def _tables(rows: pd.DataFrame) -> Iterator[Table]:
@@ -152,21 +128,20 @@ def _cell(row: pd.Series) -> Cell:
     return Cell(mean, percent(row["difference"]), span(low, high), side(low, high))
 
 
-def streams(summary: pd.DataFrame) -> list[Stream]:
-    """Return the table of every stream and load of STREAM_SUMMARY."""
+def streams(summary: pd.DataFrame) -> list[tuple[str, str, int, list[tuple[str, list[str]]]]]:
+    """Return every stream and load of STREAM_SUMMARY, with n and the cells of policies, lowest slowdown first."""
     loads = summary.groupby(["scenario", "load"], sort=False)
-    return [Stream(str(name), str(load), int(rows["n"].iloc[0]), stream_rows(rows)) for (name, load), rows in loads]
+    return [(str(name), str(load), int(rows["n"].iloc[0]), stream_rows(rows)) for (name, load), rows in loads]
 
 
-def unfinished(summary: pd.DataFrame) -> list[Unfinished]:
-    """Return the unfinished jobs of policies, scenario by scenario."""
+def unfinished(summary: pd.DataFrame) -> list[tuple[str, str, int, int, str]]:
+    """Return the policies with unfinished jobs: scenario, policy, unfinished jobs, all jobs, loads."""
     found = []
     for (scenario, policy), rows in summary.groupby(["scenario", "policy"], sort=False):
         cut = rows[rows["unfinished"] > 0]
         if len(cut):
-            loads = ", ".join(str(load) for load in cut["load"])
-            counts = int(cut["unfinished"].sum()), int(rows["jobs"].sum())
-            found.append(Unfinished(str(scenario), str(policy), *counts, loads))
+            loads = ", ".join(map(str, cut["load"]))
+            found.append((str(scenario), str(policy), int(cut["unfinished"].sum()), int(rows["jobs"].sum()), loads))
     return found
 
 

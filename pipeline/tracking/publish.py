@@ -14,18 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.config import repository_root
 from pipeline.errors import UserError
+from pipeline.tracking import identity as ids
 from pipeline.tracking.delivery import Delivery, reason, send_waiting
 from pipeline.tracking.digests import md5_of
-from pipeline.tracking.identity import (
-    NO_GIT,
-    PIPELINE_STAGE,
-    STAGE_KEY,
-    STAGE_RESULT,
-    Identity,
-    every_param,
-    identify,
-    stage_tags,
-)
+from pipeline.tracking.identity import Identity
 from pipeline.tracking.rebuild import Done, done, evidence, stale
 from pipeline.tracking.record import FINISHED, SOURCE, WITHOUT, Begin, End, Inputs, Pipeline, Tags
 from pipeline.tracking.registry import DELAY, SLOWDOWN, Verdict, Version, bring_up_to_date, verdicts, version
@@ -62,7 +54,7 @@ class Target(NamedTuple):
     def identity(self, tree: SourceTree) -> Identity:
         """Return its pipeline run."""
         if self.rev is None:
-            return identify()
+            return ids.identify()
         changed = git("diff", "--quiet", self.commit, self.rev, "--", *CODE) is None
         return Identity(tree.content, self.experiment, self.commit, str(changed).lower())
 
@@ -128,7 +120,7 @@ def _open() -> Store:
 
 
 def _targets(revs: Sequence[str], everything: bool) -> list[Target]:
-    workspace = Target("workspace", None, "", _commit("HEAD") or NO_GIT)
+    workspace = Target("workspace", None, "", _commit("HEAD") or ids.NO_GIT)
     if not revs and not everything:
         return [workspace]
     experiments = list(_experiments())
@@ -190,12 +182,12 @@ def _restore(store: Store, target: Target, scratch: Path) -> tuple[str, list[Ver
         return f"{target.title}: {made}: {remedy}", []
     identity = target.identity(tree)
     # Without a name, an experiment of the same content is the one meant.
-    same = f"tags.`pipeline.content` = '{identity.content}' AND tags.stage = '{PIPELINE_STAGE}'"
+    same = f"tags.`pipeline.content` = '{identity.content}' AND tags.stage = '{ids.PIPELINE_STAGE}'"
     runs = [] if identity.experiment else store.client.search_runs([store.experiment], same, order_by=["start_time"])
-    ids = [run.data.tags["pipeline.id"] for run in runs]
-    title = identity.pipeline if identity.pipeline in ids or not ids else ids[0]
+    found = [run.data.tags["pipeline.id"] for run in runs]
+    title = identity.pipeline if identity.pipeline in found or not found else found[0]
     tags = {**identity.tags, "pipeline.id": title}
-    pipeline = Pipeline(title=title, at=target.at, tags=tags, params=every_param(tree.params))
+    pipeline = Pipeline(title=title, at=target.at, tags=tags, params=ids.every_param(tree.params))
     parent = parent_of(store, pipeline)
     _tag_commit(store, parent, identity, target)
     fresh = [stage for stage in stages if stage.title not in old]
@@ -239,7 +231,7 @@ def _add(
     def recorded() -> set[str]:
         mine = f"tags.`mlflow.parentRunId` = '{parent.info.run_id}' AND attributes.status = '{FINISHED}'"
         found = store.client.search_runs([store.experiment], mine, max_results=MOST_CHILDREN)
-        return {run.data.tags.get(STAGE_KEY, "") for run in found}
+        return {run.data.tags.get(ids.STAGE_KEY, "") for run in found}
 
     counts = {"recorded": len(stages), "reused": 0, RESTORED: 0}
     if {stage.key for stage in stages} <= recorded():
@@ -257,12 +249,12 @@ def _add_stage(
     store: Store, stage: Done, pipeline: Pipeline, parent: "Run", tree: SourceTree, stored: StoredOutputs
 ) -> str:
     """Add the run of a stage, and return whether its results were reused or restored."""
-    same = f"tags.`{STAGE_RESULT}` = '{stage.tags[STAGE_RESULT]}' AND attributes.status = '{FINISHED}'"
+    same = f"tags.`{ids.STAGE_RESULT}` = '{stage.tags[ids.STAGE_RESULT]}' AND attributes.status = '{FINISHED}'"
     found: Sequence[Run] = store.client.search_runs([store.experiment], same, max_results=1, order_by=["start_time"])
     # The run in which the stage ran, or the first that was restored.
     origin = next((run.data.tags.get(REUSED_FROM) or str(run.info.run_id) for run in found), None)
     events, missing = evidence(stage, tree, stored)
-    tags = {**pipeline.tags, **stage_tags(stage.name, stage.subject), **stage.tags, SOURCE: RESTORED}
+    tags = {**pipeline.tags, **ids.stage_tags(stage.name, stage.subject), **stage.tags, SOURCE: RESTORED}
     begin = Begin(
         id=md5_of(f"{parent.info.run_id} {stage.key}".encode()),
         title=stage.title,

@@ -10,6 +10,7 @@ from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.tracking import identity
 from pipeline.tracking.digests import digest_of_files
+from pipeline.tracking.identity import STAGE_KEY
 from pipeline.tracking.record import Artifact, Curve, Event, Metrics
 from pipeline.tracking.source_tree import LOG_STAGE, SourceTree
 from pipeline.tracking.stored_outputs import FOLDER, StoredOutputs
@@ -21,30 +22,18 @@ class Done(NamedTuple):
     """A stage in dvc.lock."""
 
     title: str
+    name: str
+    subject: str  # scenario or agent, or ""
     deps: dict[str, str]  # md5 by path
     outs: dict[str, str]
     values: dict[str, Json]  # of params.yaml, by place
     params: dict[str, str]
-
-    @property
-    def name(self) -> str:
-        """Return the stage without its subject."""
-        return self.title.partition("@")[0]
-
-    @property
-    def subject(self) -> str:
-        """Return the scenario or agent, or ""."""
-        return self.title.partition("@")[2]
-
-    @property
-    def tags(self) -> dict[str, str]:
-        """Return the tags of the stage's outputs."""
-        return identity.output_tags(self.title, self.outs, self.params)
+    tags: dict[str, str]  # of the outputs
 
     @property
     def key(self) -> str:
         """Return the stage's key."""
-        return self.tags[identity.STAGE_KEY]
+        return self.tags[STAGE_KEY]
 
 
 def done(tree: SourceTree) -> list[Done]:
@@ -63,7 +52,9 @@ def done(tree: SourceTree) -> list[Done]:
             raise UserError(
                 f"{tree.where}dvc.lock: {title}: expected outputs and dependencies with their md5"
             ) from error
-        found.append(Done(title, deps, outs, values, identity.stage_params(params, name, subject)))
+        own = identity.stage_params(params, name, subject)
+        tags = identity.output_tags(title, outs, own)
+        found.append(Done(title, name, subject, deps, outs, values, own, tags))
     return found
 
 

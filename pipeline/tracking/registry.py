@@ -6,7 +6,8 @@ heuristic of its scenario, by the tables of `compare`.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,7 +23,7 @@ from pipeline.tracking.store import Store
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import LoggedModel
-    from mlflow.entities.model_registry import ModelVersion, RegisteredModel
+    from mlflow.entities.model_registry import RegisteredModel
 
 PREFIX = "scheduler-"  # a server may hold others' models
 ALIAS = "champion"
@@ -116,35 +117,29 @@ def here(params: Params, pipeline: str) -> list[Version]:
     return [version(params, agent, md5, pipeline, known.get(agent)) for agent, md5 in there.items()]
 
 
-def register(store: Store, versions: Iterable[Version]) -> list[str]:
-    """Register logged policies, update cards and verdicts, and return the new versions."""
-    client = store.client
-    wanted = [(one, logged) for one in versions if (logged := logged_model(store, one.md5))]
-    models = {model.name: model for model in _models(client)} if wanted else {}
-    for last in {one.name: one for one, _ in wanted}.values():
-        _show(client, models.get(last.name), last)
-    return [added for one, logged in wanted if (added := _register(client, logged, one))]
-
-
 def bring_up_to_date(store: Store, versions: Iterable[Version]) -> list[str]:
-    """Register policies, mark the champions of champions.yaml, and return the new versions.
+    """Register logged policies, update cards, verdicts and the champions of champions.yaml; return the new versions.
 
     Raises:
         UserError: champions.yaml is invalid.
     """
+    client = store.client
     with store.exclusive("the registered models"):
-        added = register(store, versions)
-        crown(store, champions_in(CHAMPIONS.read_text(encoding="utf-8")) if CHAMPIONS.exists() else {})
+        wanted = [(one, logged) for one in versions if (logged := logged_model(store, one.md5))]
+        models = {model.name: model for model in _models(client)} if wanted else {}
+        for last in {one.name: one for one, _ in wanted}.values():
+            _show(client, models.get(last.name), last)
+        added = [added for one, logged in wanted if (added := _register(client, logged, one))]
+        _crown(client, champions_in(CHAMPIONS.read_text(encoding="utf-8")) if CHAMPIONS.exists() else {})
     return added
 
 
-def crown(store: Store, lines: Mapping[str, Champion]) -> None:
+def _crown(client: "MlflowClient", lines: Mapping[str, Champion]) -> None:
     """Make aliases and tags of the registered models agree with champions.yaml.
 
     A version is tagged with the verdict of each scenario whose champion it is. The alias is on the version of the
     agent's own scenario, else of the first; heuristics are not registered and have none.
     """
-    client = store.client
     for model in list(_models(client)):
         if not model.name.startswith(PREFIX):
             continue
@@ -154,7 +149,10 @@ def crown(store: Store, lines: Mapping[str, Champion]) -> None:
         crowned = None
         for held in client.search_model_versions(f"name = '{model.name}'"):
             of = {scenario: line.verdict for scenario, line in mine.items() if line.digest == held.tags.get(MD5)}
-            _tag(client, held, {f"{ALIAS}.{scenario}": said for scenario, said in of.items()})
+            wanted = {f"{ALIAS}.{scenario}": verdict for scenario, verdict in of.items()}
+            for key in [key for key in held.tags if key.startswith(f"{ALIAS}.") and key not in wanted]:
+                client.delete_model_version_tag(held.name, held.version, key)
+            _update(held.tags, wanted, partial(client.set_model_version_tag, held.name, held.version))
             crowned = held.version if set(first) & set(of) else crowned
         if crowned is not None and str(model.aliases.get(ALIAS)) != str(crowned):
             client.set_registered_model_alias(model.name, ALIAS, crowned)
@@ -162,13 +160,10 @@ def crown(store: Store, lines: Mapping[str, Champion]) -> None:
             client.delete_registered_model_alias(model.name, ALIAS)
 
 
-def _tag(client: "MlflowClient", held: "ModelVersion", wanted: Mapping[str, str]) -> None:
-    """Make these the only champion tags of a version."""
-    for key in [key for key in held.tags if key.startswith(f"{ALIAS}.") and key not in wanted]:
-        client.delete_model_version_tag(held.name, held.version, key)
-    for key, said in wanted.items():
-        if held.tags.get(key) != said:
-            client.set_model_version_tag(held.name, held.version, key, said)
+def _update(tags: Mapping[str, str], wanted: Mapping[str, str], set_tag: Callable[[str, str], None]) -> None:
+    for key, value in wanted.items():
+        if tags.get(key) != value:
+            set_tag(key, value)
 
 
 def _models(client: "MlflowClient") -> Iterator["RegisteredModel"]:
@@ -187,9 +182,7 @@ def _show(client: "MlflowClient", model: "RegisteredModel | None", one: Version)
     if model is None:
         client.create_registered_model(one.name, tags=shown, description=one.card)
         return
-    for key, value in shown.items():
-        if model.tags.get(key) != value:
-            client.set_registered_model_tag(one.name, key, value)
+    _update(model.tags, shown, partial(client.set_registered_model_tag, one.name))
     if model.description != one.card:
         client.update_registered_model(one.name, one.card)
 
@@ -198,25 +191,13 @@ def _register(client: "MlflowClient", logged: "LoggedModel", one: Version) -> st
     """Get or create a version, update it, and return its name if it is new."""
     found = [held for held in client.search_model_versions(f"name = '{one.name}'") if held.tags.get(MD5) == one.md5]
     # By its place, not `models:/<id>`: MLflow would look for that id in the default store of the process.
-    held = (
-        found[0]
-        if found
-        else client.create_model_version(
-            one.name,
-            logged.artifact_location,
-            run_id=logged.source_run_id,
-            tags=one.tags,
-            description=one.card,
-            model_id=logged.model_id,
-        )
-    )
+    made = {"run_id": logged.source_run_id, "model_id": logged.model_id, "tags": one.tags, "description": one.card}
+    held = found[0] if found else client.create_model_version(one.name, logged.artifact_location, **made)
     links = json.loads(logged.tags.get(LINKS, "[]"))
     mine = {"name": held.name, "version": int(held.version)}
     if mine not in links:
         client.set_logged_model_tags(logged.model_id, {LINKS: json.dumps([*links, mine])})
-    for key, value in one.tags.items():
-        if held.tags.get(key) != value:
-            client.set_model_version_tag(one.name, held.version, key, value)
+    _update(held.tags, one.tags, partial(client.set_model_version_tag, one.name, held.version))
     if held.description != one.card:
         client.update_model_version(one.name, held.version, one.card)
     return "" if found else f"{one.name} {held.version}"

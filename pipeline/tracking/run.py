@@ -14,21 +14,9 @@ from uuid import uuid4
 
 from pipeline.config import Params
 from pipeline.core import Json
-from pipeline.tracking import record
+from pipeline.tracking import identity, record
 from pipeline.tracking.delivery import Delivery, MissingFileError, reason, send_earlier
 from pipeline.tracking.digests import digest, measured
-from pipeline.tracking.identity import (
-    curve_name,
-    every_param,
-    from_best,
-    identify,
-    output_tags,
-    outputs,
-    scenario_of,
-    stage_params,
-    stage_tags,
-    title_of,
-)
 from pipeline.tracking.store import open_store
 
 LONG_S = 30.0  # a stage that runs longer sends its record itself, so that it can be watched
@@ -45,7 +33,7 @@ class StageRun:
     """
 
     def __init__(self, name: str, subject: str, params: Params) -> None:
-        self._title = title_of(name, subject)
+        self._title = identity.title_of(name, subject)
         self._name, self._subject, self._params = name, subject, params
         how = os.environ.get("PIPELINE_TRACKING", "").lower()
         self._off, self._live_at = how == "off", time.monotonic() + (0.0 if how == "live" else LONG_S)
@@ -70,14 +58,14 @@ class StageRun:
         """Record a curve over loads, such as slowdown/sjf, on the pipeline's run: MLflow has one chart for all runs."""
 
         def make() -> record.Curve:
-            scenario = scenario_of(self._params, self._name, self._subject)
-            return record.Curve(name=curve_name(name, scenario, values), values=dict(values))
+            scenario = identity.scenario_of(self._params, self._name, self._subject)
+            return record.Curve(name=identity.curve_name(name, scenario, values), values=dict(values))
 
         self._record(make)
 
     def from_best(self, metrics: Mapping[str, Json]) -> None:
         """Record every agent's percent from the best heuristic, of metrics.json, on the pipeline's run."""
-        for name, percent in from_best(metrics).items():
+        for name, percent in identity.from_best(metrics).items():
             self._record(partial(record.Curve, name=name, values={0: percent}))
 
     def figure(self, path: Path) -> None:
@@ -92,15 +80,15 @@ class StageRun:
         if self._off:
             return
         try:
-            identity, at = identify(), record.now_ms()
-            params, tags = every_param(self._params), identity.tags
-            parent = record.Pipeline(title=identity.pipeline, at=at, tags=tags, params=params)
+            this, at = identity.identify(), record.now_ms()
+            params, tags = identity.every_param(self._params), this.tags
+            parent = record.Pipeline(title=this.pipeline, at=at, tags=tags, params=params)
             self._first = record.Begin(
                 id=uuid4().hex,
                 title=self._title,
                 at=at,
-                tags={**tags, **stage_tags(self._name, self._subject)},
-                params=stage_params(self._params, self._name, self._subject),
+                tags={**tags, **identity.stage_tags(self._name, self._subject)},
+                params=identity.stage_params(self._params, self._name, self._subject),
                 pipeline=parent,
             )
         except Exception as error:
@@ -168,9 +156,9 @@ class StageRun:
             self._spool.close(sent=self._delivery is not None)
 
     def _outputs(self) -> record.Tags:
-        found = outputs(self._title)
-        params = stage_params(self._params, self._name, self._subject)
-        return record.Tags(tags=output_tags(self._title, found, params) if found else {})
+        found = identity.outputs(self._title)
+        params = identity.stage_params(self._params, self._name, self._subject)
+        return record.Tags(tags=identity.output_tags(self._title, found, params) if found else {})
 
     def _complain(self, error: Exception, lost: bool = False) -> None:
         if self._complained:

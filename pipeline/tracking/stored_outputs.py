@@ -52,7 +52,7 @@ class StoredOutputs:
         return here.exists() and measured(here) == md5
 
     def inside(self, md5: str) -> dict[str, str] | None:
-        """Return the md5 of each file of a folder in the cache."""
+        """Return the md5 of each file of a folder in the cache, or None."""
         listing = self._cached(md5)
         return {item["relpath"]: item["md5"] for item in json.loads(listing.read_bytes())} if listing.exists() else None
 

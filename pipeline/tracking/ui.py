@@ -58,7 +58,12 @@ def serve(port: int, browser: bool) -> Iterator[str]:
     if waiting() and not os.environ.get("MLFLOW_TRACKING_URI"):
         send_left()
     experiment = _experiment()
-    _must_be_free(port)
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+        except OSError as error:
+            raise UserError(f"port {port} of {HOST}: {error.strerror}; name another one with --port") from error
     address = f"http://{HOST}:{port}"
     with suppress(KeyboardInterrupt), _server(port) as server:
         _wait(server, port)
@@ -90,15 +95,6 @@ def _experiment() -> str:
     return str(row[0])
 
 
-def _must_be_free(port: int) -> None:
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((HOST, port))
-        except OSError as error:
-            raise UserError(f"port {port} of {HOST}: {error.strerror}; name another one with --port") from error
-
-
 @contextmanager
 def _server(port: int) -> Iterator[subprocess.Popen[bytes]]:
     root = repository_root().absolute()
@@ -107,28 +103,17 @@ def _server(port: int) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "mlflow", "server", *words]
     for number in (signal.SIGINT, signal.SIGTERM):  # the server must end, too
         signal.signal(number, signal.default_int_handler)
-    server = subprocess.Popen(
-        command,
-        env={**os.environ, **LIGHT},
-        cwd=root,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    null, env = subprocess.DEVNULL, {**os.environ, **LIGHT}
+    server = subprocess.Popen(command, env=env, cwd=root, stdout=null, stderr=null, start_new_session=True)
     try:
         yield server
     finally:
-        _stop(server)
-
-
-def _stop(server: subprocess.Popen[bytes]) -> None:
-    """End the process group of the server and its worker."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(server.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            server.wait(STOP_S)
-            return
+        for number in (signal.SIGTERM, signal.SIGKILL):  # the group of the server and its worker
+            with suppress(ProcessLookupError):
+                os.killpg(server.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                server.wait(STOP_S)
+                break
 
 
 def _wait(server: subprocess.Popen[bytes], port: int) -> None:

@@ -371,8 +371,8 @@ def test_the_best_agent_is_the_best_by_what_it_was_trained_for() -> None:
 
 
 def test_one_load_has_one_column() -> None:
-    (found,) = scenarios(comparison([row for row in ROWS if row[1] != "010"]))
-    assert [table.loads for table in found.tables] == [["130"], ["130"]]
+    ((_, found),) = scenarios(comparison([row for row in ROWS if row[1] != "010"]))
+    assert [table.loads for table in found] == [["130"], ["130"]]
 
 
 # Waiting time in shared clusters
@@ -413,21 +413,21 @@ def test_waiting_times_have_tables_of_their_own_behind_those_of_slowdown() -> No
 
 
 def test_references_of_groups_come_before_the_best_heuristic_and_the_agents_own_start_last() -> None:
-    (found,) = scenarios(delay(), what="mean waiting time")
-    assert found.name == "shared, mean waiting time"
-    assert [table.title for table in found.tables] == [
+    ((name, found),) = scenarios(delay(), what="mean waiting time")
+    assert name == "shared, mean waiting time"
+    assert [table.title for table in found] == [
         "Against drf",
         "Against fixed",
         "Against best_heuristic",
         "Agents against their own weights before reinforcement",
     ]
-    assert [table.loads for table in found.tables] == [["80"]] * 4
+    assert [table.loads for table in found] == [["80"]] * 4
 
 
 def test_waits_shorter_than_one_are_told() -> None:
     frame = delay().assign(mean=0.25, mean_against=0.5)
-    (found,) = scenarios(DELAY.validate(frame))
-    assert found.tables[0].rows[0][1][0].mean == "0.25"
+    ((_, found),) = scenarios(DELAY.validate(frame))
+    assert found[0].rows[0][1][0].mean == "0.25"
 
 
 def test_a_controller_has_a_verdict_on_the_references_of_groups() -> None:
