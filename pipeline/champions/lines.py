@@ -116,8 +116,8 @@ def with_line(text: str, scenario: str, line: Champion) -> str:
 
 def promoted(line: Champion | None, champion: PolicyRef) -> Champion:
     """Return the line after a promotion: the new champion and the one before."""
-    history = {"previous": line.ref, "rolled_back": line.rolled_back} if line else {}
-    return Champion(**champion.model_dump(), **history)
+    previous, rolled_back = (line.ref, line.rolled_back) if line else (None, ())
+    return Champion(**champion.model_dump(), previous=previous, rolled_back=rolled_back)
 
 
 def rolled_back(line: Champion, scenario: str) -> Champion:

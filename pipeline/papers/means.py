@@ -126,15 +126,19 @@ def _agents_rise(evidence: Evidence, agent: str) -> Finding:
     return Finding(f"{where}: {ends}; {steps}, {words.count('no')} down (n = {n} jobsets a load)", together(words))
 
 
-def _first(evidence: Evidence, against: str, from_load: int = 0) -> list[Gap]:
-    """Compare DeepRM with a policy at each load: its agent, or those trained at one load each."""
-    agents = evidence.roles.each_at_its_load("slowdown", "mlp") or dict.fromkeys(
-        evidence.loads, evidence.roles.lead("slowdown", "mlp")
-    )
-    found = [evidence.gap(SLOWDOWN, load, agent, against) for load, agent in agents.items() if load >= from_load]
-    if not found:
-        raise CannotTellError(f"no agent is trained at a load from {from_load}")
-    return found
+def _first(against: str, high: bool = False) -> Find:
+    """Return the comparison of DeepRM with a policy at each, or each high load: its agent, or those trained at one."""
+
+    def find(evidence: Evidence, _: str) -> list[Gap]:
+        roles, from_load = evidence.roles, evidence.loads[len(evidence.loads) // 2] if high else 0
+        agents = roles.each_at_its_load("slowdown", "mlp")
+        agents = agents or dict.fromkeys(evidence.loads, roles.lead("slowdown", "mlp"))
+        found = [evidence.gap(SLOWDOWN, load, agent, against) for load, agent in agents.items() if load >= from_load]
+        if not found:
+            raise CannotTellError(f"no agent is trained at a load from {from_load}")
+        return found
+
+    return find
 
 
 def _on_one_side(low: bool) -> Find:
@@ -194,14 +198,14 @@ LOAD_CLAIMS = (
     FOUR.claim(
         "DeepRM is comparable to SJF, Packer and Tetris, and often better",
         *(
-            compared(f"{word} {NAMES[name]}", rule, lambda made, _, name=name: _first(made, name))
+            compared(f"{word} {NAMES[name]}", rule, _first(name))
             for name in HEURISTICS
             for word, rule in (("nowhere worse than", NOT_ABOVE), ("often better than", OFTEN_BELOW))
         ),
     ),
     FOUR.claim(
         "DeepRM has a lower slowdown than Tetris at higher loads",
-        compared(WHOLE, BELOW, lambda made, _: _first(made, "tetris", made.loads[len(made.loads) // 2])),
+        compared(WHOLE, BELOW, _first("tetris", high=True)),
     ),
     THREE.claim(
         "DeepRM2 is below DeepRM, and DeepRM below SJF, at every load from 10 to 190 %",

@@ -191,8 +191,10 @@ def _register(client: "MlflowClient", logged: "LoggedModel", one: Version) -> st
     """Get or create a version, update it, and return its name if it is new."""
     found = [held for held in client.search_model_versions(f"name = '{one.name}'") if held.tags.get(MD5) == one.md5]
     # By its place, not `models:/<id>`: MLflow would look for that id in the default store of the process.
-    made = {"run_id": logged.source_run_id, "model_id": logged.model_id, "tags": one.tags, "description": one.card}
-    held = found[0] if found else client.create_model_version(one.name, logged.artifact_location, **made)
+    place, run_id, model_id = logged.artifact_location, logged.source_run_id, logged.model_id
+    held = next(iter(found), None) or client.create_model_version(
+        one.name, place, run_id=run_id, tags=one.tags, description=one.card, model_id=model_id
+    )
     links = json.loads(logged.tags.get(LINKS, "[]"))
     mine = {"name": held.name, "version": int(held.version)}
     if mine not in links:
