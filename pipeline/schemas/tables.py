@@ -96,7 +96,7 @@ SUMMARY = table(
 
 # What the papers claim, part by part, beside what our results say, and what would have refuted it ("no_if").
 # A figure that could not be drawn has rows all the same.
-VERDICTS = ("yes", "no", "partly", "cannot be told")
+VERDICTS = ("yes", "no", "partly", "undecided")
 PAPERS = table(
     "Papers",
     {

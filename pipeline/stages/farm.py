@@ -9,11 +9,11 @@ from typing import TextIO
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.farming import asking
+from pipeline.farming import dvc_cli
 from pipeline.farming.farm import REPRO, Farm, failure, go_through
-from pipeline.farming.notes import Notes, alone, cut, keep, ordered, stages_of
-from pipeline.farming.plan import Plan, behind
-from pipeline.farming.work import Task
+from pipeline.farming.notes import Notes, cut, exclusive, keep, ordered, stages_of
+from pipeline.farming.plan import Plan, with_dependents
+from pipeline.farming.processes import Command
 from pipeline.progress import say
 from pipeline.stages import compiling
 from pipeline.tracking.digests import LOCK, dvc_waits, read_lock
@@ -33,15 +33,15 @@ def run(params: Params, workers: int, first: Callable[[], None] = lambda: None) 
     Raises:
         UserError: a stage failed, so that its dependents were skipped; or another farm runs here.
     """
-    with alone() as held:
+    with exclusive() as held:
         notes = repaired()
         first()
-        stale = asking.stale()
+        stale = dvc_cli.stale()
         if not stale and notes.order is None:
             say("farm: no stage is stale")
             return False
-        needs = asking.graph()
-        stages = behind(needs, stale)
+        needs = dvc_cli.graph()
+        stages = with_dependents(needs, stale)
         say(f"farm: {len(stages)} of {len(needs)} stages are stale or depend on stale ones, {workers} at a time")
         make_here(params, needs, stages, workers, held)
         notes = Notes.read()
@@ -57,7 +57,7 @@ def run(params: Params, workers: int, first: Callable[[], None] = lambda: None) 
         return True
 
 
-def make_here(params: Params, needs: asking.Graph, stages: Collection[str], workers: int, held: TextIO) -> None:
+def make_here(params: Params, needs: dvc_cli.Graph, stages: Collection[str], workers: int, held: TextIO) -> None:
     """Compile the code of some stages and make them in this repository.
 
     Args:
@@ -82,12 +82,12 @@ def make_here(params: Params, needs: asking.Graph, stages: Collection[str], work
     def ended(stage: str, fate: str, took_s: float) -> str:
         """Save dvc.lock and the duration of the stage."""
         keep(read_lock())
-        if fate == asking.RAN:
+        if fate == dvc_cli.RAN:
             notes.seconds[stage] = round(took_s, 1)
             notes.write()
         return fate
 
-    Farm(plan, workers, lambda stage: Task(asking.repro(stage)), ended, held).work()
+    Farm(plan, workers, lambda stage: Command(dvc_cli.repro(stage)), ended, held).work()
     if plan.failed:
         raise UserError(failure(plan))
 

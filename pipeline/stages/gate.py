@@ -40,7 +40,7 @@ def _judge(params: Params, scenario: str, line: Champion | None) -> tuple[pd.Dat
     means = chosen.over(params.scenario(scenario).loads)
     best = min((name for name in means if name not in problem.comparison.references), key=lambda name: means[name])
     seats = {name: seat_of(params, name, chosen) for name in [*storage.scored(params, scenario), best]}
-    seat = line.seat if line else None
+    seat = line.ref if line else None
     incumbent = seat or seats[best]
     results, champion = with_champion(params, scenario, incumbent, chosen, results)
     candidates = [name for name in seats if seats[name].digest != incumbent.digest]

@@ -14,9 +14,9 @@ from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.report import changes as differences
 from pipeline.report.changes import Changes
-from pipeline.report.headline import at_home, best_agent, middle_load, typical_jobset
 from pipeline.report.page import Content, Origin, cards, digests, html
 from pipeline.report.pictures import Picture, data_uri, figures, papers
+from pipeline.report.tables import at_home, best_agent, middle_load, typical_jobset
 from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY
 from pipeline.showing.show import ShowRequest, draw
 from pipeline.simulation.results import BOUNDED

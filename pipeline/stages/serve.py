@@ -116,12 +116,12 @@ def looking(params: Params, scenario: str, policy: str) -> Iterator[Callable[[],
                 )
             if line.digest not in known:
                 # Model files must be those that were promoted.
-                places = list(kept.enter_context(model_of(params, scenario, line.seat)).values())
+                places = list(kept.enter_context(model_of(params, scenario, line.ref)).values())
                 if line.policy in params.policies:
                     known[line.digest] = ServedPolicy(line.policy, params.policy(line.policy).policy, line.digest)
                 else:
                     place = str(places[0].resolve()) if places else line.policy
-                    known[line.digest] = ServedPolicy(line.policy, place, line.digest, line.seat.tuned)
+                    known[line.digest] = ServedPolicy(line.policy, place, line.digest, line.ref.tuned)
             return known[line.digest]
 
         yield champion if policy == CHAMPION else lambda: by_name(policy, scenario)

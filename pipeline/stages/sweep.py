@@ -8,12 +8,12 @@ from pipeline import storage
 from pipeline.config import Params, raw_params
 from pipeline.errors import UserError
 from pipeline.execution.relay import elsewhere
-from pipeline.farming import asking, grid, standing
+from pipeline.farming import dvc_cli, grid, sweep_table
 from pipeline.farming.farm import Farm, failure, some
 from pipeline.farming.grid import Point
-from pipeline.farming.notes import Notes, alone
-from pipeline.farming.plan import Plan, behind
-from pipeline.farming.standing import Saved
+from pipeline.farming.notes import Notes, exclusive
+from pipeline.farming.plan import Plan, with_dependents
+from pipeline.farming.sweep_table import Saved
 from pipeline.farming.workspaces import Base, clear, lay_out
 from pipeline.progress import say
 from pipeline.stages import compiling
@@ -46,7 +46,7 @@ def run(params: Params, settings: Sequence[str], seeds: str | None, named: Seque
     points = grid.grid(swept, drawn, agents)
     checked = grid.checked(raw_params(), points)
     workers = workers if elsewhere() else min(workers, os.cpu_count() or 1)
-    with alone() as held:
+    with exclusive() as held:
         for line in Base.here().said:
             say(line)
         if drawn:
@@ -70,12 +70,12 @@ def run(params: Params, settings: Sequence[str], seeds: str | None, named: Seque
 def _make_shared(params: Params, keys: Collection[str], workers: int, held: TextIO) -> set[str]:
     """Make the stale stages that all points share, which points then get from DVC; return the stages of a point."""
     repaired()
-    needs = asking.graph()
-    affected = behind(needs, asking.by_params(keys))
+    needs = dvc_cli.graph()
+    affected = with_dependents(needs, dvc_cli.stages_reading(keys))
     if not affected:
         raise UserError(f"farm: no stage reads {', '.join(sorted(keys))}: there is nothing to compare")
     say(f"farm: each point has {len(affected)} stages of its own: {some(sorted(affected))}")
-    shared = behind(needs, asking.stale()) - affected
+    shared = with_dependents(needs, dvc_cli.stale()) - affected
     if shared:
         say(f"farm: {len(shared)} stages that all points share are stale, and are made here first")
         make_here(params, needs, shared, workers, held)
@@ -115,10 +115,10 @@ def _show(saved: Sequence[Saved], agents: Sequence[str]) -> None:
         say("farm: the keys belong to no agent: dvc exp show has the numbers of each point")
     what = md5_of(" ".join(sorted(one.name for one in saved)).encode())[:6]
     for agent in agents:
-        table = standing.standing(saved, agent)
+        table = sweep_table.sweep_table(saved, agent)
         place = FOLDER / f"{agent}-{what}"
         storage.write(place.with_suffix(".csv"), table.to_csv(index=False, float_format="%.6g").encode())
-        storage.write(place.with_suffix(".png"), standing.picture(table))
-        for line in standing.lines(table):
+        storage.write(place.with_suffix(".png"), sweep_table.picture(table))
+        for line in sweep_table.lines(table):
             say(line)
         say(f"farm: {place}.csv, {place}.png; each point: dvc exp show")

@@ -64,7 +64,7 @@ def _incumbent(params: Params, scenario: str) -> Incumbent:
         raise UserError(f"{CHAMPIONS}: scenario '{scenario}' has no champion: 'python -m pipeline promote {scenario}'")
     references = problem_of(params, scenario).comparison.references
     played = {name: means for name, means in chosen.validation.items() if name not in references}
-    return Incumbent(scenario, line.seat, chosen, rivals(line.policy, played, params.scenario(scenario).loads))
+    return Incumbent(scenario, line.ref, chosen, rivals(line.policy, played, params.scenario(scenario).loads))
 
 
 def _new_regrets(params: Params, champion: Incumbent, growth: Growth, cost: str) -> dict[str, FloatArray]:

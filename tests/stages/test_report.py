@@ -149,7 +149,7 @@ def test_the_page_compares_with_the_last_commit(command: Command, outputs: Path)
     assert "holds neither dvc.lock nor reports/summary.csv" in report(command)[0]
     git("add", "dvc.lock", "reports/summary.csv")
     git("commit", "--quiet", "-m", "a run")
-    assert "Nothing: metrics, parameters and outputs are those of commit " in report(command)[0]
+    assert "No changes: metrics, parameters and outputs are those of commit " in report(command)[0]
     write_summary(1.5)
     params = outputs / "params.yaml"
     params.write_text(params.read_text().replace("\nseed: 1 ", "\nseed: 2 "))

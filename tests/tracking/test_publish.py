@@ -170,7 +170,7 @@ def test_a_publish_that_is_cut_short_is_finished_by_the_next(
     shutil.copy(database, laid.root / "mlflow.db")
     with monkeypatch.context() as dead:
         dead.setattr(Delivery, "send", gone_after(after))
-        with pytest.raises(UserError, match="publish: gone; nothing is lost"):
+        with pytest.raises(UserError, match="publish: gone; no result is lost"):
             published()
     published()
     assert snapshot(laid.root, exact=False) == whole
@@ -306,7 +306,7 @@ def test_without_stages_in_dvc_lock_there_is_one_line(laid: LaidOut) -> None:
 
 def test_off_publishes_nothing(laid: LaidOut, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIPELINE_TRACKING", "off")
-    assert published() == ["publish: nothing, for PIPELINE_TRACKING is off"]
+    assert published() == ["publish: skipped, because PIPELINE_TRACKING is off"]
 
 
 # The spool
@@ -340,7 +340,7 @@ def test_what_a_dead_server_missed_is_sent_later_and_once(
         finetune(small)
         (kept,) = spool(laid)
         with pytest.raises(
-            UserError, match=r"^publish: API request to .* failed; nothing is lost; once that is fixed, run it again$"
+            UserError, match=r"^publish: API request to .* failed; no result is lost; once that is fixed, run it again$"
         ):
             published()
     assert len(capfd.readouterr().err.splitlines()) == 1

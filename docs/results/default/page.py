@@ -314,7 +314,7 @@ def claims() -> str:
     """Return how many parts of each paper's claims hold in this run."""
     found = layout.claims(ROOT / "reports" / "papers.csv")
     counts = found.groupby([found["paper"].str.split(",").str[0], "verdict"]).size().unstack(fill_value=0)
-    words = [word for word in ("yes", "partly", "no", "cannot be told") if word in counts]
+    words = [word for word in ("yes", "partly", "no", "undecided") if word in counts]
     return table(["paper", *words], [[name, *(str(row[word]) for word in words)] for name, row in counts.iterrows()])
 
 

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from pipeline.farming import standing
-from pipeline.farming.standing import EVERY
+from pipeline.farming import sweep_table
+from pipeline.farming.sweep_table import EVERY
 
 COLUMNS = (
     *("agent", "setting", "seed", "measure", "validation", "mean", "best_heuristic"),
@@ -24,16 +24,16 @@ def table() -> pd.DataFrame:
 
 
 def test_lines_mark_what_validation_says_and_nothing_is_chosen(table: pd.DataFrame) -> None:
-    said = list(standing.lines(table))
+    said = list(sweep_table.lines(table))
     assert said[0] == "deeprm: mean slowdown over all loads, n 20; below 0 is better"
     assert said[2].split() == ["rate=1", "1", "2", "3", "-25.0", "%", "(-30.0", "to", "-20.0)"]
     assert said[4].split()[:3] == ["*", "rate=1", "all"]
     assert [line for line in said if line.startswith("*")] == [said[4], said[-1]]
-    assert said[-1].endswith("Nothing is chosen.")
+    assert said[-1].endswith("No point is chosen.")
 
 
 def test_a_picture_is_the_same_bytes_again(table: pd.DataFrame) -> None:
-    drawn = standing.picture(table)
+    drawn = sweep_table.picture(table)
     assert drawn.startswith(b"\x89PNG")
-    assert standing.picture(table) == drawn
-    assert standing.picture(table.assign(difference=table["difference"] + 0.01)) != drawn
+    assert sweep_table.picture(table) == drawn
+    assert sweep_table.picture(table.assign(difference=table["difference"] + 0.01)) != drawn

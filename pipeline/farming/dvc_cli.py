@@ -1,7 +1,7 @@
-"""Asking DVC: the graph of stages, what is stale, and what it said while it worked on one; by its command line.
+"""DVC's command line: the graph of stages, stale stages, and DVC's messages while it makes one.
 
-`dvc status --json` and `dvc dag --mermaid` are documented and stay; for the graph there is no JSON. Which parameters a
-stage reads, no command tells: that one thing comes from DVC's Python. What DVC cannot tell is a UserError.
+`dvc status --json` and `dvc dag --mermaid` are documented and stable; there is no JSON of the graph. No command lists
+the parameters that a stage reads: only these come from DVC's Python. Failures of DVC are a UserError.
 """
 
 import json
@@ -16,9 +16,9 @@ from pipeline.errors import UserError
 
 # DVC's own lock is held for seconds where outputs are large; without the option it is waited for three.
 DVC = (sys.executable, "-m", "dvc", "--wait-for-lock")
-# Of a stage that another DVC runs; one that was killed counts until the system has forgotten its process.
+# Message about a stage that another DVC runs; a killed one counts until the system has removed its process.
 BUSY, BUSY_S = "is busy, it is being blocked by", 10.0
-LONGEST = 300  # letters of what DVC says
+LONGEST = 300  # characters of a message
 NODE, EDGE = re.compile(r'^\s*(node\d+)\["(.+)"\]$'), re.compile(r"^\s*(node\d+)-->(node\d+)$")
 RAN, CACHED, UNCHANGED = "ran", "from DVC's cache", "unchanged"
 FATES = {
@@ -26,8 +26,8 @@ FATES = {
     CACHED: re.compile(r"^Stage '(.+)' is cached - skipping run"),
     UNCHANGED: re.compile(r"^(?:Stage )?'(.+)' didn't change, skipping$"),
 }
-# What DVC says beside: the command that it runs, notes on dvc.lock, advice for git.
-BESIDE = (
+# Other messages of DVC: the command that it runs, notes on dvc.lock, advice on git.
+NOISE = (
     "> ",
     "Updating lock file",
     "Generating lock file",
@@ -40,18 +40,18 @@ BESIDE = (
     "Data and pipelines are up to date",
 )
 
-Graph = Mapping[str, frozenset[str]]  # of each stage, those that it needs
+Graph = Mapping[str, frozenset[str]]  # the stages that each stage needs
 
 
 def graph() -> Graph:
-    """Return the stages of dvc.yaml, each with those that it needs; from DVC, which alone knows whose outputs meet."""
-    return parsed(_ask("dag", "--mermaid").splitlines())
+    """Return the stages of dvc.yaml, each with the stages that it needs, from DVC, which compares their outputs."""
+    return parse_graph(_run("dag", "--mermaid").splitlines())
 
 
-def parsed(lines: Iterable[str]) -> Graph:
-    """Return the graph that is drawn in DVC's mermaid.
+def parse_graph(lines: Iterable[str]) -> Graph:
+    """Return the graph in DVC's Mermaid.
 
-    >>> parsed(['flowchart TD', '  node1["eat"]', '  node2["cook"]', '  node2-->node1'])
+    >>> parse_graph(['flowchart TD', '  node1["eat"]', '  node2["cook"]', '  node2-->node1'])
     {'eat': frozenset({'cook'}), 'cook': frozenset()}
     """
     names: dict[str, str] = {}
@@ -66,16 +66,16 @@ def parsed(lines: Iterable[str]) -> Graph:
 
 
 def stale() -> set[str]:
-    """Return the stages whose code, parameters, inputs or outputs are not those of dvc.lock; not those behind them."""
-    return set(json.loads(_ask("status", "--json")))
+    """Return the stages whose code, parameters, inputs or outputs differ from dvc.lock, without their dependents."""
+    return set(json.loads(_run("status", "--json")))
 
 
 def cache_folder() -> str:
-    """Return where DVC's cache is."""
-    return str(Path(_ask("cache", "dir").strip()).absolute())
+    """Return the path of DVC's cache."""
+    return str(Path(_run("cache", "dir").strip()).absolute())
 
 
-def by_params(keys: Collection[str]) -> set[str]:
+def stages_reading(keys: Collection[str]) -> set[str]:
     """Return the stages that read one of some dotted keys of params.yaml, or a part of one."""
     from dvc.dependency import ParamsDependency
     from dvc.exceptions import DvcException
@@ -83,30 +83,27 @@ def by_params(keys: Collection[str]) -> set[str]:
 
     try:
         with Repo(".") as repo:
-            stages = [stage for stage in repo.index.stages if hasattr(stage, "name")]
-            read = {
-                stage.addressing: [
-                    name for dep in stage.deps if isinstance(dep, ParamsDependency) for name in dep.params
-                ]
-                for stage in stages
-            }
+            read = [
+                (stage.addressing, name)
+                for stage in repo.index.stages
+                if hasattr(stage, "name")
+                for dep in stage.deps
+                if isinstance(dep, ParamsDependency)
+                for name in dep.params
+            ]
     except DvcException as error:
         raise UserError(f"dvc.yaml: {' '.join(str(error).split())[:LONGEST]}") from error
-    return {stage for stage, names in read.items() if any(_meet(name, key) for name in names for key in keys)}
-
-
-def _meet(one: str, other: str) -> bool:
-    """Is one of two dotted keys the other, or in it?"""
-    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+    dotted = [f"{key}." for key in keys]
+    return {stage for stage, name in read if any(f"{name}.".startswith(k) or k.startswith(f"{name}.") for k in dotted)}
 
 
 def repro(stage: str = "") -> list[str]:
-    """Return the command that has DVC make one stage, and none that it needs; or all."""
+    """Return DVC's command for one stage, without the stages that it needs; or for all."""
     return [*DVC, "repro", *(["--single-item", stage] if stage else [])]
 
 
 def fate(line: str) -> tuple[str, str] | None:
-    """Return the stage that DVC decided about, and what it did: nothing if a line does not say.
+    """Return the stage in a message of DVC and DVC's action, if the line has them.
 
     >>> fate("Running stage 'gate':"), fate("Stage 'log' didn't change, skipping"), fate("gate: done")
     (('gate', 'ran'), ('log', 'unchanged'), None)
@@ -115,12 +112,12 @@ def fate(line: str) -> tuple[str, str] | None:
     return next(found, None)
 
 
-def beside(line: str) -> bool:
-    """Tell whether a line is DVC's own and says nothing about the work."""
-    return not line.strip() or line.startswith(BESIDE) or fate(line) is not None
+def is_noise(line: str) -> bool:
+    """Return whether a line is a message of DVC's own that users do not need."""
+    return not line.strip() or line.startswith(NOISE) or fate(line) is not None
 
 
-def _ask(*words: str) -> str:
+def _run(*words: str) -> str:
     until = time.monotonic() + BUSY_S
     while True:
         done = subprocess.run([*DVC, *words], check=False, capture_output=True, text=True)

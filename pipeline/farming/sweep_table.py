@@ -1,8 +1,8 @@
-"""Where the points of a sweep stand: each against the best heuristic on test jobsets, seeds of a setting together.
+"""Results of a sweep: each point against the best heuristic on test jobsets, with the mean over the seeds of a setting.
 
-The best heuristic of each load is the one that validation chose, and intervals are those of `compare`: over jobsets,
-and of several seeds also over seeds. Which point is best is a choice, and a choice is made on validation jobsets: their
-cost stands beside, and the lowest is marked. Nothing is chosen here.
+The best heuristic of each load was chosen on validation, and intervals are those of `compare`: over jobsets, and over
+seeds if there are several. The best point must be chosen on validation jobsets: their cost is in the table, and the
+lowest is marked. No point is chosen here.
 """
 
 import tempfile
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -30,81 +29,73 @@ from pipeline.storage.results import Chosen
 from pipeline.tracking.source_tree import tree_of
 from pipeline.tracking.stored_outputs import StoredOutputs
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-EVERY = "all"  # of the row of a setting's seeds together
+EVERY = "all"  # seed in the row of a setting's mean
 HEAD = ("", "setting", "seed", "validation", "test", "against the best heuristic")
-NOT_CHOSEN = (
-    "* lowest on validation jobsets, which are there to choose by; the others are test jobsets. Nothing is chosen."
-)
+NOT_CHOSEN = "* lowest on validation jobsets, the ones to choose by; the others are test jobsets. No point is chosen."
 ROW_INCHES, MARGIN_INCHES = 0.42, 1.3
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A point that was made."""
+    """A finished point."""
 
     point: Point
     name: str
-    ref: str  # of git
+    ref: str  # in git
     params: Params
 
 
 @dataclass(frozen=True)
 class Played:
-    """What an agent of one point did."""
+    """Results of an agent at one point."""
 
-    jobsets: pd.DataFrame  # its test jobsets, and those of the heuristics
+    jobsets: pd.DataFrame  # on test jobsets, with the heuristics
     chosen: Chosen
-    validation: float  # the lowest of its training
+    validation: float  # lowest cost during training
 
 
-def standing(saved: Sequence[Saved], agent: str) -> pd.DataFrame:
-    """Return the table of one agent: a row a point, and one for the seeds of a setting together.
-
-    Raises:
-        UserError: results of a point are in no cache here.
-    """
+def sweep_table(saved: Sequence[Saved], agent: str) -> pd.DataFrame:
+    """Return the table of one agent: a row for each point and each setting's mean. UserError if results are missing."""
     with tempfile.TemporaryDirectory() as scratch:
         return table(saved, agent, {one.name: _played(one, agent, Path(scratch)) for one in saved})
 
 
 def table(saved: Sequence[Saved], agent: str, played: Mapping[str, Played]) -> pd.DataFrame:
-    """Return the table of one agent from what it did at each point, by the points' names."""
+    """Return the table of one agent from its results at each point, by the points' names."""
     settings: dict[str, list[Saved]] = {}
     for one in saved:
         settings.setdefault(one.point.setting, []).append(one)
-    rows = [row for alike in settings.values() for row in _setting(alike, agent, played)]
-    found = pd.DataFrame(rows)
-    # Of seeds together where there are several, for the luckiest seed is no setting.
+    found = pd.DataFrame([row for seeds in settings.values() for row in _setting(seeds, agent, played)])
+    # By means over seeds if there are several: the luckiest seed is no setting.
     several = (found["seed"] == EVERY).any()
     compared = found["validation"].where((found["seed"] == EVERY) == several)
     found["lowest_validation"] = compared == compared.min()
     return found
 
 
-def _setting(alike: Sequence[Saved], agent: str, played: Mapping[str, Played]) -> list[dict[str, object]]:
-    """Return the rows of points that differ by their seed alone: the same jobsets, the same heuristics."""
-    params, first = alike[0].params, played[alike[0].name]
+def _setting(seeds: Sequence[Saved], agent: str, played: Mapping[str, Played]) -> list[dict[str, object]]:
+    """Return the rows of points that differ only in their seed: the same jobsets, the same heuristics."""
+    params, first = seeds[0].params, played[seeds[0].name]
     column, measure, best = _measure(params, agent, first)
     heuristics = first.jobsets[first.jobsets["policy"] != agent]
-    own = [played[one.name].jobsets for one in alike]
-    mine = [frame[frame["policy"] == agent].assign(policy=one.name) for frame, one in zip(own, alike, strict=True)]
+    own = {one.name: played[one.name].jobsets for one in seeds}
+    mine = [frame[frame["policy"] == agent].assign(policy=name) for name, frame in own.items()]
     frame = pd.concat([heuristics[heuristics["policy"].isin(set(best.values()))], *mine], ignore_index=True)
     frame = frame.assign(mean_slowdown=frame[column])
     scenario = params.agents[agent].scenario
-    frame = windows(frame) if _same_windows(params, scenario) else frame
-    together = {EVERY: [one.name for one in alike]} if len(alike) > 1 else {}
+    with suppress(UserError):  # its jobsets are not drawn here
+        if problem_of(params, scenario).comparison.tested(params, scenario).same_windows:
+            frame = windows(frame)
+    together = {EVERY: list(own)} if len(seeds) > 1 else {}
     rng = np.random.default_rng(params.seed)
     compared = comparison(frame, scenario, {BEST: best}, params.evaluation, rng, together)
     over = compared[compared["load"] == ALL].set_index("policy")
-    validation = [played[one.name].validation for one in alike]
-    shown = [(one.name, one.point.seed, value) for one, value in zip(alike, validation, strict=True)]
+    shown = [(one.name, one.point.seed, played[one.name].validation) for one in seeds]
+    mean = float(np.mean([value for *_, value in shown]))
     return [
         {
             "agent": agent,
-            "setting": alike[0].point.setting,
+            "setting": seeds[0].point.setting,
             "seed": "" if seed is None else str(seed),
             "measure": measure,
             "validation": value,
@@ -112,26 +103,20 @@ def _setting(alike: Sequence[Saved], agent: str, played: Mapping[str, Played]) -
             "best_heuristic": over.loc[name, "mean_against"],
             **{column: over.loc[name, column] for column in ("difference", "difference_low", "difference_high", "n")},
         }
-        for name, seed, value in [*shown, *((name, EVERY, float(np.mean(validation))) for name in together)]
+        for name, seed, value in [*shown, *((name, EVERY, mean) for name in together)]
     ]
 
 
 def _measure(params: Params, agent: str, played: Played) -> tuple[str, str, dict[int, str]]:
-    """Return the column by which an agent is compared, its name, and the best heuristic at each load.
+    """Return the column of comparison, its name, and the best heuristic at each load.
 
-    That is what it was trained for, where heuristics were chosen by it, and else slowdown.
+    It is the agent's objective if heuristics were chosen by it, and else slowdown.
     """
     column, _ = COST_COLUMNS.get(params.agents[agent].objective, ("", 1))
     if column == "mean_wait" and played.chosen.best_delay:
         return column, "waiting time", played.chosen.best_delay
     column = slowdown_column(played.jobsets)
     return column, column.removeprefix("mean_").replace("_", " "), played.chosen.best
-
-
-def _same_windows(params: Params, scenario: str) -> bool:
-    with suppress(UserError):  # its jobsets are not drawn here
-        return problem_of(params, scenario).comparison.tested(params, scenario).same_windows
-    return False
 
 
 def _played(saved: Saved, agent: str, scratch: Path) -> Played:
@@ -163,27 +148,20 @@ def lines(table: pd.DataFrame) -> Iterator[str]:
     """Yield the table of one agent as lines of text; differences in percent, below 0 is better."""
     first = table.iloc[0]
     yield f"{first['agent']}: mean {first['measure']} over all loads, n {first['n']}; below 0 is better"
-    cells = [HEAD, *(_cells(row) for _, row in table.iterrows())]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(HEAD))]
-    for row in cells:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    cells: list[tuple[str, ...]] = [HEAD]
+    for _, row in table.iterrows():
+        validation, mean = f"{row['validation']:.4g}", f"{row['mean']:.4g}"
+        low, middle, high = (100 * row[f"difference{end}"] for end in ("_low", "", "_high"))
+        mark, gap = "*" if row["lowest_validation"] else "", f"{middle:+.1f} % ({low:.1f} to {high:.1f})"
+        cells.append((mark, row["setting"] or "-", row["seed"] or "-", validation, mean, gap))
+    widths = [max(len(line[place]) for line in cells) for place in range(len(HEAD))]
+    for line in cells:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
     yield NOT_CHOSEN
 
 
-def _cells(row: pd.Series) -> tuple[str, ...]:
-    low, high = 100 * row["difference_low"], 100 * row["difference_high"]
-    return (
-        "*" if row["lowest_validation"] else "",
-        row["setting"] or "-",
-        row["seed"] or "-",
-        f"{row['validation']:.4g}",
-        f"{row['mean']:.4g}",
-        f"{100 * row['difference']:+.1f} % ({low:.1f} to {high:.1f})",
-    )
-
-
 def picture(table: pd.DataFrame) -> bytes:
-    """Return the picture of one agent as PNG: a line a setting, a dot a seed, and the mean of all with its interval."""
+    """Return the picture of one agent as PNG: a line per setting, a dot per seed, and the mean with its interval."""
     settings = list(dict.fromkeys(table["setting"]))
     agent = table["agent"].iloc[0]
     title = f"{agent} against the best heuristic, test jobsets"
@@ -191,7 +169,11 @@ def picture(table: pd.DataFrame) -> bytes:
     for place, setting in enumerate(settings):
         rows = table[table["setting"] == setting]
         together = rows[rows["seed"] == EVERY]
-        _whole(axes, place, (rows if together.empty else together).iloc[0])
+        row = 100 * (rows if together.empty else together).iloc[0][["difference", "difference_low", "difference_high"]]
+        mean, low, high = map(float, row)
+        # Percentiles of few resamples need not contain their mean.
+        ends = [[max(mean - low, 0.0)], [max(high - mean, 0.0)]]
+        axes.errorbar([mean], [place], xerr=ends, fmt="s", color=plots.LEARNED[0], markersize=6, capsize=4, zorder=3)
         if not together.empty:
             seeds = 100 * rows.loc[rows["seed"] != EVERY, "difference"]
             axes.plot(seeds, [place] * len(seeds), "o", color=plots.LEARNED[1], markersize=4, alpha=0.6, zorder=2)
@@ -206,19 +188,3 @@ def picture(table: pd.DataFrame) -> bytes:
         "dot: a seed; square: all, with its interval; * lowest on validation jobsets"
     )
     return plots.png(figure)
-
-
-def _whole(axes: "Axes", place: int, row: pd.Series) -> None:
-    mean = 100 * row["difference"]
-    # Percentiles of few resamples need not hold their mean.
-    ends = [[max(mean - 100 * row["difference_low"], 0.0)], [max(100 * row["difference_high"] - mean, 0.0)]]
-    axes.errorbar(
-        [100 * row["difference"]],
-        [place],
-        xerr=ends,
-        fmt="s",
-        color=plots.LEARNED[0],
-        markersize=6,
-        capsize=4,
-        zorder=3,
-    )

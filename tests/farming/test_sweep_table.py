@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from pipeline.config import Params
-from pipeline.farming import standing
+from pipeline.farming import sweep_table
 from pipeline.farming.grid import Point
-from pipeline.farming.standing import EVERY, Played, Saved
+from pipeline.farming.sweep_table import EVERY, Played, Saved
 from pipeline.storage.results import Chosen
 
 LOADS, JOBSETS = (50, 90), 40
@@ -33,7 +33,7 @@ def points(params: Params, means: dict[str, list[float]], validation: dict[str, 
             saved.append(Saved(Point(setting, seed if len(found) > 1 else None, {}), name, "", params))
             frame = pd.concat([rules, jobsets("deeprm", mean, 0.1, 10 + seed)], ignore_index=True)
             played[name] = Played(frame, chosen, validation[setting][seed - 1])
-    return standing.table(saved, "deeprm", played)
+    return sweep_table.table(saved, "deeprm", played)
 
 
 def test_seeds_together_are_their_mean_and_less_sure_than_one_of_them(params: Params) -> None:

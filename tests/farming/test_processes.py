@@ -14,7 +14,7 @@ import psutil
 import pytest
 from builders import REPOSITORY
 
-from pipeline.farming.work import Said, Task, Work
+from pipeline.farming.processes import Command, Said, Work
 
 # A parent and its child write their numbers; both would live for a minute.
 LONG = ["sh", "-c", "echo begun; sh -c 'echo $$ >> pids; sleep 60' & echo $$ >> pids; wait"]
@@ -22,10 +22,10 @@ FARM = f"""
 import fcntl, sys, time
 from queue import Queue
 from types import SimpleNamespace
-from pipeline.farming.work import Task, Work
+from pipeline.farming.processes import Command, Work
 with open("lock", "w") as held:
     fcntl.flock(held, fcntl.LOCK_EX)
-    Work("long", Task({LONG!r}), Queue(), held.fileno())
+    Work("long", Command({LONG!r}), Queue(), held.fileno())
     time.sleep(60)
 """
 
@@ -61,14 +61,14 @@ def begin(place: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> "tuple[W
     monkeypatch.chdir(place)
     said: Queue[Said] = Queue()
     with (place / "lock").open("w") as held:
-        return Work("some", Task(words), said, held.fileno()), said
+        return Work("some", Command(words), said, held.fileno()), said
 
 
 def test_lines_and_the_exit_code_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work, said = begin(tmp_path, monkeypatch, "sh", "-c", "echo one; echo two >&2; read nothing; exit 3")
     while work._process.poll() is None:
         time.sleep(0.02)
-    work.tidy()
+    work.clean_up()
     assert lines(said) == ["one", "two"]
     assert work.stopped() == 3
 
@@ -79,7 +79,7 @@ def test_what_outlives_its_parent_is_ended_with_it(tmp_path: Path, monkeypatch: 
     os.kill(work._process.pid, signal.SIGKILL)  # as DVC may be, and its stage not
     while work._process.poll() is None:
         time.sleep(0.02)
-    work.tidy()
+    work.clean_up()
     assert lines(said) == ["begun"]
     assert ended(pids)
     assert work.stopped() == -signal.SIGKILL

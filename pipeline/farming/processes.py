@@ -1,4 +1,4 @@
-"""Commands of DVC, each in a process group that ends with the process that began it, however that ends."""
+"""Commands of DVC, each in a process group that ends with its parent process, however that ends."""
 
 import fcntl
 import os
@@ -11,49 +11,48 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, Queue
-from types import TracebackType
 from typing import TextIO
 
 from pipeline.execution.beginning import GROUP
 from pipeline.progress import LINES_EVERY_S, say
 
-FIRST_FREE = 10  # number of a file that sh leaves alone
+FIRST_FREE = 10  # file descriptor that sh does not use
 TICK_S = 0.5
-STOP_S = 8.0  # for what is half written to be cleared away
+STOP_S = 8.0  # for removing incomplete files
 
-Said = tuple[str, str | None]  # the name of some work, and a line that it said; None behind its last
+Said = tuple[str, str | None]  # name of a command and a line of its output; None after its last
 
 
 @dataclass(frozen=True)
-class Task:
-    """A command, and where it runs."""
+class Command:
+    """A command, its folder, and additions to its environment."""
 
     words: Sequence[str]
     place: Path = Path()
-    more: Mapping[str, str] = field(default_factory=dict)  # of the environment
+    more: Mapping[str, str] = field(default_factory=dict)
 
 
 class Work:
-    """A command that runs."""
+    """A running command."""
 
-    def __init__(self, name: str, task: Task, said: "Queue[Said]", held: int) -> None:
+    def __init__(self, name: str, command: Command, said: "Queue[Said]", held: int) -> None:
         """Begin.
 
         Args:
-            name: what its lines come under.
-            task: the command.
-            said: takes its lines as they come, and None when all of its processes have ended.
-            held: a file that stays open, and what is locked stays locked, for as long as it runs.
+            name: name of its lines.
+            command: the command.
+            said: receives its lines as they come, and None when all of its processes have ended.
+            held: a file that stays open, and locked, while it runs.
         """
         self.name = name
         kept = fcntl.fcntl(held, fcntl.F_DUPFD, FIRST_FREE)  # or the shell would put the pipe in its place
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", GROUP, "farm", *task.words],
-            cwd=task.place,
+            ["/bin/sh", "-c", GROUP, "farm", *command.words],
+            cwd=command.place,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **task.more},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **command.more},
             pass_fds=(kept,),
             start_new_session=True,
         )
@@ -62,29 +61,26 @@ class Work:
         self._listener = threading.Thread(target=self._listen, args=(said,), daemon=True)
         self._listener.start()
 
-    def tidy(self) -> None:
-        """End what is left of the group if the command itself has ended, a stage that outlived DVC above all."""
+    def clean_up(self) -> None:
+        """If the command itself has ended, end the rest of its group: mainly a stage that outlived DVC."""
         if self._process.poll() is not None:
-            self._kill()
+            self._send(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Tell all of it to end."""
+        """Ask the whole group to end."""
         self._send(signal.SIGTERM)
 
     def stopped(self) -> int:
-        """Wait a while until all of it has ended, then end it; return its exit code, or below 0 its signal."""
+        """Wait for the group, then kill it; return the exit code, or below 0 the signal."""
         self._listener.join(STOP_S)
-        self._kill()
-        return self._process.wait()
-
-    def _kill(self) -> None:
         self._send(signal.SIGKILL)
-        self._group_is_ours = False
+        return self._process.wait()
 
     def _send(self, number: int) -> None:
         with suppress(ProcessLookupError):
             if self._group_is_ours:
                 os.killpg(self._process.pid, number)
+        self._group_is_ours &= number != signal.SIGKILL
 
     def _listen(self, said: "Queue[Said]") -> None:
         assert self._process.stdout is not None
@@ -92,14 +88,13 @@ class Work:
             for line in self._process.stdout:
                 said.put((self.name, line.decode(errors="replace").rstrip()))
         finally:
-            said.put((self.name, None))  # else it would be waited for without end
+            said.put((self.name, None))  # otherwise the reader would wait forever
 
 
 class Crew:
-    """Commands that run at the same time."""
+    """Commands that run at the same time; a file stays open, and locked, while one runs."""
 
     def __init__(self, held: TextIO) -> None:
-        """Begin with none; a file stays open, and locked, for as long as one runs."""
         self._held = held
         self._said: Queue[Said] = Queue()
         self._works: dict[str, Work] = {}
@@ -107,16 +102,16 @@ class Crew:
     def __len__(self) -> int:
         return len(self._works)
 
-    def begin(self, name: str, task: Task) -> None:
+    def begin(self, name: str, command: Command) -> None:
         """Run one more command."""
-        self._works[name] = Work(name, task, self._said, self._held.fileno())
+        self._works[name] = Work(name, command, self._said, self._held.fileno())
 
     def lines(self, status: Callable[[float], str]) -> Iterator[Said]:
-        """Yield every line under the name of its command, and None after its last; say the status now and then."""
+        """Yield every line with the name of its command, and None after its last; report the status in between."""
         shown_s = time.monotonic()
         while self._works:
             for work in self._works.values():
-                work.tidy()
+                work.clean_up()
             with suppress(Empty):
                 said = self._said.get(timeout=TICK_S)
                 yield said
@@ -126,16 +121,14 @@ class Crew:
                 say(status(now_s))
 
     def dismiss(self, name: str) -> int:
-        """Return how one that said its last line ended: its exit code, or below 0 the signal that ended it."""
+        """Remove a command after its last line; return its exit code, or below 0 its signal."""
         return self._works.pop(name).stopped()
 
     def __enter__(self) -> "Crew":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop all that still run, and wait until they have ended."""
+    def __exit__(self, *_: object) -> None:
+        """Stop all running commands, and wait until they have ended."""
         for work in self._works.values():
             work.stop()
         for work in self._works.values():
