@@ -24,8 +24,8 @@ from benchmarks.search import list_one_by_one, list_plainly, question, swapped
 from benchmarks.simulation import plain_sjf
 from benchmarks.sizes import CROWD, FULL, QUICK
 from pipeline.errors import UserError
-from pipeline.problems.machines.lookahead.naming import LEARNED as ASKED
-from pipeline.problems.machines.lookahead.naming import USUAL
+from pipeline.problems.machines.lookahead.plans import LEARNED as ASKED
+from pipeline.problems.machines.lookahead.plans import USUAL
 from pipeline.problems.pool.lookahead.naming import LEARNED, WHOLE
 from pipeline.problems.pool.training.mixture import mixture
 from pipeline.problems.pool.training.reinforce import reinforce

@@ -13,7 +13,7 @@ from benchmarks.slurm.configuration import Cluster
 from pipeline.progress import progress
 from pipeline.storage.files import check_out, write_table
 
-PLAYERS = ("easy, exact", "easy, drawn", "easy_anew, drawn")
+PLAYERS = ("easy, exact", "easy, drawn", "easy_dynamic, drawn")
 DIGITS = 12
 
 

@@ -19,7 +19,7 @@ from pipeline.progress import no_progress
 
 CYCLE_S = 1.0  # slurmctld looks at its queue once a second at most
 LAUNCH_S = 0.1  # that a job holds its processors longer than it sleeps, in the mean of 1,200 jobs of other plays
-DISPATCHES = ("easy", "easy_anew")
+DISPATCHES = ("easy", "easy_dynamic")
 CLOCKS = {"exact": 1, "drawn": 20}  # and how many plays of each
 MINUTE_S, THOUSANDTHS = 60.0, 1000
 

@@ -15,7 +15,7 @@ from pipeline.live.deciding import ONLY, heuristic
 from pipeline.problems import problem_of
 from pipeline.problems.machines.heuristics import rules
 from pipeline.problems.machines.live.deciding import episode_of
-from pipeline.problems.machines.nouns import EASY_ANEW
+from pipeline.problems.machines.nouns import EASY_DYNAMIC
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.tuning import WITH_KNOBS, heuristics_with
 from pipeline.simulation.choosing import Heuristic
@@ -48,7 +48,7 @@ def test_knobs_are_known() -> None:
 def test_the_best_scored_job_of_many_machines_is_the_one_that_is_chosen(name: str) -> None:
     rng, looked = np.random.default_rng(3), 0
     asked = heuristic(rules.HEURISTICS[name]).asked
-    for simulator in random_problem(rng, EASY_ANEW, 1, whole_times=False).plain():
+    for simulator in random_problem(rng, EASY_DYNAMIC, 1, whole_times=False).plain():
         while not simulator.done:
             now = episode_of(state_of(simulator), park_like(simulator), simulator.machines)
             scores, action = asked(now.simulator.observe(ONLY), np.zeros(1))

@@ -32,7 +32,7 @@ from pipeline.lookahead.planner import Base, Planner
 from pipeline.problems.machines.evaluation.play import play_on
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, with_age
 from pipeline.problems.machines.lookahead.futures import arrival_model
-from pipeline.problems.machines.lookahead.naming import USUAL
+from pipeline.problems.machines.lookahead.plans import USUAL
 from pipeline.problems.machines.lookahead.search import MachinesSearch
 from pipeline.problems.machines.networks.loading import restore
 from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
@@ -67,15 +67,15 @@ def last_two(jobs: Asked, known: FloatArray) -> FloatArray:
 def orders() -> dict[str, tuple[Policy, str]]:
     """Return who decides, and how what does not fit is dispatched, by name."""
     found = {
-        "EASY": (HEURISTICS["fcfs"], "easy_anew"),
+        "EASY": (HEURISTICS["fcfs"], "easy_dynamic"),
         "EASY, shortest first": (HEURISTICS["fcfs"], "easy_shortest"),
     }
-    found |= {name.upper(): (HEURISTICS[name], "easy_anew") for name in ("saf", "f1", "sjf")}
-    return found | {f"SAF aged {hours} h": (with_age(hours * HOUR_S), "easy_anew") for hours in AGES_H}
+    found |= {name.upper(): (HEURISTICS[name], "easy_dynamic") for name in ("saf", "f1", "sjf")}
+    return found | {f"SAF aged {hours} h": (with_age(hours * HOUR_S), "easy_dynamic") for hours in AGES_H}
 
 
 def planners() -> dict[str, CompiledRule]:
-    """Return what looks ahead, by name, all behind `easy_anew`."""
+    """Return what looks ahead, by name, all behind `easy_dynamic`."""
     return {f"{name.upper()}, looking ahead": CompiledRule(name) for name in ("saf", "f1")}
 
 
@@ -163,7 +163,7 @@ def play(name: str, trace: Trace) -> None:
     for order, rule in ({} if name in UNSEEN else planners()).items():
         for words, shown in before.items():
             plan = Planner(MachinesSearch(Base(HEURISTICS[rule.rule], rule), arrival_model([shown]), BUDGET))
-            waited[order, words] = waits(trace, span, what[words], plan, "easy_anew")
+            waited[order, words] = waits(trace, span, what[words], plan, "easy_dynamic")
             say(f"{order}, told {words}: mean wait {waited[order, words].mean():,.0f} s")
     schedules(waited, trace.run_s[span], block).round(4).to_csv(HERE / f"{name}_schedules.csv", index=False)
     by_block(waited, trace.run_s[span], block).round(3).to_csv(HERE / f"{name}_blocks.csv", index=False)

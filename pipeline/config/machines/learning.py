@@ -1,11 +1,8 @@
-"""How agents of many machines learn: networks with an actor and a critic; PPO, A3C, DAgger; evolution.
-
-As for REINFORCE, a recipe says how and an agent's row how much.
-"""
+"""Agents of many machines (a recipe says how they learn, a row of `agents` how much), heuristics and plans."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from pipeline.config.cards import FORMAT, Card, Weights
 from pipeline.config.checks import must_be_drawn, must_learn_by
@@ -44,15 +41,10 @@ MachinesNetworkConfig = Annotated[Vector | DeepSets | Linear, Field(discriminato
 
 
 class MachinesRecipe(Frozen):
-    """What all recipes have in common."""
+    """How an agent learns by a gradient."""
 
     algorithm: str
     play: Literal["greedy", "sampled"]  # once trained
-
-
-class _GradientRecipe(MachinesRecipe):
-    """What recipes that follow a gradient have in common."""
-
     optimizer: Literal["sgd", "rmsprop", "adam"]  # of the gradient
     learning_rate: Rate  # of the optimizer
     falling: bool  # does the learning rate fall to 0, in a line, by the last update?
@@ -60,7 +52,7 @@ class _GradientRecipe(MachinesRecipe):
     entropy: Weight  # weight of the entropy, which keeps play varied
 
 
-class PpoRecipe(_GradientRecipe):
+class PpoRecipe(MachinesRecipe):
     """How PPO learns (Schulman et al. 2017; Deepk8s, equation 4)."""
 
     algorithm: Literal["ppo"]
@@ -73,7 +65,7 @@ class PpoRecipe(_GradientRecipe):
     advantage: Literal["critic", "leave_one_out"]  # by the critic, or by the jobset's other episodes
 
 
-class A3cRecipe(_GradientRecipe):
+class A3cRecipe(MachinesRecipe):
     """How A3C learns (Mnih et al. 2016; Deepk8s, equations 2 and 3)."""
 
     algorithm: Literal["a3c"]
@@ -82,7 +74,7 @@ class A3cRecipe(_GradientRecipe):
     critic: Weight  # weight of the critic's error
 
 
-class DaggerRecipe(_GradientRecipe):
+class DaggerRecipe(MachinesRecipe):
     """How DAgger learns (Ross, Gordon, Bagnell 2011; Deepk8s, equation 5)."""
 
     algorithm: Literal["dagger"]
@@ -131,7 +123,7 @@ class MachinesAgent(Frozen):
     objective: Literal["slowdown", "bounded_slowdown", "completion_time"]  # what it is trained for
     network: MachinesNetworkConfig  # its network
     pretrain: NoPretrain  # how it begins
-    finetune: Annotated[MachinesFinetune, Field(discriminator="name")]  # how it goes on learning
+    finetune: Annotated[MachinesFinetune, Field(discriminator="name")]  # how it continues to learn
 
 
 class MachinesCard(Card):
@@ -153,28 +145,50 @@ class MachinesCard(Card):
     weights: Weights | None = None  # known once they are stored
 
 
+def _shares(mix: tuple[float, float]) -> tuple[float, float]:
+    if sum(mix) > 1 + 1e-9:
+        raise ValueError(f"expected packing + fairness at most 1, got {list(mix)}; shortness has the rest")
+    return mix
+
+
+class MachinesKnobs(Frozen):
+    """Candidates among which validation jobsets choose."""
+
+    # Packing and fairness of Tetris.
+    mixes: Annotated[tuple[Annotated[tuple[Share, Share], AfterValidator(_shares)], ...], Field(min_length=1)]
+
+
+class MachinesPlan(Frozen):
+    """A policy that tries each job in the simulator before it starts one, scored on a scenario's test jobsets."""
+
+    problem: Literal["machines"]  # the scenario's
+    scenario: str  # of many machines
+    base: str  # what is improved, and continues what is tried: a heuristic, as tuned there, or an agent
+    # Jobs that are tried: the base's own, and those that an agent likes best; of a rule its next ones.
+    candidates: Annotated[int, Field(ge=2, le=1000)]
+    futures: Annotated[int, Field(ge=1, le=10_000)]  # jobs of the past, as they came; every candidate meets the same
+    jobs: Positive  # arrivals in each future
+    decisions: Annotated[int, Field(ge=1)]  # simulated for one decision, at most
+    sure: Annotated[float, Field(ge=0)]  # standard errors by which a candidate must be better than the base's own
+
+
 def check_machines(params: "Params", where: str) -> None:
-    """Check them.
+    """Check the agents of many machines.
 
     Raises:
-        UserError: one line for the first row that does not go with another.
+        UserError: one line for the first row that contradicts another.
     """
     for name, agent in params.agents_with(MachinesAgent).items():
         must_learn_by(params, where, name, agent.finetune.name)
-        recipe = params.machines_recipe(name)
-        part = agent.finetune
-        alone = isinstance(part, Ppo) and part.episodes < 2
-        if alone and isinstance(recipe, PpoRecipe) and recipe.advantage == "leave_one_out":
-            raise UserError(f"{where}: agents.{name}.finetune.episodes: expected at least 2 for leave_one_out, got 1")
+        recipe, part, place = params.machines_recipe(name), agent.finetune, f"{where}: agents.{name}"
+        single = isinstance(part, Ppo) and part.episodes < 2
+        if single and isinstance(recipe, PpoRecipe) and recipe.advantage == "leave_one_out":
+            raise UserError(f"{place}.finetune.episodes: expected at least 2 for leave_one_out, got 1")
         if isinstance(part, MachinesEvolution):
-            _check_evolution(f"{where}: agents.{name}", agent, part)
+            if agent.network.name != "linear":
+                raise UserError(f"{place}.network.name: expected linear for evolution, got '{agent.network.name}'")
+            if part.jobsets % len(part.loads):
+                raise UserError(
+                    f"{place}.finetune.jobsets: expected as many of each of {len(part.loads)} loads, got {part.jobsets}"
+                )
         must_be_drawn(params, where, name)
-
-
-def _check_evolution(where: str, agent: MachinesAgent, part: MachinesEvolution) -> None:
-    if agent.network.name != "linear":
-        raise UserError(f"{where}.network.name: expected linear for evolution, got '{agent.network.name}'")
-    if part.jobsets % len(part.loads):
-        raise UserError(
-            f"{where}.finetune.jobsets: expected as many of each of {len(part.loads)} loads, got {part.jobsets}"
-        )

@@ -12,7 +12,7 @@ from pipeline.explaining.placing import Placing, explaining
 from pipeline.explaining.recording import Play
 from pipeline.problems.machines.evaluation.play import game_of, score
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.lookahead.naming import planning
+from pipeline.problems.machines.lookahead.plans import planning
 from pipeline.problems.machines.nouns import Jobs, end_to_end
 from pipeline.problems.machines.scheduling import any_policy
 from pipeline.problems.machines.simulator.compiled.batch import Simulator

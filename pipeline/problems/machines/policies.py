@@ -10,9 +10,8 @@ from pipeline.config import MachinePark, MachinesCard, MachinesScenario, Params
 from pipeline.core import Policy
 from pipeline.external.loading import external, is_external
 from pipeline.lookahead.planner import PREFIX, Planner
-from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.heuristics.tuning import TETRIS, heuristics_with
-from pipeline.problems.machines.lookahead.naming import must_fit, network_base, past_of, planned
+from pipeline.problems.machines.heuristics.rules import HEURISTICS, TETRIS, heuristics_with
+from pipeline.problems.machines.lookahead.plans import must_fit, network_base, past_of, planned
 from pipeline.problems.machines.workload.park import time_scale
 
 

@@ -183,7 +183,7 @@ def _scenario(park: list[dict[str, Json]], log: Path, format: str, trace: Trace)
         "problem": "machines",
         "machines": park or _groups_of(trace),
         "slots": SLOTS,
-        "dispatch": "easy_anew",
+        "dispatch": "easy_dynamic",
         "policies_know": "estimates" if trace.has_estimates else "durations",
         "pause": 16,
         "time_limit": 1_000_000,

@@ -42,7 +42,7 @@ def test_the_rows_are_those_that_params_yaml_takes(tmp_path: Path) -> None:
     checked = check_params(whole, "params.yaml")
     scenario = checked.machines_scenario("mine")
     assert isinstance(scenario, MachinesScenario)
-    assert (scenario.dispatch, scenario.policies_know) == ("easy_anew", "estimates")
+    assert (scenario.dispatch, scenario.policies_know) == ("easy_dynamic", "estimates")
     assert scenario.machines[0].has == {"cpu": 8.0}  # type: ignore[index]
     # 600 s on 4 of 8 processors in every 1,728 s.
     assert scenario.loads == (17,)

@@ -18,8 +18,7 @@ from pipeline.errors import UserError
 from pipeline.external.loading import is_external
 from pipeline.live.deciding import Answer, Decider, Live, LivePolicy, Now, RefusedError, acting, heuristic, network
 from pipeline.live.states import amounts, in_order, last_arrival, others
-from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.heuristics.tuning import MIX, TETRIS, heuristics_with
+from pipeline.problems.machines.heuristics.rules import HEURISTICS, MIX, TETRIS, heuristics_with
 from pipeline.problems.machines.live.state import (
     LiveMachine,
     MachinesDecision,
@@ -28,7 +27,7 @@ from pipeline.problems.machines.live.state import (
     RunningJob,
     Start,
 )
-from pipeline.problems.machines.nouns import EASY, EASY_ANEW, EASY_SHORTEST, Jobs, Machines, could_hold, end_to_end
+from pipeline.problems.machines.nouns import EASY, EASY_DYNAMIC, EASY_SHORTEST, Jobs, Machines, could_hold, end_to_end
 from pipeline.problems.machines.policies import policy_by_name
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.user_jobs import park_of
@@ -78,7 +77,7 @@ def episode_of(state: MachinesState, park: MachinePark, like: Machines, ahead: b
     capacity = amounts((machine.has for machine in there), resources, THOUSANDTHS)
     kind, bits = _kinds(state, there)
     # What starts now is the same, and no event is played through until the job fits that the others are held for.
-    dispatch = EASY_ANEW if like.dispatch == EASY else like.dispatch
+    dispatch = EASY_DYNAMIC if like.dispatch == EASY else like.dispatch
     machines = like._replace(capacity=capacity, kind=kind, time_limit=np.inf, dispatch=dispatch, measured=None)
     running, waiting = state.running, sorted(state.waiting, key=lambda job: job.arrived)
     held = _held(running, resources, there, capacity)

@@ -15,11 +15,11 @@ from pipeline.problems import problem_of
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.live.deciding import decider, episode_of, must_know, worded
 from pipeline.problems.machines.live.state import MachinesState
-from pipeline.problems.machines.nouns import EASY_ANEW, EASY_SHORTEST, GREEDY
+from pipeline.problems.machines.nouns import EASY_DYNAMIC, EASY_SHORTEST, GREEDY
 from pipeline.problems.machines.user_jobs import park_of
 
 
-@pytest.mark.parametrize("dispatch", [GREEDY, EASY_ANEW, EASY_SHORTEST])
+@pytest.mark.parametrize("dispatch", [GREEDY, EASY_DYNAMIC, EASY_SHORTEST])
 @pytest.mark.parametrize("whole_times", [True, False])
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_started_is_what_the_simulator_starts(dispatch: int, seed: int, whole_times: bool) -> None:

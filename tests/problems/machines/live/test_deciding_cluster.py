@@ -10,10 +10,10 @@ from pipeline.errors import UserError
 from pipeline.live.deciding import ONLY
 from pipeline.problems.machines.live.deciding import episode_of
 from pipeline.problems.machines.live.state import MachinesState
-from pipeline.problems.machines.nouns import EASY_ANEW, EASY_SHORTEST, GREEDY, Machines
+from pipeline.problems.machines.nouns import EASY_DYNAMIC, EASY_SHORTEST, GREEDY, Machines
 
 
-@pytest.mark.parametrize("dispatch", [GREEDY, EASY_ANEW, EASY_SHORTEST])
+@pytest.mark.parametrize("dispatch", [GREEDY, EASY_DYNAMIC, EASY_SHORTEST])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_state_shows_what_the_simulator_shows(dispatch: int, seed: int) -> None:
     rng, looked = np.random.default_rng(seed), 0

@@ -13,8 +13,8 @@ from pipeline.problems.machines.evaluation.play import play_on
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead import search
 from pipeline.problems.machines.lookahead.futures import ArrivalModel, arrival_model
-from pipeline.problems.machines.lookahead.naming import USUAL
-from pipeline.problems.machines.lookahead.search import Asked, MachinesSearch, liked
+from pipeline.problems.machines.lookahead.plans import USUAL
+from pipeline.problems.machines.lookahead.search import MachinesSearch, PolicyPlayer, liked
 from pipeline.problems.machines.networks.actor_critic import DeepSets
 from pipeline.problems.machines.networks.features import features
 from pipeline.problems.machines.networks.loading import compiled, forward, greedy
@@ -27,7 +27,7 @@ TWO = Machines(np.array([[4000, 8000], [2000, 4000]]), np.array([0, 0]), 4, DISP
 BUDGET = SearchBudget(candidates=4, futures=3, ahead=5, decisions=200_000)
 
 
-def network_of(seed: int = 5, alike: bool = False) -> Base[CompiledRule | Asked]:
+def network_of(seed: int = 5, alike: bool = False) -> Base[CompiledRule | PolicyPlayer]:
     """A network whose actions are far from equally likely; compiled if it says the same in any company."""
     network = untrained(seed=seed)
     assert isinstance(network, DeepSets)
@@ -38,7 +38,7 @@ def network_of(seed: int = 5, alike: bool = False) -> Base[CompiledRule | Asked]
         observed = features(view, network.shape)
         return np.where(observed.may, scores(observed), -np.inf)
 
-    return Base(policy, Asked(policy, alike), likes)
+    return Base(policy, PolicyPlayer(policy, alike), likes)
 
 
 def simulator_of(episodes: list[Jobs], machines: Machines) -> Simulator:
@@ -53,7 +53,7 @@ def starts(episodes: list[Jobs], machines: Machines, policy: object) -> np.ndarr
     return simulator.placed().start
 
 
-def planner(base: Base[CompiledRule | Asked], past: list[Jobs], budget: SearchBudget) -> Planner:
+def planner(base: Base[CompiledRule | PolicyPlayer], past: list[Jobs], budget: SearchBudget) -> Planner:
     return Planner(MachinesSearch(base, arrival_model(past), budget))
 
 
@@ -79,7 +79,7 @@ def test_a_rule_that_is_asked_brings_what_its_compiled_self_does(
             nonlocal several
             for decisions in (100_000, 60):
                 budget = SearchBudget(6, 3, 3, decisions)
-                ways = [MachinesSearch(Base(policy, player), past, budget) for player in (own, Asked(policy))]
+                ways = [MachinesSearch(Base(policy, player), past, budget) for player in (own, PolicyPlayer(policy))]
                 action = ways[0].candidates(turn)
                 found = [way.costs(turn, action) for way in ways]
                 np.testing.assert_array_equal(*found)

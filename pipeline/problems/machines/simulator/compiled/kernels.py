@@ -1,98 +1,29 @@
-"""How an episode goes on: one decision, then time passes until the next one is awaited; many episodes at once.
-
-EASY backfilling can be decided again after every event. Others start behind the head in order of arrival (Lifka 1995),
-or the shortest first by what is known of them (EASY-SJBF: Tsafrir, Etsion and Feitelson 2007).
-"""
+"""One decision, then time passes until the next one is awaited; many episodes at once."""
 
 import numpy as np
 from numba import njit, prange
 
 from pipeline.core import IntArray
-from pipeline.problems.machines.nouns import EASY_SHORTEST, GREEDY, TOGETHER
-from pipeline.problems.machines.simulator.compiled.holding import (
+from pipeline.problems.machines.nouns import GREEDY, TOGETHER
+from pipeline.problems.machines.simulator.compiled.placement import (
     all_events,
     arrive,
-    hold,
-    may_start,
+    could_ever,
+    fits,
     next_arrival,
     one_event,
-    reserve,
-    start_behind,
+    start,
+    take_out,
 )
-from pipeline.problems.machines.simulator.compiled.placing import first_machine, fits, kind_suits, start, take_out
+from pipeline.problems.machines.simulator.compiled.reservations import hold, start_or_backfill
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined
-
-
-@inlined
-def start_or_backfill(s: State, rules: Rules, b: int, m: int, k: int) -> None:
-    """Start the job of a slot if it fits; else start others that do not delay it, and go on to the next event."""
-    head = s.slot_job[b, m]
-    place = first_machine(s, b, head, k)
-    if place >= 0:
-        start(s, b, take_out(s, b, m), place)
-        return
-    reserved = reserve(s, rules, b, head, k)
-    job = _next(s, rules, b, head, -1)
-    while job >= 0:
-        if may_start(s, rules, b, job, reserved):
-            _leave(s, b, job)
-            start_behind(s, rules, b, job, reserved)
-        job = _next(s, rules, b, head, job)
-    all_events(s, rules, b, np.inf)
-
-
-@inlined
-def _leave(s: State, b: int, job: int) -> None:
-    """Take a job out of its slot, or out of the backlog."""
-    for m in range(s.waiting[b]):
-        if s.slot_job[b, m] == job:
-            take_out(s, b, m)
-            return
-    s.behind[b] -= 1
-
-
-@inlined
-def _next(s: State, rules: Rules, b: int, head: int, last: int) -> int:
-    """Return which waiting job is looked at behind the last one; -1 = none is left."""
-    found = -1
-    for m in range(s.waiting[b]):
-        found = _nearer(s, rules, s.slot_job[b, m], head, last, found)
-    if s.behind[b] > 0:
-        for job in range(s.queue[b], s.to_come[b]):
-            if np.isnan(s.start[job]):
-                found = _nearer(s, rules, job, head, last, found)
-    return found
-
-
-@inlined
-def _nearer(s: State, rules: Rules, job: int, head: int, last: int, found: int) -> int:
-    if job == head or (last >= 0 and not _before(s, rules, last, job)):
-        return found
-    return job if found < 0 or _before(s, rules, job, found) else found
-
-
-@inlined
-def _before(s: State, rules: Rules, job: int, other: int) -> bool:
-    if rules.dispatch == EASY_SHORTEST and s.estimate[job] != s.estimate[other]:
-        return bool(s.estimate[job] < s.estimate[other])
-    return job < other
 
 
 @inlined
 def awaits(s: State, rules: Rules, b: int) -> bool:
     """Return whether an episode awaits a decision."""
     return bool(s.fitting[b] > 0 if rules.dispatch == GREEDY else s.waiting[b] > 0)
-
-
-@inlined
-def could_ever(s: State, b: int, m: int, k: int) -> bool:
-    """Return whether an idle machine could hold the job of a slot."""
-    job = s.slot_job[b, m]
-    for r in range(s.capacity.shape[1]):
-        if s.demand[job, r] > s.capacity[k, r]:
-            return False
-    return kind_suits(s, job, k)
 
 
 @inlined
@@ -117,16 +48,8 @@ def _settle(s: State, rules: Rules, b: int) -> None:
 
 
 @inlined
-def _first_legal(s: State, b: int) -> int:
-    for k in range(s.kind.shape[0]):
-        if could_ever(s, b, 0, k):
-            return k
-    return 0
-
-
-@inlined
-def go_on(s: State, rules: Rules, b: int, action: int) -> None:
-    """Carry out one decision, and go on to the next."""
+def apply_action(s: State, rules: Rules, b: int, action: int) -> None:
+    """Carry out one decision, and continue to the next."""
     machines = s.kind.shape[0]
     m, k = action // machines, action % machines
     there = m < s.waiting[b]
@@ -136,8 +59,11 @@ def go_on(s: State, rules: Rules, b: int, action: int) -> None:
         else:
             all_events(s, rules, b, rules.pause)
     else:
-        if not (there and could_ever(s, b, m, k)):
-            m, k = 0, _first_legal(s, b)
+        if not (there and could_ever(s, b, m, k)):  # the first legal action
+            m, k = 0, 0
+            while k < machines and not could_ever(s, b, 0, k):
+                k += 1
+            k = k if k < machines else 0
         if rules.dispatch in TOGETHER:
             start_or_backfill(s, rules, b, m, k)
         else:
@@ -157,7 +83,7 @@ def _begin(s: State, rules: Rules, b: int) -> None:
 
 @njit(cache=True, parallel=True)
 def begin_all(s: State, rules: Rules) -> None:
-    """Let the first jobs arrive, and go on to the first decision of every episode."""
+    """Let the first jobs arrive, and continue to the first decision of every episode."""
     for i in prange(s.now.shape[0]):
         _begin(s, rules, int(np.int64(i)))  # a call: numba takes writes to a tuple's arrays within prange for dead code
 
@@ -167,6 +93,6 @@ def step_rows(s: State, rules: Rules, rows: IntArray, actions: IntArray) -> int:
     """Carry out one decision in each of some episodes; return how many of them are over."""
     over = 0
     for i in prange(rows.shape[0]):
-        go_on(s, rules, rows[i], actions[i])
+        apply_action(s, rules, rows[i], actions[i])
         over += s.done[rows[i]]
     return over

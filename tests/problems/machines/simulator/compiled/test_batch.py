@@ -6,7 +6,16 @@ from builders import ONLY
 from machine_builders import Problem, jobs_of, parts, random_problem, roam
 
 from pipeline.core import Observation
-from pipeline.problems.machines.nouns import BLOCKING, DISPATCH, EASY, EASY_ANEW, EASY_SHORTEST, GREEDY, Jobs, Machines
+from pipeline.problems.machines.nouns import (
+    BLOCKING,
+    DISPATCH,
+    EASY,
+    EASY_DYNAMIC,
+    EASY_SHORTEST,
+    GREEDY,
+    Jobs,
+    Machines,
+)
 from pipeline.problems.machines.simulator.compiled.batch import Simulator, costed
 from tests.oracles.machines import PlainSimulator
 
@@ -135,7 +144,7 @@ def test_an_episode_without_jobs_is_over_at_once_wherever_it_stands(dispatch: in
     assert_agreement(problem, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("dispatch", [EASY, EASY_ANEW, EASY_SHORTEST])
+@pytest.mark.parametrize("dispatch", [EASY, EASY_DYNAMIC, EASY_SHORTEST])
 def test_jobs_that_end_together_all_make_room_for_a_long_one(dispatch: int) -> None:
     """Jobs 0 and 1 end at 100, when job 2 wants three of four units; job 3 takes the fourth for long."""
     jobs = some_jobs((0, 100, 1), (0, 100, 1), (1, 50, 3), (2, 1000, 1))

@@ -11,7 +11,7 @@ from pipeline.problems.machines.evaluation.play import play_on
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead import search
 from pipeline.problems.machines.lookahead.futures import ArrivalModel, arrival_model
-from pipeline.problems.machines.lookahead.naming import USUAL, planned
+from pipeline.problems.machines.lookahead.plans import USUAL, planned
 from pipeline.problems.machines.lookahead.search import MachinesSearch
 from pipeline.problems.machines.nouns import (
     BLOCKING,
@@ -126,7 +126,7 @@ def test_what_comes_later_and_how_long_jobs_really_run_changes_no_decision(dispa
     assert (np.where(base < now, base, np.inf) != starts[0]).any()  # it did decide
 
 
-@pytest.mark.parametrize("dispatch", ["easy_anew", "easy_shortest"])
+@pytest.mark.parametrize("dispatch", ["easy_dynamic", "easy_shortest"])
 def test_what_is_expected_of_a_decision_does_not_lean_on_who_ends_first(dispatch: str) -> None:
     """Four jobs run that were told alike; which of them ends first is not known, whatever it is."""
     before = drawn(np.random.default_rng(9), 300)
@@ -176,7 +176,7 @@ def test_it_plans_with_how_long_jobs_of_the_past_ran_and_not_with_what_users_say
 
 def test_a_copy_tells_of_a_running_job_what_the_episode_tells() -> None:
     """Three of four processors run until 100; at 50 a job of all four and one that would end at 110 wait."""
-    machines, seen = ONE._replace(dispatch=DISPATCH.index("easy_anew")), []
+    machines, seen = ONE._replace(dispatch=DISPATCH.index("easy_dynamic")), []
     past_jobs = arrival_model([jobs_of(*((float(k), 9.0, 9.0, 1) for k in range(20)))])
     plan = planner(CompiledRule("fcfs"), past_jobs, USUAL._replace(futures=1, ahead=0, sure=0.0))
     jobs = end_to_end([jobs_of((0.0, 100.0, 100.0, 3), (50.0, 20.0, 20.0, 4), (50.0, 60.0, 60.0, 1))])
