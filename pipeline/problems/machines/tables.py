@@ -22,8 +22,8 @@ def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
     return timed_jobs({"nodes": integers(1), "kinds": integers(1)}, resources, "MachinesJobs")
 
 
-# What became of each job under each policy. What is told of an unfinished job is the limit's lower bound; a job that
-# never started has no start, and its machine is -1.
+# Outcome of each job under each policy. The values of an unfinished job are lower bounds at the limit; a job that never
+# started has no start, and its machine is -1.
 JOB_RESULTS = table("MachinesJobResults", timed_job_results({}, {"machine": integers(-1)}), [*KEYS, "job"])
 
 # Each policy on each jobset; the unit of every comparison.

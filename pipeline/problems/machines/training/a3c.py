@@ -11,10 +11,12 @@ R is the return, which depends mostly on the number of jobs still to come. No ob
 critic cannot remove it (measured in docs/results/deepk8s.md).
 """
 
-import queue
+import os
+import threading
 from collections.abc import Iterator, Sequence
-from multiprocessing.queues import Queue
-from typing import NamedTuple
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -39,8 +41,6 @@ from pipeline.problems.machines.training.task import (
     take_step,
 )
 
-CHECK_EVERY_S = 1.0  # whether all processes still live
-
 Request = tuple[int, Sequence[Jobs]]  # number of the update, and its jobsets
 
 
@@ -62,13 +62,12 @@ def a3c(network: ActorCritic, task: Task, config: A3c, memory: Memory | None = N
     requests = ((number, task.draw(number, config.jobsets)) for number in numbers)
     if config.workers == 1 or not numbers:
         found = (_gradient(network, portable, recipe, *request) for request in requests)
-        yield from _apply(network, optimizer, recipe, numbers, found)
-        return
-    if not float(network.scale):  # before several workers set it
-        played = play_update(network, portable, numbers[0], task.draw(numbers[0], config.jobsets))
-        scale_of(network, played.cost)
-    with _Workers(network, portable, recipe, config.workers) as workers:
-        yield from _apply(network, optimizer, recipe, numbers, workers.gradients(requests, len(numbers)))
+    else:
+        if not float(network.scale):  # before several workers set it
+            played = play_update(network, portable, numbers[0], task.draw(numbers[0], config.jobsets))
+            scale_of(network, played.cost)
+        found = _gradients(network, portable, recipe, requests, config.workers)
+    yield from _apply(network, optimizer, recipe, numbers, found)
 
 
 def _no_jobset(load: int, number: int) -> Jobs:
@@ -113,65 +112,45 @@ def _gradient(network: ActorCritic, task: Task, recipe: A3cRecipe, number: int, 
     return Gradient([part.numpy() for part in gradient], metrics)
 
 
-def _work(
-    network: ActorCritic, task: Task, recipe: A3cRecipe, requests: "Queue[Request]", results: "Queue[Gradient | str]"
-) -> None:
-    """Answer requests as long as the learner lives, which may be killed."""
+_WORKER: list[Any] = []  # network, task and recipe of this process, if it is a worker
+
+
+def _start(*worker: Any) -> None:
+    """Prepare a worker process, which ends with its learner: that may be killed."""
     torch.set_num_threads(1)
+    _WORKER.extend(worker)
     learner = mp.parent_process()
-    while learner is not None and learner.is_alive():
-        try:
-            request = requests.get(timeout=CHECK_EVERY_S)
-        except queue.Empty:
-            continue
-        try:
-            results.put(_gradient(network, task, recipe, *request))
-        except Exception as error:  # reported to the learner, which ends
-            results.put(f"{type(error).__name__}: {error}")
-            return
+    assert learner is not None
+    threading.Thread(target=lambda: (learner.join(), os._exit(1)), daemon=True).start()
 
 
-class _Workers:
-    """Processes that play with one network's shared weights."""
+def _answer(request: Request) -> Gradient:
+    return _gradient(*_WORKER, *request)
 
-    def __init__(self, network: ActorCritic, task: Task, recipe: A3cRecipe, count: int) -> None:
-        context = mp.get_context("spawn")  # a fork would inherit the busy threads of compiled code
-        network.share_memory()
-        self._requests: Queue[Request] = context.Queue()
-        self._results: Queue[Gradient | str] = context.Queue()
-        args = (network, task, recipe, self._requests, self._results)
-        self._processes = [context.Process(target=_work, args=args, daemon=True) for _ in range(count)]
 
-    def __enter__(self) -> "_Workers":
-        for process in self._processes:
-            process.start()
-        return self
+def _gradients(
+    network: ActorCritic, task: Task, recipe: A3cRecipe, requests: Iterator[Request], count: int
+) -> Iterator[Gradient]:
+    """Yield gradients in the order of their arrival; every worker always has a request."""
+    context = mp.get_context("spawn")  # a fork would inherit the busy threads of compiled code
+    network.share_memory()
+    with ProcessPoolExecutor(count, context, _start, (network, task, recipe)) as workers:
+        pending: set[Future[Gradient]] = set()
+        for request in requests:
+            pending.add(workers.submit(_answer, request))
+            if len(pending) == count:
+                yield _first(pending)
+        while pending:
+            yield _first(pending)
 
-    def __exit__(self, *_: object) -> None:
-        for process in self._processes:
-            process.terminate()
-        for process in self._processes:
-            process.join()
 
-    def gradients(self, requests: Iterator[Request], count: int) -> Iterator[Gradient]:
-        """Yield gradients in the order of their arrival; every worker always has a request."""
-        for request in (next(requests) for _ in range(min(len(self._processes), count))):
-            self._requests.put(request)
-        for _ in range(count):
-            yield self._next()
-            if (request := next(requests, None)) is not None:
-                self._requests.put(request)
-
-    def _next(self) -> Gradient:
-        alive = True
-        while True:
-            try:
-                found = self._results.get(timeout=CHECK_EVERY_S)
-            except queue.Empty:
-                if not alive:
-                    raise UserError("a worker of a3c died, perhaps for lack of memory; try fewer workers") from None
-                alive = all(process.is_alive() for process in self._processes)
-                continue
-            if isinstance(found, str):
-                raise UserError(f"a worker of a3c failed ({found})")
-            return found
+def _first(pending: "set[Future[Gradient]]") -> Gradient:
+    """Remove the first finished future and return its result."""
+    done = next(iter(wait(pending, return_when=FIRST_COMPLETED).done))
+    pending.remove(done)
+    try:
+        return done.result()
+    except BrokenProcessPool:
+        raise UserError("a worker of a3c died, perhaps for lack of memory; try fewer workers") from None
+    except Exception as error:
+        raise UserError(f"a worker of a3c failed ({type(error).__name__}: {error})") from error
