@@ -26,7 +26,7 @@ class DeepSets(Frozen):
 
     name: Literal["deepsets"]
     hidden: Wide  # units of its layers
-    # What it plays untrained: whatever its seed says, or the shortest job first on the first machine.
+    # Its policy untrained: random, by its seed, or the shortest job first on the first machine.
     begins: Annotated[Literal["seed", "sjf"], Field(exclude_if=lambda word: word == "seed")] = "seed"
 
 
@@ -47,38 +47,38 @@ class MachinesRecipe(Frozen):
     play: Literal["greedy", "sampled"]  # once trained
     optimizer: Literal["sgd", "rmsprop", "adam"]  # of the gradient
     learning_rate: Rate  # of the optimizer
-    falling: bool  # does the learning rate fall to 0, in a line, by the last update?
+    falling: bool  # does the learning rate fall linearly to 0 by the last update?
     clip: Rate | None  # norm of the gradient
-    entropy: Weight  # weight of the entropy, which keeps play varied
+    entropy: Weight  # weight of the entropy, which keeps actions varied
 
 
 class PpoRecipe(MachinesRecipe):
-    """How PPO learns (Schulman et al. 2017; Deepk8s, equation 4)."""
+    """Settings of PPO (Schulman et al. 2017; Deepk8s, equation 4)."""
 
     algorithm: Literal["ppo"]
-    epochs: Positive  # how often an update's play is learned
+    epochs: Positive  # passes over the play of an update
     minibatches: Positive  # of an epoch
-    ratio: PositiveShare  # epsilon: how far the chance of an action may move from what it was
-    gamma: PositiveShare  # discount of what comes later
+    ratio: PositiveShare  # epsilon: limit on the change of an action's probability
+    gamma: PositiveShare  # discount of later rewards
     trace: Share  # lambda of generalised advantage estimation; 1 is the return less the value
     critic: Weight  # weight of the critic's error
-    advantage: Literal["critic", "leave_one_out"]  # by the critic, or by the jobset's other episodes
+    advantage: Literal["critic", "leave_one_out"]  # baseline: the critic, or the jobset's other episodes
 
 
 class A3cRecipe(MachinesRecipe):
-    """How A3C learns (Mnih et al. 2016; Deepk8s, equations 2 and 3)."""
+    """Settings of A3C (Mnih et al. 2016; Deepk8s, equations 2 and 3)."""
 
     algorithm: Literal["a3c"]
-    gamma: PositiveShare  # discount of what comes later
+    gamma: PositiveShare  # discount of later rewards
     trace: Share = 1.0  # lambda of generalised advantage estimation; 1 is the return less the value
     critic: Weight  # weight of the critic's error
 
 
 class DaggerRecipe(MachinesRecipe):
-    """How DAgger learns (Ross, Gordon, Bagnell 2011; Deepk8s, equation 5)."""
+    """Settings of DAgger (Ross, Gordon, Bagnell 2011; Deepk8s, equation 5)."""
 
     algorithm: Literal["dagger"]
-    pool: Annotated[int, Field(gt=0, le=10_000_000)]  # decisions that are kept, the latest ones
+    pool: Annotated[int, Field(gt=0, le=10_000_000)]  # number of latest decisions that are kept
     batch: Positive  # decisions of a step of the optimizer
     steps: Positive  # of the optimizer in an update
 
@@ -94,7 +94,7 @@ class A3c(Budget):
     """Asynchronous advantage actor-critic; an update is one gradient of one worker."""
 
     name: Literal["a3c"]
-    workers: Annotated[int, Field(gt=0, le=64)]  # processes; with one, the same bytes every time
+    workers: Annotated[int, Field(gt=0, le=64)]  # processes; only with one are results repeatable
 
 
 class Dagger(Budget):
@@ -107,8 +107,8 @@ class Dagger(Budget):
 class MachinesEvolution(Evolution):
     """Evolution of a linear network, against a rule on the same jobsets."""
 
-    base: str  # a heuristic; a candidate costs as many times what it costs, as a mean over loads
-    tail: Weight  # weight of the same of the 99th percentile and of the longest of waits, so that starvation costs
+    base: str  # a heuristic; the cost of a candidate is relative to its cost, as a mean over loads
+    tail: Weight  # weight of the relative 99th percentile and maximum of waits, so that starvation costs
 
 
 AnyMachinesRecipe = PpoRecipe | A3cRecipe | DaggerRecipe
@@ -116,14 +116,14 @@ MachinesFinetune = Ppo | A3c | Dagger | MachinesEvolution
 
 
 class MachinesAgent(Frozen):
-    """One scheduler that is learned for many machines."""
+    """A scheduler that is learned for many machines."""
 
     problem: Literal["machines"]
-    scenario: str  # the scenario it learns on and is scored on
-    objective: Literal["slowdown", "bounded_slowdown", "completion_time"]  # what it is trained for
+    scenario: str  # its scenario, for learning and scoring
+    objective: Literal["slowdown", "bounded_slowdown", "completion_time"]  # of its training
     network: MachinesNetworkConfig  # its network
-    pretrain: NoPretrain  # how it begins
-    finetune: Annotated[MachinesFinetune, Field(discriminator="name")]  # how it continues to learn
+    pretrain: NoPretrain  # its start
+    finetune: Annotated[MachinesFinetune, Field(discriminator="name")]  # its learning after that
 
 
 class MachinesCard(Card):
@@ -142,7 +142,7 @@ class MachinesCard(Card):
     objective: str
     network: MachinesNetworkConfig
     play: Literal["greedy", "sampled"]
-    weights: Weights | None = None  # known once they are stored
+    weights: Weights | None = None  # None until they are stored
 
 
 def _shares(mix: tuple[float, float]) -> tuple[float, float]:
@@ -163,10 +163,10 @@ class MachinesPlan(Frozen):
 
     problem: Literal["machines"]  # the scenario's
     scenario: str  # of many machines
-    base: str  # what is improved, and continues what is tried: a heuristic, as tuned there, or an agent
-    # Jobs that are tried: the base's own, and those that an agent likes best; of a rule its next ones.
+    base: str  # the policy to improve, which continues each trial: a heuristic, as tuned there, or an agent
+    # Jobs that are tried: the base's own, and an agent's most probable or a rule's next ones.
     candidates: Annotated[int, Field(ge=2, le=1000)]
-    futures: Annotated[int, Field(ge=1, le=10_000)]  # jobs of the past, as they came; every candidate meets the same
+    futures: Annotated[int, Field(ge=1, le=10_000)]  # samples of past arrivals, the same for every candidate
     jobs: Positive  # arrivals in each future
     decisions: Annotated[int, Field(ge=1)]  # simulated for one decision, at most
     sure: Annotated[float, Field(ge=0)]  # standard errors by which a candidate must be better than the base's own

@@ -123,7 +123,7 @@ MachinesConfig = Annotated[
 
 
 class MachinesScenario(Frozen):
-    """Some machines, and the loads they are met at."""
+    """Machines, their jobs, and the loads."""
 
     problem: Literal["machines"]
     machines: MachinesConfig  # groups of identical machines, or a sample of those in the log's own file
@@ -134,7 +134,7 @@ class MachinesScenario(Frozen):
     policies_know: Literal["durations", "estimates", "predictions"]
     pause: Rate  # times the unit of time: the longest that void lets pass
     time_limit: Rate  # times the unit of time: an episode is cut here, and its unfinished jobs are counted
-    workload: Annotated[Tasks | MachinesLog, Field(discriminator="name")]  # where its jobs come from
+    workload: Annotated[Tasks | MachinesLog, Field(discriminator="name")]  # the source of jobs
     loads: Loads  # percent of all machines, mean over resources
     jobsets: Counts  # how many of each load
     # Times the unit of time without an arrival, after which void is refused while nothing runs and a job fits; left

@@ -29,11 +29,7 @@ JOB_RESULTS = table("MachinesJobResults", timed_job_results({}, {"machine": inte
 # Each policy on each jobset; the unit of every comparison.
 JOBSET_RESULTS = table(
     "MachinesJobsetResults",
-    timed_jobset_results(
-        area_weighted_response=numbers(0.0),
-        makespan=above_zero(),
-        utilisation=numbers(0.0),
-    ),
+    timed_jobset_results(area_weighted_response=numbers(0.0), makespan=above_zero(), utilisation=numbers(0.0)),
     KEYS,
 )
 
@@ -41,19 +37,10 @@ JOBSET_RESULTS = table(
 SUMMARY = table(
     "MachinesSummary",
     {
-        "scenario": pa.Column(str),
-        "load": integers(1),
-        "policy": pa.Column(str),
-        "n": integers(1),
-        "jobs": integers(1),
-        "bounded_slowdown": numbers(1.0),
-        "wait": numbers(0.0),
-        "p99_wait": numbers(0.0),
-        "longest_wait": numbers(0.0),
-        "completion_time": numbers(0.0),
-        "makespan": above_zero(),
-        "area_weighted_response": numbers(0.0),
-        "unfinished": integers(0),
+        **{"scenario": pa.Column(str), "load": integers(1), "policy": pa.Column(str), "n": integers(1)},
+        **{"jobs": integers(1), "bounded_slowdown": numbers(1.0)},
+        **{name: numbers(0.0) for name in ("wait", "p99_wait", "longest_wait", "completion_time")},
+        **{"makespan": above_zero(), "area_weighted_response": numbers(0.0), "unfinished": integers(0)},
         "from_end": pa.Column(bool),  # a gain over the best heuristic of the load that comes from the end of episodes
     },
     ["scenario", "load", "policy"],

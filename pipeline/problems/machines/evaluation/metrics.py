@@ -5,8 +5,8 @@ Slowdown = time from arrival to completion over run time; bounded, no job is tak
 its area: nodes times share of all machines, mean over resources, times run time (Schwiegelshohn and Yahyapour 1998).
 
 A job that the time limit cut off counts as if it had ended, or had started, there: a lower bound. It is flagged, so
-that no policy gains by leaving jobs undone. Where only some jobs are measured, one that has started has its whole run time,
-and one that never started is flagged.
+that no policy gains by leaving jobs undone. Where only some jobs are measured, one that has started has its whole run
+time, and one that never started is flagged.
 """
 
 from collections.abc import Mapping

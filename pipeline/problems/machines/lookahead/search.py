@@ -14,8 +14,6 @@ from pipeline.lookahead.planner import ActionValues, Base, SearchBudget, best_li
 from pipeline.problems.machines.lookahead.futures import ArrivalModel, PastJobs, buffer
 from pipeline.problems.machines.lookahead.trials import (
     LISTED,
-    Buffers,
-    Limits,
     Trials,
     begin_all,
     list_candidates,
@@ -40,13 +38,6 @@ class PolicyPlayer(NamedTuple):
     consistent: bool = False  # does its output for a state not depend on the rest of the batch, to the last bit?
 
 
-class SampledFutures(NamedTuple):
-    """The futures [D, F] of decisions."""
-
-    begin: IntArray  # where in the past each begins
-    key: KeyArray  # of the draws of run times
-
-
 class MachinesSearch:
     """The search of one base; each decision's key and number determine its futures."""
 
@@ -63,19 +54,17 @@ class MachinesSearch:
 
     def candidates(self, turn: Turn) -> IntArray:
         """Return the actions [D, C] to try: the base's own, then the rule's next ones or the best liked."""
-        step, find = self.at_once(turn), self._next_ones if self.base.likes is None else self._best_liked
+        step = self.at_once(turn)
         parts = [turn.take(slice(first, first + step)) for first in range(0, len(turn.rows), step)]
-        return np.concatenate([find(part) for part in parts])
+        return np.concatenate([self._candidates(part) for part in parts])
 
-    def _best_liked(self, turn: Turn) -> IntArray:
-        assert self.base.likes is not None
-        own = self.base.policy(turn.view, turn.draws)
-        return liked(turn.view, own, self.base.likes(turn.view), self.budget.candidates)
-
-    def _next_ones(self, turn: Turn) -> IntArray:
+    def _candidates(self, turn: Turn) -> IntArray:
+        if self.base.likes is not None:
+            own = self.base.policy(turn.view, turn.draws)
+            return liked(turn.view, own, self.base.likes(turn.view), self.budget.candidates)
         action = np.empty((len(turn.rows), self.budget.candidates), dtype=np.int64)
         simulator, copies = self._copies_of(turn)
-        key = self._futures(turn).key[:, 0].copy()
+        key = self._futures(turn)[1][:, 0].copy()
 
         def look(s: State, _: Rules, rows: IntArray) -> int:
             copies.make_room(len(rows), s, rows, 0)
@@ -107,16 +96,16 @@ class MachinesSearch:
     def costs(self, turn: Turn, action: IntArray) -> FloatArray:
         """Return the sums [D, C, F] of bounded slowdowns of candidates; nan where one was not played."""
         budget, past, player = self.budget, self.arrivals.past, self.base.player
-        cost, limits = np.full((*action.shape, budget.futures), np.nan), Limits(budget.ahead, budget.decisions)
-        tries = Trials(turn.rows, *self._futures(turn), action, cost)
+        cost = np.full((*action.shape, budget.futures), np.nan)
+        tries = Trials(turn.rows, *self._futures(turn), action, cost, budget.ahead, budget.decisions)
         simulator, copies = self._copies_of(turn)
 
         def look(s: State, _: Rules, rows: IntArray) -> int:
             copies.make_room(tries.begin.size if isinstance(player, CompiledRule) else cost.size, s, rows, budget.ahead)
             if isinstance(player, CompiledRule):
-                try_rule(copies._state, copies._rules, copies.who, s, past, tries, limits, copies.buffers)
+                try_rule(copies._state, copies._rules, copies.who, s, past, tries, copies.order, copies.score)
             else:
-                copies.play_policy(player.policy, s, past, tries, limits)
+                copies.play_policy(player.policy, s, past, tries)
             return 0
 
         simulator.hand_over(look, turn.rows)
@@ -129,11 +118,12 @@ class MachinesSearch:
             self._copies = Copies(turn.simulator.machines, self.base.player)
         return turn.simulator, self._copies
 
-    def _futures(self, turn: Turn) -> SampledFutures:
+    def _futures(self, turn: Turn) -> tuple[IntArray, KeyArray]:
+        """Return where in the past the futures [D, F] begin, and the keys of their run times."""
         count = self.budget.futures
         draw = uniform(np.repeat(turn.key, count), np.add.outer(turn.decision * count, np.arange(count)).ravel())
         draw = draw.reshape(-1, count)
-        return SampledFutures(self.arrivals.places(draw, self.budget.ahead), (draw * BITS).astype(np.uint64))
+        return self.arrivals.places(draw, self.budget.ahead), (draw * BITS).astype(np.uint64)
 
 
 class Copies(Simulator):
@@ -145,7 +135,8 @@ class Copies(Simulator):
         self._rules = Rules(machines.dispatch, machines.pause, np.inf, machines.stall)
         self._listed = self._rule is not None and machines.dispatch not in TOGETHER and RULES[self._rule.rule] in LISTED
         self.who: Players
-        self.buffers: Buffers
+        self.order: IntArray  # a place for every job, if the rule plays a list
+        self.score: FloatArray
 
     def make_room(self, episodes: int, s: State, rows: IntArray, arrivals: int) -> None:
         """Provide a number of copies of any of some episodes, each with a number of arrivals."""
@@ -160,13 +151,13 @@ class Copies(Simulator):
         if self._rule is not None:
             self.who = players([self._rule] * self._room[0], np.zeros(self._room[0], dtype=np.uint64))
         jobs = len(self._state.ends) if self._listed else 0
-        self.buffers = Buffers(np.zeros(jobs, dtype=np.int64), np.zeros(jobs))
+        self.order, self.score = np.zeros(jobs, dtype=np.int64), np.zeros(jobs)
 
-    def play_policy(self, policy: Policy, s: State, past: PastJobs, tries: Trials, limits: Limits) -> None:
+    def play_policy(self, policy: Policy, s: State, past: PastJobs, tries: Trials) -> None:
         """Write the cost of each candidate, all copies in lock step."""
         last = np.zeros(tries.cost.size, dtype=np.int64)
         self._state.done[:] = True
-        begin_all(self._state, s, past, tries, limits, last)
+        begin_all(self._state, s, past, tries, last)
         self._rows = rows = np.flatnonzero(last)
         self.step(rows, np.repeat(tries.action, tries.cost.shape[2], axis=0).reshape(-1)[rows])
         play(self, policy, np.zeros(len(self.now), dtype=np.uint64))

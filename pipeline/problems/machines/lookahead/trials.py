@@ -39,20 +39,8 @@ class Trials(NamedTuple):
     key: KeyArray  # [D, F]  of the draws of run times in it
     action: IntArray  # [D, C]  candidates, the base's own first; -1 = no more
     cost: FloatArray  # [D, C, F]  written: sums of bounded slowdowns; beyond the limit of decisions it stays
-
-
-class Buffers(NamedTuple):
-    """Memory of a list of jobs."""
-
-    order: IntArray  # [J] of the copies; [0]: the rule plays no list
-    score: FloatArray  # [J]
-
-
-class Limits(NamedTuple):
-    """Size of the search for one decision."""
-
-    jobs: int  # arrivals in each future
-    decisions: int  # simulated
+    arrivals: int  # in each future
+    decisions: int  # simulated for one decision, at most
 
 
 @inlined
@@ -181,33 +169,33 @@ def _slowdown(t: State, first: int, last: int) -> float:
 
 
 @inlined
-def _count(s: State, tries: Trials, limits: Limits, i: int, f: int) -> int:
+def _count(s: State, tries: Trials, i: int, f: int) -> int:
     """Return the number of candidates of a decision that are tried in a future; 0 beyond the limit of decisions."""
     b, there = tries.rows[i], 0
-    jobs = s.waiting[b] + s.backlog[b] + limits.jobs
+    jobs = s.waiting[b] + s.backlog[b] + tries.arrivals
     for c in range(tries.action.shape[1]):
         there += tries.action[i, c] >= 0
-    count = min(there, limits.decisions // jobs)
-    return int(count) if (f + 1) * count * jobs <= limits.decisions else 0
+    count = min(there, tries.decisions // jobs)
+    return int(count) if (f + 1) * count * jobs <= tries.decisions else 0
 
 
 @inlined
-def _write(t: State, s: State, past: PastJobs, tries: Trials, limits: Limits, e: int, i: int, f: int) -> int:
+def _write(t: State, s: State, past: PastJobs, tries: Trials, e: int, i: int, f: int) -> int:
     """Write the jobs of a copy of decision i in future f; return the place after the last."""
     known = write_known(t, e, s, tries.rows[i], past, tries.key[i, f])
-    return write_arrivals(t, e, s, tries.rows[i], past, tries.begin[i, f], limits.jobs, known)
+    return write_arrivals(t, e, s, tries.rows[i], past, tries.begin[i, f], tries.arrivals, known)
 
 
 @njit(cache=True, parallel=True)
-def begin_all(t: State, s: State, past: PastJobs, tries: Trials, limits: Limits, last: IntArray) -> None:
+def begin_all(t: State, s: State, past: PastJobs, tries: Trials, last: IntArray) -> None:
     """Write a copy for each decision, future and candidate, in that order; those not played get no last job."""
     most, futures = tries.action.shape[1], tries.begin.shape[1]
     for k in prange(last.shape[0]):
         e = int(np.int64(k))
         i, f = e // (most * futures), e // most % futures
-        count = _count(s, tries, limits, i, f)
+        count = _count(s, tries, i, f)
         if e % most < count and count > 1:
-            last[e] = _write(t, s, past, tries, limits, e, i, f)
+            last[e] = _write(t, s, past, tries, e, i, f)
             reset_copy(t, e, s, tries.rows[i], last[e])
 
 
@@ -224,22 +212,22 @@ def write_costs(t: State, s: State, tries: Trials, last: IntArray) -> None:
 
 @inlined
 def _try(
-    t: State, rules: Rules, who: Players, s: State, past: PastJobs, tries: Trials, limits: Limits, buffers: Buffers,
+    t: State, rules: Rules, who: Players, s: State, past: PastJobs, tries: Trials, order: IntArray, score: FloatArray,
     e: int,
 ) -> None:  # fmt: skip
     """Try the candidates of one decision in one future, by the rule's list or move by move."""
     i, f = e // tries.begin.shape[1], e % tries.begin.shape[1]
-    b, count, listed = tries.rows[i], _count(s, tries, limits, i, f), buffers.order.shape[0] > 0
+    b, count, listed = tries.rows[i], _count(s, tries, i, f), order.shape[0] > 0
     if count < 2:
         return
-    last, first = _write(t, s, past, tries, limits, e, i, f), t.first[e] + s.runs[b]
+    last, first = _write(t, s, past, tries, e, i, f), t.first[e] + s.runs[b]
     if listed:
-        _write_list(t, e, who.rule[e], first, last, buffers.order, buffers.score)
+        _write_list(t, e, who.rule[e], first, last, order, score)
     for c in range(count):
         reset_copy(t, e, s, b, last)
         action = tries.action[i, c]
         if listed:
-            _play_list(t, rules, e, buffers.order, action, first, last)
+            _play_list(t, rules, e, order, action, first, last)
         else:
             while not t.done[e]:
                 apply_action(t, rules, e, action)
@@ -249,7 +237,7 @@ def _try(
 
 @njit(cache=True, parallel=True)
 def try_rule(
-    t: State, rules: Rules, who: Players, s: State, past: PastJobs, tries: Trials, limits: Limits, buffers: Buffers
+    t: State, rules: Rules, who: Players, s: State, past: PastJobs, tries: Trials, order: IntArray, score: FloatArray
 ) -> None:
     """Write the cost of each candidate under a rule.
 
@@ -260,9 +248,9 @@ def try_rule(
         s: the episodes.
         past: source of arrivals and run times.
         tries: decisions and candidates.
-        limits: of the search.
-        buffers: a place for every job of the copies, if the rule plays a list.
+        order: buffer [J] for every job of the copies; [0]: the rule plays no list.
+        score: the same.
     """
     for e in prange(tries.rows.shape[0] * tries.begin.shape[1]):
         # All in a function: numba loses what is written here to an array of a tuple.
-        _try(t, rules, who, s, past, tries, limits, buffers, int(np.int64(e)))
+        _try(t, rules, who, s, past, tries, order, score, int(np.int64(e)))

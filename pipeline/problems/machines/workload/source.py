@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Params, Parts, Sampled, Tasks
+from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Params, Sampled, Tasks
 from pipeline.core import ANY_KIND, LOG_NAME, NODES_NAME, SPLITS, THOUSANDTHS
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
@@ -29,35 +29,6 @@ from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.workload.park import grouped
 from pipeline.problems.machines.workload.windows import Fitted, describe, fitted
 from pipeline.progress import ProgressCallback, no_progress
-
-
-@dataclass(frozen=True)
-class Blocks(Origin[Jobs]):
-    """Jobs resampled from parts of a log; its times are seconds."""
-
-    scenario: MachinesScenario
-    workload: MachinesLog
-    parts: Parts
-    fit: Fitted
-    notes: tuple[str, ...]
-
-    @property
-    def park(self) -> MachinePark:
-        """Return the machines and the unit of time."""
-        return self.fit.park
-
-    def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
-        """Return blocks of the split's parts of the log, one after another."""
-        parts: Sequence[tuple[int, int]] = getattr(self.parts, "train" if stream == "fresh" else stream)
-        places = np.concatenate([np.arange(first, after) for first, after in parts])
-        last = len(places) - self.workload.block
-        begins = rng.integers(last + 1, size=-(-self.workload.window // self.workload.block))
-        chosen = places[(begins[:, None] + np.arange(self.workload.block)).ravel()[: self.workload.window]]
-        arrival = self.fit.jobs.arrival
-        gap = np.diff(arrival, prepend=arrival[0])[chosen] * self.fit.stretch(load)
-        gap[np.isin(chosen, [first for first, _ in parts])] = 0.0  # what came before it belongs to another part
-        jobs = Jobs._make(column[chosen] for column in self.fit.jobs)
-        return jobs._replace(arrival=np.cumsum(gap) - gap[0])
 
 
 @dataclass(frozen=True)
@@ -76,7 +47,7 @@ class Drawn(Origin[Jobs]):
 
 @dataclass(frozen=True)
 class Cut(Origin[Jobs]):
-    """Jobs cut from a log; its times are seconds."""
+    """Jobs cut from a log, or resampled from its parts; its times are seconds."""
 
     scenario: MachinesScenario
     workload: MachinesLog
@@ -89,23 +60,34 @@ class Cut(Origin[Jobs]):
         return self.fit.park
 
     def split(self, name: str) -> dict[int, list[Jobs]]:
-        """Return the windows of a split, the same jobs at every load."""
+        """Return the windows of a split, the same jobs at every load; or its blocks, drawn at each load."""
+        if self.workload.parts is not None:
+            return super().split(name)
         size = self.workload.window
         first = starts(self._period(name), size, getattr(self.scenario.jobsets, name))
         return {load: [self.fit.window(start, size, load) for start in first] for load in self.scenario.loads}
 
     def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
-        """Return a window that starts at any job of the training period."""
-        size = self.workload.window
-        return self.fit.window(random_start(self._period("train"), size, rng), size, load)
+        """Return a window from any job of the training period on, or consecutive blocks of the split's parts."""
+        if self.workload.parts is None:
+            size = self.workload.window
+            return self.fit.window(random_start(self._period("train"), size, rng), size, load)
+        parts: Sequence[tuple[int, int]] = getattr(self.workload.parts, "train" if stream == "fresh" else stream)
+        places = np.concatenate([np.arange(first, after) for first, after in parts])
+        last = len(places) - self.workload.block
+        begins = rng.integers(last + 1, size=-(-self.workload.window // self.workload.block))
+        chosen = places[(begins[:, None] + np.arange(self.workload.block)).ravel()[: self.workload.window]]
+        arrival = self.fit.jobs.arrival
+        gap = np.diff(arrival, prepend=arrival[0])[chosen] * self.fit.stretch(load)
+        gap[np.isin(chosen, [first for first, _ in parts])] = 0.0  # what came before it belongs to another part
+        jobs = Jobs._make(column[chosen] for column in self.fit.jobs)
+        return jobs._replace(arrival=np.cumsum(gap) - gap[0])
 
     def _period(self, split: str) -> tuple[int, int]:
         return periods(len(self.fit.jobs.arrival), self.workload)[split]
 
 
-def source(
-    params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress
-) -> Drawn | Cut | Blocks:
+def source(params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress) -> Drawn | Cut:
     """Return the source of a scenario's jobs.
 
     The folder holds its log, and the log's file of machines, or is the log itself; it is not read for a recipe.
@@ -130,8 +112,6 @@ def source(
     except UserError as error:
         raise type(error)(f"params.yaml: scenarios.{name}.{error}") from error
     notes = tuple(describe(trace, fit, {load: fit.stretch(load) for load in scenario.loads}))
-    if workload.parts is not None:
-        return Blocks(params.seed, scenario, workload, workload.parts, fit, notes)
     return Cut(params.seed, scenario, workload, fit, notes)
 
 

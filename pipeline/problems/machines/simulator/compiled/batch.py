@@ -14,7 +14,7 @@ from numba import njit, prange
 from pipeline.core import SHORTEST_BOUNDED, FloatArray, IntArray, Observation
 from pipeline.problems.machines.nouns import GREEDY, Jobs, JobsBatch, Machines, Placed, end_to_end
 from pipeline.problems.machines.simulator.compiled.kernels import begin_all, step_rows
-from pipeline.problems.machines.simulator.compiled.placement import could_ever, fits
+from pipeline.problems.machines.simulator.compiled.placement import fits, holds
 from pipeline.problems.machines.simulator.compiled.reservations import fits_in
 from pipeline.problems.machines.simulator.compiled.rules import Players, decide_rows, play_rows
 from pipeline.problems.machines.simulator.compiled.state import Rules, State, empty_state, state_under_way
@@ -93,7 +93,7 @@ def _write_slot(s: State, rules: Rules, b: int, view: Observation, i: int, m: in
         if rules.dispatch == GREEDY:
             view.legal[i, m, k] = fit and s.can[b, m, k]
         else:
-            view.legal[i, m, k] = there and could_ever(s, b, m, k)
+            view.legal[i, m, k] = there and holds(s, s.slot_job[b, m], k, s.capacity[k])
 
 
 TIMES = ("arrival", "duration", "estimate", "unit_cost", "start", "finish", "ends", "estimated")

@@ -8,8 +8,8 @@ from pipeline.problems.machines.nouns import GREEDY, TOGETHER
 from pipeline.problems.machines.simulator.compiled.placement import (
     all_events,
     arrive,
-    could_ever,
     fits,
+    holds,
     next_arrival,
     one_event,
     start,
@@ -59,9 +59,9 @@ def apply_action(s: State, rules: Rules, b: int, action: int) -> None:
         else:
             all_events(s, rules, b, rules.pause)
     else:
-        if not (there and could_ever(s, b, m, k)):  # the first legal action
+        if not (there and holds(s, s.slot_job[b, m], k, s.capacity[k])):  # the first legal action
             m, k = 0, 0
-            while k < machines and not could_ever(s, b, 0, k):
+            while k < machines and not holds(s, s.slot_job[b, 0], k, s.capacity[k]):
                 k += 1
             k = k if k < machines else 0
         if rules.dispatch in TOGETHER:

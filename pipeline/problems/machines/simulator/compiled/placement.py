@@ -2,33 +2,18 @@
 
 import numpy as np
 
+from pipeline.core import IntArray
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined, pop, push
 
 
 @inlined
-def kind_suits(s: State, job: int, k: int) -> bool:
-    """Return whether a job may run on machines of this kind."""
+def holds(s: State, job: int, k: int, free: IntArray) -> bool:
+    """Return whether a machine with free amounts [R] could hold a job."""
+    for r in range(free.shape[0]):
+        if s.demand[job, r] > free[r]:
+            return False
     return bool((s.kinds[job] >> np.uint64(s.kind[k])) & np.uint64(1))
-
-
-@inlined
-def can_hold(s: State, b: int, job: int, k: int) -> bool:
-    """Return whether a machine could hold a job now."""
-    for r in range(s.capacity.shape[1]):
-        if s.demand[job, r] > s.free[b, k, r]:
-            return False
-    return kind_suits(s, job, k)
-
-
-@inlined
-def could_ever(s: State, b: int, m: int, k: int) -> bool:
-    """Return whether an idle machine could hold the job of a slot."""
-    job = s.slot_job[b, m]
-    for r in range(s.capacity.shape[1]):
-        if s.demand[job, r] > s.capacity[k, r]:
-            return False
-    return kind_suits(s, job, k)
 
 
 @inlined
@@ -43,7 +28,7 @@ def _fill(s: State, b: int, m: int, job: int) -> None:
     s.slot_job[b, m] = job
     able = 0
     for k in range(s.kind.shape[0]):
-        can = can_hold(s, b, job, k)
+        can = holds(s, job, k, s.free[b, k])
         s.can[b, m, k] = can
         able += can
     s.able[b, m] = able
@@ -54,7 +39,7 @@ def _fill(s: State, b: int, m: int, job: int) -> None:
 def _update_column(s: State, b: int, k: int) -> None:
     """Determine again which waiting jobs a machine could hold."""
     for m in range(s.waiting[b]):
-        can = can_hold(s, b, s.slot_job[b, m], k)
+        can = holds(s, s.slot_job[b, m], k, s.free[b, k])
         if can != s.can[b, m, k]:
             fitted = fits(s, b, m)
             s.can[b, m, k] = can
@@ -93,13 +78,13 @@ def first_machine(s: State, b: int, job: int, wanted: int) -> int:
     """Return the wanted machine if it can hold a job now, else the lowest that can; -1 where it does not fit."""
     able, lowest = 0, -1
     for k in range(s.kind.shape[0]):
-        if can_hold(s, b, job, k):
+        if holds(s, job, k, s.free[b, k]):
             able += 1
             if lowest < 0:
                 lowest = k
     if able < s.nodes[job]:
         return -1
-    return wanted if wanted >= 0 and can_hold(s, b, job, wanted) else lowest
+    return wanted if wanted >= 0 and holds(s, job, wanted, s.free[b, wanted]) else lowest
 
 
 @inlined
@@ -132,7 +117,7 @@ def start(s: State, b: int, job: int, wanted: int) -> None:
         k = wanted + step
         if k >= s.kind.shape[0]:
             k -= s.kind.shape[0]
-        if can_hold(s, b, job, k):
+        if holds(s, job, k, s.free[b, k]):
             take(s, b, job, k, at)
             at += 1
             left -= 1

@@ -12,9 +12,8 @@ from pipeline.core import FloatArray
 from pipeline.problems.machines.nouns import BLOCKING, EASY_SHORTEST, EASY_WITHIN, SAME_TIME, TOGETHER
 from pipeline.problems.machines.simulator.compiled.placement import (
     all_events,
-    can_hold,
     first_machine,
-    kind_suits,
+    holds,
     one_event,
     run,
     start,
@@ -54,15 +53,6 @@ def _release(s: State, b: int, job: int, k: int) -> None:
 
 
 @inlined
-def _holds_spare(s: State, b: int, job: int, k: int) -> bool:
-    """Return whether a machine could hold a job in `spare`."""
-    for r in range(s.capacity.shape[1]):
-        if s.demand[job, r] > s.spare[b, k, r]:
-            return False
-    return kind_suits(s, job, k)
-
-
-@inlined
 def fits_in(s: State, rules: Rules, b: int, times: FloatArray, i: int) -> None:
     """Write for each slot of an episode the time until its job fits; 0 = now, or an empty slot."""
     open_slots = 0
@@ -78,11 +68,11 @@ def fits_in(s: State, rules: Rules, b: int, times: FloatArray, i: int) -> None:
         for place in range(s.held_first[over], s.held_first[over + 1]):
             k = s.held[place]
             for m in range(s.waiting[b]):
-                if times[i, m] < 0.0 and _holds_spare(s, b, s.slot_job[b, m], k):
+                if times[i, m] < 0.0 and holds(s, s.slot_job[b, m], k, s.spare[b, k]):
                     times[i, m] -= 1.0  # counted already
             _release(s, b, over, k)
             for m in range(s.waiting[b]):
-                if times[i, m] < 0.0 and _holds_spare(s, b, s.slot_job[b, m], k):
+                if times[i, m] < 0.0 and holds(s, s.slot_job[b, m], k, s.spare[b, k]):
                     times[i, m] += 1.0
                     if times[i, m] == 0.0:
                         times[i, m] = max(s.estimated[over] - s.now[b], 0.0)
@@ -93,7 +83,7 @@ def fits_in(s: State, rules: Rules, b: int, times: FloatArray, i: int) -> None:
 def _fits_spare(s: State, b: int, job: int) -> bool:
     able = 0
     for k in range(s.kind.shape[0]):
-        able += _holds_spare(s, b, job, k)
+        able += holds(s, job, k, s.spare[b, k])
     return bool(able >= s.nodes[job])
 
 
@@ -112,12 +102,12 @@ def reserve(s: State, rules: Rules, b: int, job: int, wanted: int) -> float:
             at += 0.0 if rules.dispatch == EASY_WITHIN else SAME_TIME * abs(at)
         for place in range(s.held_first[over], s.held_first[over + 1]):
             _release(s, b, over, s.held[place])
-    begin, nodes = wanted if _holds_spare(s, b, job, wanted) else 0, s.nodes[job]
+    begin, nodes = wanted if holds(s, job, wanted, s.spare[b, wanted]) else 0, s.nodes[job]
     for step in range(s.kind.shape[0]):
         k = begin + step
         if k >= s.kind.shape[0]:
             k -= s.kind.shape[0]
-        if nodes > 0 and _holds_spare(s, b, job, k):
+        if nodes > 0 and holds(s, job, k, s.spare[b, k]):
             nodes -= 1
             for r in range(s.capacity.shape[1]):
                 s.spare[b, k, r] -= s.demand[job, r]
@@ -139,7 +129,7 @@ def _may_start(s: State, rules: Rules, b: int, job: int, reserved: float) -> boo
         return False
     able = 0
     for k in range(s.kind.shape[0]):
-        able += can_hold(s, b, job, k) and _holds_spare(s, b, job, k)
+        able += holds(s, job, k, s.free[b, k]) and holds(s, job, k, s.spare[b, k])
     return bool(able >= s.nodes[job])
 
 
@@ -151,7 +141,7 @@ def _start_early(s: State, rules: Rules, b: int, job: int, reserved: float) -> N
         return
     left, at = s.nodes[job], s.held_first[job]
     for k in range(s.kind.shape[0]):
-        if left > 0 and can_hold(s, b, job, k) and _holds_spare(s, b, job, k):
+        if left > 0 and holds(s, job, k, s.free[b, k]) and holds(s, job, k, s.spare[b, k]):
             if left == s.nodes[job]:
                 s.machine[job] = k
             for r in range(s.capacity.shape[1]):

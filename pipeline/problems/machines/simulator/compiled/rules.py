@@ -21,7 +21,7 @@ from numba import njit, prange
 from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray, Observation
 from pipeline.problems.machines.nouns import GREEDY
 from pipeline.problems.machines.simulator.compiled.kernels import apply_action
-from pipeline.problems.machines.simulator.compiled.placement import could_ever, fits
+from pipeline.problems.machines.simulator.compiled.placement import fits, holds
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined, uniform
 
@@ -157,7 +157,7 @@ def score_view(
 def _may(s: State, rules: Rules, b: int, m: int, k: int) -> bool:
     if rules.dispatch == GREEDY:
         return bool(s.can[b, m, k] and fits(s, b, m))
-    return could_ever(s, b, m, k)
+    return holds(s, s.slot_job[b, m], k, s.capacity[k])
 
 
 @inlined
