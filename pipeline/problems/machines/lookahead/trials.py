@@ -13,7 +13,7 @@ from numba import njit, prange
 from pipeline.core import SHORTEST_BOUNDED, FloatArray, IntArray, KeyArray
 from pipeline.problems.machines.lookahead.futures import PastJobs, reset_copy, write_arrivals, write_known
 from pipeline.problems.machines.nouns import BLOCKING, GREEDY
-from pipeline.problems.machines.simulator.compiled.kernels import apply_action, awaits
+from pipeline.problems.machines.simulator.compiled.dispatch import apply_action, awaits, backfill, reserve
 from pipeline.problems.machines.simulator.compiled.placement import (
     end,
     first_machine,
@@ -22,7 +22,6 @@ from pipeline.problems.machines.simulator.compiled.placement import (
     start,
     take_out,
 )
-from pipeline.problems.machines.simulator.compiled.reservations import backfill, reserve
 from pipeline.problems.machines.simulator.compiled.rules import FCFS, RULES, Players, decide, score_state
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined

@@ -76,7 +76,7 @@ def logits(weights: Weights, observed: Features) -> FloatArray:
 @njit(cache=True, parallel=True)
 def _all_logits(w: Weights, observed: Features, on: _Scratch, out: FloatArray) -> None:
     for i in prange(out.shape[0]):
-        _logits(w, observed, on, out, int(np.int64(i)))  # a call: see `kernels.begin_all`
+        _logits(w, observed, on, out, int(np.int64(i)))  # a call: see `dispatch.begin_all`
 
 
 @inlined

@@ -88,7 +88,7 @@ def empty_features(view: Observation, shape: Shape) -> Features:
 @njit(cache=True, parallel=True)
 def _fill(view: Observation, to: Features, unit: float, void: bool) -> None:
     for i in prange(view.now.shape[0]):
-        fill_one(view, to, i, unit, void)  # a call: see `kernels.begin_all`
+        fill_one(view, to, i, unit, void)  # a call: see `dispatch.begin_all`
 
 
 @inlined

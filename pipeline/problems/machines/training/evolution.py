@@ -24,7 +24,7 @@ from pipeline.problems.machines.heuristics.teachers import TEACHERS
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Linear
 from pipeline.problems.machines.networks.features import Features, empty_features, fill_one
 from pipeline.problems.machines.simulator.compiled.batch import Simulator, write_view
-from pipeline.problems.machines.simulator.compiled.kernels import apply_action
+from pipeline.problems.machines.simulator.compiled.dispatch import apply_action
 from pipeline.problems.machines.simulator.compiled.rules import players
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
 from pipeline.problems.machines.training.task import Task

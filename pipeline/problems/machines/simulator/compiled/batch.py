@@ -13,9 +13,8 @@ from numba import njit, prange
 
 from pipeline.core import SHORTEST_BOUNDED, FloatArray, IntArray, Observation
 from pipeline.problems.machines.nouns import GREEDY, Jobs, JobsBatch, Machines, Placed, end_to_end
-from pipeline.problems.machines.simulator.compiled.kernels import begin_all, step_rows
+from pipeline.problems.machines.simulator.compiled.dispatch import begin_all, fits_in, step_rows
 from pipeline.problems.machines.simulator.compiled.placement import fits, holds
-from pipeline.problems.machines.simulator.compiled.reservations import fits_in
 from pipeline.problems.machines.simulator.compiled.rules import Players, decide_rows, play_rows
 from pipeline.problems.machines.simulator.compiled.state import Rules, State, empty_state, state_under_way
 from pipeline.simulation.compiled import inlined
@@ -49,7 +48,7 @@ def _empty(s: State, count: int) -> Observation:
 @njit(cache=True, parallel=True)
 def _write_views(s: State, rules: Rules, rows: IntArray, view: Observation) -> None:
     for i in prange(rows.shape[0]):
-        write_view(s, rules, rows[i], view, i)  # a call: see `kernels.begin_all`
+        write_view(s, rules, rows[i], view, i)  # a call: see `dispatch.begin_all`
 
 
 @inlined

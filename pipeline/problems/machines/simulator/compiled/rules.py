@@ -20,7 +20,7 @@ from numba import njit, prange
 
 from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray, Observation
 from pipeline.problems.machines.nouns import GREEDY
-from pipeline.problems.machines.simulator.compiled.kernels import apply_action
+from pipeline.problems.machines.simulator.compiled.dispatch import apply_action
 from pipeline.problems.machines.simulator.compiled.placement import fits, holds
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined, uniform
