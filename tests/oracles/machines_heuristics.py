@@ -26,7 +26,7 @@ def saf(view: Observation) -> FloatArray:
 
 
 def saf_aged(age: float) -> Score:
-    """Return SAF with ageing: the area over 1 + waited / age, so that none waits for ever behind smaller ones.
+    """Return SAF with ageing: the area over 1 + waited / age, so that large jobs do not starve.
 
     Args:
         age: time by which a job that has waited counts as half as large; the shorter, the nearer to order of arrival.
@@ -158,7 +158,7 @@ def _mean_allocated(view: Observation) -> FloatArray:
 
 
 def _for_the_best(jobs: FloatArray, machines: FloatArray, view: Observation) -> FloatArray:
-    """Keep the scores of machines [B, M, K] for the best-scored legal job [B, M] alone; hold all others back."""
+    """Keep the scores of machines [B, M, K] only for the best-scored legal job [B, M]; hold all others back."""
     best = np.where(view.legal.any(axis=2), jobs, -np.inf).argmax(axis=1)
     kept = np.arange(jobs.shape[1]) == best[:, None]
     return np.where(kept[:, :, None], machines, -np.inf)
@@ -174,7 +174,7 @@ def _each(function: Callable[[float], float], values: FloatArray) -> FloatArray:
     return np.asarray(np.vectorize(function, otypes=[float])(values))
 
 
-# Heuristics of many machines as they are without tuning, by their params.yaml word.
+# Heuristics of many machines without tuning, by their params.yaml word.
 HEURISTICS: dict[str, Policy] = {
     "fcfs": heuristic(fcfs, TEACHERS["fcfs"]),
     "random": Heuristic(random_placement, TEACHERS["random"]),
@@ -192,7 +192,7 @@ HEURISTICS: dict[str, Policy] = {
     "sjf_most_allocated": heuristic(sjf_most_allocated, TEACHERS["sjf_most_allocated"], sjf),
 }
 
-# As RLScheduler's code has them, to replay what it published.
+# As in RLScheduler's code, to replay what it published.
 PEERS: dict[str, Policy] = {
     "wfp_peer": heuristic(wfp_peer, CompiledRule("wfp_peer")),
     "uni_peer": heuristic(uni_peer, CompiledRule("uni_peer")),

@@ -257,7 +257,7 @@ def awaits(s: State, rules: Rules, b: int) -> bool:
 def _settle(s: State, rules: Rules, b: int) -> None:
     """Continue to the next decision, or to the end of the episode.
 
-    Where some jobs are measured that is when these have started, or when no other arrives, since arrivals must continue.
+    Where some jobs are measured, it ends when these have started, or when no other arrives: arrivals must continue.
     """
     while True:
         if rules.measured > 0:
