@@ -19,10 +19,9 @@ import pandas as pd
 from pipeline import storage
 from pipeline.config import MachinesLog, MachinesScenario, Params
 from pipeline.config.machines.scenario import FIXED_ESTIMATES
-from pipeline.core import LOG_NAME, NODES_NAME, FloatArray, IntArray, keys
+from pipeline.core import FloatArray, IntArray, keys
 from pipeline.errors import UserError
 from pipeline.execution.executor import Executor
-from pipeline.logs.registry import read
 from pipeline.logs.trace import DAY_S
 from pipeline.logs.windows import periods
 from pipeline.problems.machines.evaluation.metrics import outcome
@@ -32,7 +31,7 @@ from pipeline.problems.machines.nouns import Jobs, end_to_end
 from pipeline.problems.machines.policies import policy_by_name
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.workload.park import unlimited
-from pipeline.problems.machines.workload.windows import Fitted, fitted
+from pipeline.problems.machines.workload.windows import Fitted, fitted, read_log
 from pipeline.problems.parts import Trial
 from pipeline.progress import progress
 from pipeline.schemas.tables import BLOCK_DAYS
@@ -78,11 +77,8 @@ def trial(params: Params, name: str, workers: Executor) -> Trial:
     heuristics = [rule for rule in HEURISTICS if rule not in LEFT_OUT]
     if site.today not in heuristics:
         raise UserError(f"sites.{name}.today: expected one of {', '.join(heuristics)}, found '{site.today}'")
-    folder = storage.scenario_log(name)
-    nodes = None if workload.nodes is None else (folder / NODES_NAME).resolve()
-    path, instances = (folder / LOG_NAME).resolve(), workload.instances
     with progress(f"read the log of {name}, percent", 100, brief=True) as advance:
-        trace = read(path, workload.format, advance, nodes=nodes, instances=instances, per_node=workload.per_node)
+        trace = read_log(workload, storage.scenario_log(name), advance)
     # By what policies know of run times; first, what the site's scheduler knows.
     predictable = trace.has_estimates and (trace.user >= 0).any() and scenario.dispatch not in FIXED_ESTIMATES
     predicted = predictable or scenario.policies_know == PREDICTIONS

@@ -20,14 +20,13 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Params, Sampled, Tasks
-from pipeline.core import ANY_KIND, LOG_NAME, NODES_NAME, SPLITS, THOUSANDTHS
+from pipeline.core import ANY_KIND, SPLITS, THOUSANDTHS
 from pipeline.errors import UserError
-from pipeline.logs.registry import read
 from pipeline.logs.trace import thousandths
 from pipeline.logs.windows import Origin, periods, random_start, starts
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.workload.park import grouped
-from pipeline.problems.machines.workload.windows import Fitted, describe, fitted
+from pipeline.problems.machines.workload.windows import Fitted, describe, fitted, read_log
 from pipeline.progress import ProgressCallback, no_progress
 
 
@@ -101,11 +100,7 @@ def source(params: Params, name: str, folder: Path, on_progress: ProgressCallbac
         if isinstance(scenario.machines, Sampled):  # refused by params.yaml's check
             raise TypeError("tasks have no file of machines")
         return Drawn(params.seed, scenario, workload, grouped(scenario.machines, unit=1.0))
-    linked, nodes = folder.is_dir(), None
-    if workload.nodes is not None:
-        nodes = (folder / NODES_NAME if linked else Path(workload.nodes)).resolve()
-    path, instances = (folder / LOG_NAME if linked else folder).resolve(), workload.instances
-    trace = read(path, workload.format, on_progress, nodes=nodes, instances=instances, per_node=workload.per_node)
+    trace = read_log(workload, folder, on_progress)
     try:
         fit = fitted(trace, workload, scenario)
         _check_length(workload, len(fit.jobs.arrival))

@@ -7,19 +7,22 @@ predictions and the unit of time, the median run time, are those of the training
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Sampled
-from pipeline.core import THOUSANDTHS, BoolArray, FloatArray, IntArray
+from pipeline.core import LOG_NAME, NODES_NAME, THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.logs.plausible import SIZE, unconfirmed
 from pipeline.logs.predicting.run_times import told
+from pipeline.logs.registry import read
 from pipeline.logs.trace import MachineTable, Trace, fits_somewhere
 from pipeline.logs.windows import periods
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.workload.park import grouped, kinds_at, sampled
+from pipeline.progress import ProgressCallback
 
 NO_MACHINE = "could run on none of the machines"
 
@@ -50,6 +53,15 @@ class Fitted(NamedTuple):
     def stretch(self, load: int) -> float:
         """Return the factor of gaps between arrivals at a load in percent."""
         return 100 * self.own_load / load
+
+
+def read_log(workload: MachinesLog, place: Path, on_progress: ProgressCallback) -> Trace:
+    """Read a log, or that of a folder with the log and its file of machines."""
+    linked, nodes = place.is_dir(), None
+    if workload.nodes is not None:
+        nodes = (place / NODES_NAME if linked else Path(workload.nodes)).resolve()
+    path, instances = (place / LOG_NAME if linked else place).resolve(), workload.instances
+    return read(path, workload.format, on_progress, nodes=nodes, instances=instances, per_node=workload.per_node)
 
 
 def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> Fitted:
