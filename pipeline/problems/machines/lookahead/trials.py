@@ -22,7 +22,7 @@ from pipeline.problems.machines.simulator.compiled.placement import (
     start,
     take_out,
 )
-from pipeline.problems.machines.simulator.compiled.rules import FCFS, RULES, Players, decide, score_state
+from pipeline.problems.machines.simulator.compiled.rules import RULES, Players, decide, score_state
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined
 
@@ -46,7 +46,7 @@ class Trials(NamedTuple):
 def _write_list(t: State, e: int, rule: int, first: int, last: int, order: IntArray, score: FloatArray) -> None:
     """Write the list of jobs [first, last): best score first, of equals the earliest."""
     for j in range(first, last):
-        value = -t.arrival[j] if rule == FCFS else score_state(t, e, j, rule, 1.0)
+        value = score_state(t, e, j, rule, 1.0)
         low, high = first, j
         while low < high:
             middle = (low + high) // 2

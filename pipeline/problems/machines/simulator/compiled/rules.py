@@ -67,6 +67,8 @@ def score_job(
     processors = float(max(nodes * (demand[0] / 1000.0), 1.0))  # of the first resource, held by all nodes
     if rule in (WFP_PEER, UNI_PEER):
         wait = -1.0 - arrival  # RLScheduler's: a job that has not started has scheduled time -1
+    if rule == FCFS:
+        return float(-arrival)
     if rule in (SJF, SJF_MOST):
         return float(-estimate)
     if rule in (SAF, SAF_AGED):
