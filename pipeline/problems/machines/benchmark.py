@@ -127,7 +127,7 @@ def _player(name: str) -> Callable[[Protocol], Player]:
         return lambda log: Player(rules[name], SEQUENCE)
     if is_external(name):
 
-        def outside(log: Protocol) -> Player:  # a model sees as many jobs as it was trained with, a callable all
+        def outside(log: Protocol) -> Player:  # a model sees the jobs in its slots, a callable all
             policy = external(name, None, float(np.median(log.jobs(0, len(log.fields)).duration)))
             return Player(policy, policy.slots or SEQUENCE)
 

@@ -75,7 +75,7 @@ class MachinesSearch:
         return action
 
     def values(self, turn: Turn, action: IntArray) -> ActionValues:
-        """Return the costs of candidates [D, C] above the first; 0, of 0 futures, for those not tried.
+        """Return the costs of candidates [D, C] above the first; those not tried have 0, of 0 futures.
 
         The error of one future is unknown: infinite, except for the first candidate.
         """
