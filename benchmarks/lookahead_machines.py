@@ -18,8 +18,8 @@ from pipeline.lookahead.planner import Base, Planner, SearchBudget
 from pipeline.problems.machines.evaluation.play import score
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead.futures import arrival_model
-from pipeline.problems.machines.lookahead.naming import LEARNED, USUAL
-from pipeline.problems.machines.lookahead.search import Asked, MachinesSearch
+from pipeline.problems.machines.lookahead.plans import LEARNED, USUAL
+from pipeline.problems.machines.lookahead.search import MachinesSearch, PolicyPlayer
 from pipeline.problems.machines.networks.actor_critic import DeepSets as Network
 from pipeline.problems.machines.networks.features import Shape, features
 from pipeline.problems.machines.networks.loading import build, compiled, greedy
@@ -52,7 +52,7 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
             yield Row(figure(f"{said}: p99 where 64 jobs wait", spent, "ms", target=target), OWN_LIMIT)
 
 
-def base(name: str, slots: int) -> Base[CompiledRule | Asked]:
+def base(name: str, slots: int) -> Base[CompiledRule | PolicyPlayer]:
     """Return a heuristic, or a fresh network, as what is improved."""
     if name in HEURISTICS:
         return Base(HEURISTICS[name], CompiledRule(name))
@@ -67,7 +67,7 @@ def base(name: str, slots: int) -> Base[CompiledRule | Asked]:
         return np.where(observed.may, scores(observed), -np.inf)
 
     policy = greedy(network, scores)
-    return Base(policy, Asked(policy, alike=True), likes)
+    return Base(policy, PolicyPlayer(policy, consistent=True), likes)
 
 
 def drawn(crowd: Crowd) -> list[Jobs]:

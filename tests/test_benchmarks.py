@@ -23,8 +23,8 @@ from benchmarks.search import list_one_by_one, list_plainly, question, swapped
 from benchmarks.simulation import plain_sjf
 from benchmarks.sizes import CROWD, FULL, QUICK
 from pipeline.errors import UserError
-from pipeline.problems.machines.lookahead.naming import LEARNED as ASKED
-from pipeline.problems.machines.lookahead.naming import USUAL
+from pipeline.problems.machines.lookahead.plans import LEARNED as ASKED
+from pipeline.problems.machines.lookahead.plans import USUAL
 from pipeline.problems.pool.lookahead.naming import WHOLE
 from pipeline.problems.pool.training.reinforce import reinforce
 from tests.oracles.pool import Timestep

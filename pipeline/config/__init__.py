@@ -18,7 +18,6 @@ from pipeline.config.groups.learning import (
 )
 from pipeline.config.groups.scenario import GroupsLog, GroupsScenario, Sinusoidal
 from pipeline.config.learning import Evolution, EvolutionRecipe, NoPretrain
-from pipeline.config.machines.heuristics import MachinesKnobs
 from pipeline.config.machines.learning import (
     A3c,
     A3cRecipe,
@@ -29,13 +28,14 @@ from pipeline.config.machines.learning import (
     MachinesAgent,
     MachinesCard,
     MachinesEvolution,
+    MachinesKnobs,
     MachinesNetworkConfig,
+    MachinesPlan,
     MachinesRecipe,
     Ppo,
     PpoRecipe,
     Vector,
 )
-from pipeline.config.machines.plan import MachinesPlan
 from pipeline.config.machines.scenario import Group, MachinePark, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
 from pipeline.config.params import (
     PARAMS_FILE,

@@ -13,9 +13,14 @@ from pydantic import Field
 from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, Replay, check_groups
 from pipeline.config.groups.scenario import GroupsScenario
 from pipeline.config.learning import Evolution, EvolutionRecipe, NoPretrain
-from pipeline.config.machines.heuristics import MachinesKnobs
-from pipeline.config.machines.learning import AnyMachinesRecipe, MachinesAgent, MachinesFinetune, check_machines
-from pipeline.config.machines.plan import MachinesPlan
+from pipeline.config.machines.learning import (
+    AnyMachinesRecipe,
+    MachinesAgent,
+    MachinesFinetune,
+    MachinesKnobs,
+    MachinesPlan,
+    check_machines,
+)
 from pipeline.config.machines.scenario import MachinesScenario
 from pipeline.config.pool.checks import check_pool
 from pipeline.config.pool.heuristics import PoolKnobs

@@ -60,11 +60,11 @@ PROBLEMS: Mapping[str, Mapping[str, str]] = {
         "export": "pipeline.problems.pool.networks.exporting.onnx",
     },
     "machines": {
-        "check": "pipeline.problems.machines.heuristics.names.check_names",
+        "check": "pipeline.problems.machines.heuristics.rules.check_names",
         "tables": "pipeline.problems.machines.tables.TABLES",
         "draw": "pipeline.problems.machines.drawing.draw",
         "scoring": "pipeline.problems.machines.scoring.scoring",
-        "planning": "pipeline.problems.machines.lookahead.naming.planning",
+        "planning": "pipeline.problems.machines.lookahead.plans.planning",
         "learning": "pipeline.problems.machines.learning.LEARNING",
         "algorithms": "pipeline.problems.machines.training.algorithms.ALGORITHMS",
         "hindsight": "pipeline.problems.parts.no_hindsight",

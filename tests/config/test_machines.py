@@ -8,8 +8,7 @@ from machine_rows import AGENT, DAGGER_RECIPE, LOG, PPO_RECIPE, few, rows
 
 from pipeline.config import MachinesScenario, PoolScenario, check_params, load_params
 from pipeline.errors import UserError
-from pipeline.problems.machines.heuristics.names import check_names
-from pipeline.problems.machines.heuristics.rules import HEURISTICS
+from pipeline.problems.machines.heuristics.rules import HEURISTICS, check_names
 
 GONE = object()
 
@@ -41,7 +40,7 @@ def refusal(values: dict[str, Any]) -> str:
     return said.removeprefix("params.yaml: ")
 
 
-def test_params_yaml_tells_its_scenarios_apart() -> None:
+def test_params_yaml_has_scenarios_of_every_problem() -> None:
     params = load_params()
     kinds = (params.pool_scenarios, params.machines_scenarios, params.groups_scenarios)
     assert sorted(name for kind in kinds for name in kind) == sorted(params.scenarios)
@@ -227,13 +226,13 @@ def test_an_agent_may_not_have_the_name_of_a_heuristic(name: str) -> None:
 
 
 @pytest.mark.parametrize("dispatch", ["blocking", "easy", "easy_within"])
-def test_predictions_are_refused_where_nothing_is_told_anew(dispatch: str) -> None:
-    said = f"^params.yaml: {FEW}: policies_know: dispatch {dispatch} tells nothing anew of a job that runs longer than "
+def test_predictions_are_refused_where_overruns_revise_no_estimate(dispatch: str) -> None:
+    said = f"^params.yaml: {FEW}: policies_know: dispatch {dispatch} revises no estimate when a job runs longer than "
     with pytest.raises(UserError, match=said):
         few(workload=LOG, policies_know="predictions", dispatch=dispatch)
 
 
 @pytest.mark.parametrize("dispatch", ["greedy", "easy_dynamic", "easy_shortest"])
-def test_predictions_may_be_told_of_a_log(dispatch: str) -> None:
+def test_predictions_may_be_made_for_a_log(dispatch: str) -> None:
     row = few(workload=LOG, policies_know="predictions", dispatch=dispatch).machines_scenario("few")
     assert row.policies_know == "predictions"

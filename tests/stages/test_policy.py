@@ -16,7 +16,7 @@ from pipeline.config import Counts, External, Params
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
 from pipeline.problems.groups.heuristics.tuning import untuned
-from pipeline.problems.machines.heuristics.tuning import MIX
+from pipeline.problems.machines.heuristics.rules import MIX
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.stages import generate, log, passed, policy
 

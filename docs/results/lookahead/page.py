@@ -10,7 +10,7 @@ from layout import difference, number, paired_by_seed, table
 
 from pipeline.comparing.statistics import ALL, comparison
 from pipeline.config import load_params
-from pipeline.problems.machines.evaluation.rlscheduler import paired
+from pipeline.problems.machines.benchmark import paired
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]

@@ -18,7 +18,7 @@ from pipeline.config import load_params
 from pipeline.core import Policy
 from pipeline.problems import problem_of
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.lookahead.naming import USUAL, past_of, planned
+from pipeline.problems.machines.lookahead.plans import USUAL, past_of, planned
 from pipeline.problems.machines.scoring import scoring
 from pipeline.simulation.rollout import Insider
 

@@ -32,7 +32,7 @@ from pipeline.lookahead.planner import Base, Planner
 from pipeline.problems.machines.evaluation.play import play_on
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, with_age
 from pipeline.problems.machines.lookahead.futures import arrival_model
-from pipeline.problems.machines.lookahead.naming import USUAL
+from pipeline.problems.machines.lookahead.plans import USUAL
 from pipeline.problems.machines.lookahead.search import MachinesSearch
 from pipeline.problems.machines.networks.loading import restore
 from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end

@@ -1,11 +1,8 @@
-"""How agents of many machines learn: networks with an actor and a critic; PPO, A3C, DAgger; evolution.
-
-As for REINFORCE, a recipe says how and an agent's row how much.
-"""
+"""Agents of many machines (a recipe says how they learn, a row of `agents` how much), heuristics and plans."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from pipeline.config.cards import FORMAT, Card, Weights
 from pipeline.config.checks import check_algorithm, check_jobsets_drawn
@@ -29,7 +26,7 @@ class DeepSets(Frozen):
 
     name: Literal["deepsets"]
     hidden: Wide  # units of its layers
-    # What it plays untrained: whatever its seed says, or the shortest job first on the first machine.
+    # Its policy untrained: random, by its seed, or the shortest job first on the first machine.
     begins: Annotated[Literal["seed", "sjf"], Field(exclude_if=lambda word: word == "seed")] = "seed"
 
 
@@ -44,49 +41,44 @@ MachinesNetworkConfig = Annotated[Vector | DeepSets | Linear, Field(discriminato
 
 
 class MachinesRecipe(Frozen):
-    """What all recipes have in common."""
+    """How an agent learns by a gradient."""
 
     algorithm: str
     play: Literal["greedy", "sampled"]  # once trained
-
-
-class _GradientRecipe(MachinesRecipe):
-    """What recipes that follow a gradient have in common."""
-
     optimizer: Literal["sgd", "rmsprop", "adam"]  # of the gradient
     learning_rate: Rate  # of the optimizer
-    falling: bool  # does the learning rate fall to 0, in a line, by the last update?
+    falling: bool  # does the learning rate fall linearly to 0 by the last update?
     clip: Rate | None  # norm of the gradient
-    entropy: Weight  # weight of the entropy, which keeps play varied
+    entropy: Weight  # weight of the entropy, which keeps actions varied
 
 
-class PpoRecipe(_GradientRecipe):
-    """How PPO learns (Schulman et al. 2017; Deepk8s, equation 4)."""
+class PpoRecipe(MachinesRecipe):
+    """Settings of PPO (Schulman et al. 2017; Deepk8s, equation 4)."""
 
     algorithm: Literal["ppo"]
-    epochs: Positive  # how often an update's play is learned
+    epochs: Positive  # passes over the play of an update
     minibatches: Positive  # of an epoch
-    ratio: PositiveShare  # epsilon: how far the chance of an action may move from what it was
-    gamma: PositiveShare  # discount of what comes later
+    ratio: PositiveShare  # epsilon: limit on the change of an action's probability
+    gamma: PositiveShare  # discount of later rewards
     trace: Share  # lambda of generalised advantage estimation; 1 is the return less the value
     critic: Weight  # weight of the critic's error
-    advantage: Literal["critic", "leave_one_out"]  # by the critic, or by the jobset's other episodes
+    advantage: Literal["critic", "leave_one_out"]  # baseline: the critic, or the jobset's other episodes
 
 
-class A3cRecipe(_GradientRecipe):
-    """How A3C learns (Mnih et al. 2016; Deepk8s, equations 2 and 3)."""
+class A3cRecipe(MachinesRecipe):
+    """Settings of A3C (Mnih et al. 2016; Deepk8s, equations 2 and 3)."""
 
     algorithm: Literal["a3c"]
-    gamma: PositiveShare  # discount of what comes later
+    gamma: PositiveShare  # discount of later rewards
     trace: Share = 1.0  # lambda of generalised advantage estimation; 1 is the return less the value
     critic: Weight  # weight of the critic's error
 
 
-class DaggerRecipe(_GradientRecipe):
-    """How DAgger learns (Ross, Gordon, Bagnell 2011; Deepk8s, equation 5)."""
+class DaggerRecipe(MachinesRecipe):
+    """Settings of DAgger (Ross, Gordon, Bagnell 2011; Deepk8s, equation 5)."""
 
     algorithm: Literal["dagger"]
-    pool: Annotated[int, Field(gt=0, le=10_000_000)]  # decisions that are kept, the latest ones
+    pool: Annotated[int, Field(gt=0, le=10_000_000)]  # number of latest decisions that are kept
     batch: Positive  # decisions of a step of the optimizer
     steps: Positive  # of the optimizer in an update
 
@@ -102,7 +94,7 @@ class A3c(Budget):
     """Asynchronous advantage actor-critic; an update is one gradient of one worker."""
 
     name: Literal["a3c"]
-    workers: Annotated[int, Field(gt=0, le=64)]  # processes; with one, the same bytes every time
+    workers: Annotated[int, Field(gt=0, le=64)]  # processes; only with one are results repeatable
 
 
 class Dagger(Budget):
@@ -115,8 +107,8 @@ class Dagger(Budget):
 class MachinesEvolution(Evolution):
     """Evolution of a linear network, against a rule on the same jobsets."""
 
-    base: str  # a heuristic; a candidate costs as many times what it costs, as a mean over loads
-    tail: Weight  # weight of the same of the 99th percentile and of the longest of waits, so that starvation costs
+    base: str  # a heuristic; the cost of a candidate is relative to its cost, as a mean over loads
+    tail: Weight  # weight of the relative 99th percentile and maximum of waits, so that starvation costs
 
 
 AnyMachinesRecipe = PpoRecipe | A3cRecipe | DaggerRecipe
@@ -124,14 +116,14 @@ MachinesFinetune = Ppo | A3c | Dagger | MachinesEvolution
 
 
 class MachinesAgent(Frozen):
-    """One scheduler that is learned for many machines."""
+    """A scheduler that is learned for many machines."""
 
     problem: Literal["machines"]
-    scenario: str  # the scenario it learns on and is scored on
-    objective: Literal["slowdown", "bounded_slowdown", "completion_time"]  # what it is trained for
+    scenario: str  # its scenario, for learning and scoring
+    objective: Literal["slowdown", "bounded_slowdown", "completion_time"]  # of its training
     network: MachinesNetworkConfig  # its network
-    pretrain: NoPretrain  # how it begins
-    finetune: Annotated[MachinesFinetune, Field(discriminator="name")]  # how it goes on learning
+    pretrain: NoPretrain  # its start
+    finetune: Annotated[MachinesFinetune, Field(discriminator="name")]  # its learning after that
 
 
 class MachinesCard(Card):
@@ -150,31 +142,53 @@ class MachinesCard(Card):
     objective: str
     network: MachinesNetworkConfig
     play: Literal["greedy", "sampled"]
-    weights: Weights | None = None  # known once they are stored
+    weights: Weights | None = None  # None until they are stored
+
+
+def _shares(mix: tuple[float, float]) -> tuple[float, float]:
+    if sum(mix) > 1 + 1e-9:
+        raise ValueError(f"expected packing + fairness at most 1, got {list(mix)}; shortness has the rest")
+    return mix
+
+
+class MachinesKnobs(Frozen):
+    """Candidates among which validation jobsets choose."""
+
+    # Packing and fairness of Tetris.
+    mixes: Annotated[tuple[Annotated[tuple[Share, Share], AfterValidator(_shares)], ...], Field(min_length=1)]
+
+
+class MachinesPlan(Frozen):
+    """A policy that tries each job in the simulator before it starts one, scored on a scenario's test jobsets."""
+
+    problem: Literal["machines"]  # the scenario's
+    scenario: str  # of many machines
+    base: str  # the policy to improve, which continues each trial: a heuristic, as tuned there, or an agent
+    # Jobs that are tried: the base's own, and an agent's most probable or a rule's next ones.
+    candidates: Annotated[int, Field(ge=2, le=1000)]
+    futures: Annotated[int, Field(ge=1, le=10_000)]  # samples of past arrivals, the same for every candidate
+    jobs: Positive  # arrivals in each future
+    decisions: Annotated[int, Field(ge=1)]  # simulated for one decision, at most
+    min_z: Annotated[float, Field(ge=0)]  # standard errors by which a candidate must be better than the base's own
 
 
 def check_machines(params: "Params", where: str) -> None:
-    """Check them.
+    """Check the agents of many machines.
 
     Raises:
-        UserError: one line for the first row that does not go with another.
+        UserError: one line for the first row that contradicts another.
     """
     for name, agent in params.agents_with(MachinesAgent).items():
         check_algorithm(params, where, name, agent.finetune.name)
-        recipe = params.machines_recipe(name)
-        part = agent.finetune
-        alone = isinstance(part, Ppo) and part.episodes < 2
-        if alone and isinstance(recipe, PpoRecipe) and recipe.advantage == "leave_one_out":
-            raise UserError(f"{where}: agents.{name}.finetune.episodes: expected at least 2 for leave_one_out, got 1")
+        recipe, part, place = params.machines_recipe(name), agent.finetune, f"{where}: agents.{name}"
+        single = isinstance(part, Ppo) and part.episodes < 2
+        if single and isinstance(recipe, PpoRecipe) and recipe.advantage == "leave_one_out":
+            raise UserError(f"{place}.finetune.episodes: expected at least 2 for leave_one_out, got 1")
         if isinstance(part, MachinesEvolution):
-            _check_evolution(f"{where}: agents.{name}", agent, part)
+            if agent.network.name != "linear":
+                raise UserError(f"{place}.network.name: expected linear for evolution, got '{agent.network.name}'")
+            if part.jobsets % len(part.loads):
+                raise UserError(
+                    f"{place}.finetune.jobsets: expected as many of each of {len(part.loads)} loads, got {part.jobsets}"
+                )
         check_jobsets_drawn(params, where, name)
-
-
-def _check_evolution(where: str, agent: MachinesAgent, part: MachinesEvolution) -> None:
-    if agent.network.name != "linear":
-        raise UserError(f"{where}.network.name: expected linear for evolution, got '{agent.network.name}'")
-    if part.jobsets % len(part.loads):
-        raise UserError(
-            f"{where}.finetune.jobsets: expected as many of each of {len(part.loads)} loads, got {part.jobsets}"
-        )

@@ -1,4 +1,4 @@
-"""Many machines in real time: which there are, how jobs are dispatched, where they come from."""
+"""Many machines in real time: the machines, the dispatch rule, the source of jobs."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,9 +8,8 @@ from pipeline.config.records import Counts, Frozen, Instances, Loads, Many, Name
 
 Whole = Annotated[int, Field(ge=0)]
 JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "estimate", "nodes", "kinds")
-NEVER_TOLD_ANEW = ("blocking", "easy", "easy_within")  # what others published is replayed with these
-MOST_KINDS = 63  # bits of one number hold those that a job may run on
-Place = Annotated[int, Field(ge=0)]  # of a job in order of arrival
+FIXED_ESTIMATES = ("blocking", "easy", "easy_within")  # dispatch of published results: overruns revise no estimate
+MOST_KINDS = 63  # bits of one number hold the kinds that a job may run on
 Amount = Annotated[float, Field(ge=0, le=1e9)]
 Choice = Annotated[tuple[Rate, ...], Field(min_length=1)]
 
@@ -37,10 +36,10 @@ class MachinePark(Frozen):
 
 
 class Group(Frozen):
-    """Some machines of one make."""
+    """Identical machines."""
 
     count: Annotated[int, Field(gt=0, le=100_000)]  # how many
-    kind: str = ""  # a GPU model, say; jobs may ask for some kinds only
+    kind: str = ""  # a GPU model, for example; jobs may be limited to some kinds
     has: Annotated[
         dict[Name, Amount], Field(min_length=1), AfterValidator(not_a_column(JOB_COLUMNS))
     ]  # units, to thousandths
@@ -60,7 +59,7 @@ class Tasks(Frozen):
     jobs: Many  # of a jobset
     # Jobs [first, after) of a jobset that are measured: its episode is over once these have started, while others still
     # arrive. Left out, all are measured, and it is over when all have finished.
-    measured: Annotated[tuple[Place, Place] | None, Field(exclude_if=lambda value: value is None)] = None
+    measured: Annotated[tuple[Whole, Whole] | None, Field(exclude_if=lambda value: value is None)] = None
 
     @model_validator(mode="after")
     def _measured_are_some(self) -> "Tasks":
@@ -71,11 +70,11 @@ class Tasks(Frozen):
         return self
 
 
-Spans = Annotated[tuple[tuple[Place, Place], ...], Field(min_length=1)]
+Spans = Annotated[tuple[tuple[Whole, Whole], ...], Field(min_length=1)]
 
 
 class Parts(Frozen):
-    """Parts of a log, each [first job, the one after its last], for every split; they share no job."""
+    """Disjoint parts of a log for every split, each [first job, the one after its last]."""
 
     train: Spans  # jobs to learn from
     validation: Spans  # jobs to choose by
@@ -124,18 +123,18 @@ MachinesConfig = Annotated[
 
 
 class MachinesScenario(Frozen):
-    """Some machines, and the loads they are met at."""
+    """Machines, their jobs, and the loads."""
 
     problem: Literal["machines"]
-    machines: MachinesConfig  # groups of alike machines, or so many drawn from a log's own file
+    machines: MachinesConfig  # groups of identical machines, or a sample of those in the log's own file
     slots: Annotated[int, Field(gt=0, le=10_000)]  # waiting jobs that a policy sees
     # What happens to a job that does not fit: docs/systems/deepk8s.md.
     dispatch: Literal["greedy", "blocking", "easy", "easy_within", "easy_dynamic", "easy_shortest"]
-    # What policies are told of a job's run time; predictions are learned from the log's training period.
+    # What policies know of a job's run time; predictions are learned from the log's training period.
     policies_know: Literal["durations", "estimates", "predictions"]
-    pause: Rate  # times the unit of time: what passes at most when void is chosen
+    pause: Rate  # times the unit of time: the longest that void lets pass
     time_limit: Rate  # times the unit of time: an episode is cut here, and its unfinished jobs are counted
-    workload: Annotated[Tasks | MachinesLog, Field(discriminator="name")]  # where its jobs come from
+    workload: Annotated[Tasks | MachinesLog, Field(discriminator="name")]  # the source of jobs
     loads: Loads  # percent of all machines, mean over resources
     jobsets: Counts  # how many of each load
     # Times the unit of time without an arrival, after which void is refused while nothing runs and a job fits; left
@@ -143,43 +142,30 @@ class MachinesScenario(Frozen):
     stall: Annotated[float | None, Field(ge=0, allow_inf_nan=False, exclude_if=lambda value: value is None)] = None
 
     @model_validator(mode="after")
-    def _machines_are_alike(self) -> "MachinesScenario":
-        if isinstance(self.machines, Sampled):
-            return self
-        names = tuple(self.machines[0].has)
-        for group in self.machines:
-            if tuple(group.has) != names:
+    def _jobs_can_run(self) -> "MachinesScenario":
+        groups = () if isinstance(self.machines, Sampled) else self.machines
+        for group in groups:
+            if tuple(group.has) != (names := tuple(groups[0].has)):
                 raise ValueError(
                     f"machines: expected the same resources in one order, got {list(names)} and {list(group.has)}"
                 )
-        kinds = {group.kind for group in self.machines}
-        if len(kinds) > MOST_KINDS:
+        if len(kinds := {group.kind for group in groups}) > MOST_KINDS:
             raise ValueError(f"machines: expected at most {MOST_KINDS} kinds, got {len(kinds)}")
-        return self
-
-    @model_validator(mode="after")
-    def _predictions_are_told_anew(self) -> "MachinesScenario":
-        if self.policies_know == "predictions" and self.dispatch in NEVER_TOLD_ANEW:
+        if self.policies_know == "predictions" and self.dispatch in FIXED_ESTIMATES:
             raise ValueError(
-                f"policies_know: dispatch {self.dispatch} tells nothing anew of a job that runs longer than predicted; "
+                f"policies_know: dispatch {self.dispatch} revises no estimate when a job runs longer than predicted; "
                 "for predictions expected dispatch greedy, easy_dynamic or easy_shortest"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _tasks_can_run(self) -> "MachinesScenario":
-        tasks, machines = self.workload, self.machines
+        tasks = self.workload
         if isinstance(tasks, MachinesLog):
             return self
-        if not isinstance(machines, tuple):
-            raise ValueError("machines.sample needs a log that has a file of machines (workload.nodes)")  # noqa: TRY004
+        if not groups:
+            raise ValueError("machines.sample needs a log that has a file of machines (workload.nodes)")
         if self.policies_know != "durations":
             raise ValueError(f"policies_know: only a log has {self.policies_know}; expected durations")
-        if tuple(tasks.demand) != tuple(machines[0].has):
-            raise ValueError(
-                f"workload.demand: expected the machines' resources {list(machines[0].has)}, got {list(tasks.demand)}"
-            )
+        if list(tasks.demand) != (resources := list(groups[0].has)):
+            raise ValueError(f"workload.demand: expected the machines' resources {resources}, got {list(tasks.demand)}")
         most = {name: max(amounts) for name, amounts in tasks.demand.items()}
-        if not any(all(group.has[name] >= amount for name, amount in most.items()) for group in machines):
+        if not any(all(group.has[name] >= amount for name, amount in most.items()) for group in groups):
             raise ValueError(f"workload.demand: no machine can hold {most}, which a job may ask for")
         return self

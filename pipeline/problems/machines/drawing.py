@@ -1,4 +1,4 @@
-"""Where the jobsets of a scenario of many machines come from, and how they are stored."""
+"""Jobsets of a scenario of many machines: drawn or cut, and stored."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from pipeline.core import SPLITS
 from pipeline.logs.plausible import check_plausible
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.storage import write_jobsets, write_park
-from pipeline.problems.machines.workload.source import Blocks, Cut, source
+from pipeline.problems.machines.workload.source import Cut, source
 from pipeline.problems.parts import Drawn
 from pipeline.progress import ProgressCallback
 
@@ -17,7 +17,7 @@ def draw(params: Params, scenario: str, on_progress: ProgressCallback) -> Drawn[
     """Draw all jobsets of a scenario, or cut them from its log."""
     origin = source(params, scenario, storage.scenario_log(scenario), on_progress)
     splits = {split: origin.split(split) for split in SPLITS}
-    if isinstance(origin, Cut | Blocks):
+    if isinstance(origin, Cut):
         check_plausible(origin.fit.doubts, f"params.yaml: scenarios.{scenario}.workload")
 
     def write(folder: Path) -> None:

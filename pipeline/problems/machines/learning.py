@@ -1,4 +1,4 @@
-"""What learning needs of many machines: the task, the network, how good it is, and how it is stored."""
+"""Learning on many machines: tasks, networks, validation and storage."""
 
 from collections.abc import Callable
 from functools import partial
@@ -66,10 +66,6 @@ def _untrained(params: Params, agent: str, task: Task) -> ActorCritic:
     return loading.build(params.agent_of(MachinesAgent, agent).network, shape, task.seed)
 
 
-def _stored(params: Params, agent: str, which: str) -> ActorCritic:
-    return _restored(params, agent, which).network
-
-
 def _restored(params: Params, agent: str, which: str) -> loading.Loaded:
     """Return an agent's stored network.
 
@@ -83,7 +79,7 @@ def _restored(params: Params, agent: str, which: str) -> loading.Loaded:
 
 
 def _validate(network: ActorCritic, task: Task) -> Callable[[], float]:
-    """Return what tells the mean over loads of the mean cost of a job on validation jobsets."""
+    """Return a function for the mean over loads of the mean cost of a job on validation jobsets."""
 
     def mean_cost() -> float:
         policy = PLAY[task.recipe.play](network)
@@ -99,16 +95,12 @@ def _validate(network: ActorCritic, task: Task) -> Callable[[], float]:
     return mean_cost
 
 
-def _model(params: Params, agent: str, network: ActorCritic) -> storage.Model[MachinesCard]:
-    return storage.Model(_card(params, agent), weights_of(network))
-
-
 LEARNING: Learning[Policy, Task, ActorCritic] = Learning(
     task=_task,
     untrained=_untrained,
-    stored=_stored,
+    stored=lambda params, agent, which: _restored(params, agent, which).network,
     policies=lambda params, agent: both(agent, lambda which: _restored(params, agent, which).policy),
     validate=_validate,
-    model=_model,
+    model=lambda params, agent, network: storage.Model(_card(params, agent), weights_of(network)),
     examined=no_extra_tables,
 )

@@ -1,7 +1,7 @@
-"""The nouns of many machines: jobs in real time, and machines to put them on (Deepk8s, section 3).
+"""Jobs in real time, and the machines that they run on (Deepk8s, section 3).
 
 Letters are those of `core`. Amounts of resources are whole thousandths of a unit (of a CPU, a GiB, a GPU), so that
-what a job takes and gives back is exact. A job may ask for several nodes: it then holds its demand on each of as many
+taking and releasing them is exact. A job may ask for several nodes: it then holds its demand on each of as many
 different machines, for the same time. A machine has a kind (a GPU model, say), and a job runs on some kinds only.
 """
 
@@ -12,14 +12,14 @@ import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray
 
-DISPATCH = ("greedy", "blocking", "easy", "easy_within", "easy_dynamic", "easy_shortest")  # see docs/systems/deepk8s.md
+DISPATCH = ("greedy", "blocking", "easy", "easy_within", "easy_dynamic", "easy_shortest")  # docs/systems/deepk8s.md
 GREEDY, BLOCKING, EASY, EASY_WITHIN, EASY_DYNAMIC, EASY_SHORTEST = range(len(DISPATCH))
-TOGETHER = (GREEDY, EASY_DYNAMIC, EASY_SHORTEST)  # all events of one time are one; a job that overruns is told anew
-SAME_TIME = 1e-12  # of a time: estimated ends are sums of floats, and those that differ by no more are one
+TOGETHER = (GREEDY, EASY_DYNAMIC, EASY_SHORTEST)  # simultaneous events are one; the estimates of overruns are revised
+SAME_TIME = 1e-12  # of a time: estimated ends are sums of floats, and count as equal if they differ by no more
 
 
 class Machines(NamedTuple):
-    """What the simulator must know of a scenario."""
+    """Machines and dispatch of a scenario, as the simulator needs them."""
 
     capacity: IntArray  # [K, R]  thousandths
     kind: IntArray  # [K]     0 .. 62
@@ -33,7 +33,7 @@ class Machines(NamedTuple):
     measured: tuple[int, int] | None = None
 
     def counted(self, jobs: int) -> range:
-        """Return which of the jobs of an episode are measured, by number."""
+        """Return the numbers of the measured jobs of an episode."""
         return range(jobs) if self.measured is None else range(*self.measured)
 
 
@@ -42,7 +42,7 @@ class Jobs(NamedTuple):
 
     arrival: FloatArray  # [J]     time units, never falling
     duration: FloatArray  # [J]     that it runs, above 0
-    estimate: FloatArray  # [J]     that policies are told it runs: the duration, or its user's estimate; above 0
+    estimate: FloatArray  # [J]     of the duration, as policies know it: exact, or the user's; above 0
     demand: IntArray  # [J, R]  thousandths, on each of its nodes
     nodes: IntArray  # [J]     machines it runs on at once, at least 1
     kinds: KeyArray  # [J]     bits of the kinds of machines that it runs on
@@ -71,7 +71,7 @@ class JobsBatch(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """What became of every job of a batch, and of every episode."""
+    """Placement of every job of a batch, and the end of every episode."""
 
     start: FloatArray  # [J]  time; nan = never started
     finish: FloatArray  # [J]  time; nan = unfinished when the episode was cut
@@ -81,7 +81,7 @@ class Placed(NamedTuple):
 
 
 def end_to_end(jobs: Sequence[Jobs]) -> JobsBatch:
-    """Lay the jobs of episodes end to end."""
+    """Concatenate the jobs of episodes."""
     first = np.concatenate([[0], np.cumsum([len(one.arrival) for one in jobs])]).astype(np.int64)
     kinds = (np.float64, np.float64, np.float64, np.int64, np.int64, np.uint64)
     columns = (
@@ -91,7 +91,7 @@ def end_to_end(jobs: Sequence[Jobs]) -> JobsBatch:
 
 
 def could_hold(demand: IntArray, kinds: KeyArray, kind: IntArray, free: IntArray) -> BoolArray:
-    """Return which machines [K], of those kinds and with so much free [K, R], could hold each job [J, K]."""
+    """Return which machines [K] of a kind and free amounts [K, R] could hold each job [J, K]."""
     can = np.asarray((kinds[:, None] >> kind.astype(np.uint64)[None]) & np.uint64(1) > 0)
     for r in range(free.shape[1]):  # by resource: an `all` over few takes ten times as long
         can &= demand[:, r, None] <= free[None, :, r]

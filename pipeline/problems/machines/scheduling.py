@@ -9,14 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import MachinePark, MachinesScenario, Params
+from pipeline import storage
+from pipeline.config import MachinePark, MachinesCard, MachinesScenario, Params
 from pipeline.core import FloatArray, IntArray, KeyArray, Policy
 from pipeline.errors import UserError
 from pipeline.explaining.tree import TREE, tree_by_name
+from pipeline.external.loading import is_external
+from pipeline.lookahead.planner import PREFIX
 from pipeline.problems.machines.evaluation.metrics import outcome
 from pipeline.problems.machines.evaluation.play import Game, play_on
+from pipeline.problems.machines.lookahead.plans import must_fit, network_base, past_of, planned
 from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
-from pipeline.problems.machines.policies import policy_for
+from pipeline.problems.machines.policies import policy_by_name
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.user_jobs import MEASURED, SCHEDULE, job_columns, park_of
 from pipeline.problems.machines.workload.park import machines_of
@@ -25,20 +29,20 @@ from pipeline.scheduling.schedule import Ready, Scheduled, ScheduleRequest, Sche
 from pipeline.scheduling.user_jobs import Part, UserJobs
 from pipeline.simulation.rollout import Insider
 
-DECISIONS_AT_ONCE = 10_000  # of compiled play between two looks at it
+DECISIONS_AT_ONCE = 10_000  # of compiled play between two progress reports
 DIGITS = 12  # seconds of some years, to a thousandth
 
 
 def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
-    """Return a policy, ready for a user's jobs on the scenario's machines, with other slots if they are asked for.
+    """Return a policy, ready for a user's jobs on the scenario's machines, possibly with another number of slots.
 
     Raises:
-        UserError: fewer than one slot is asked for.
+        UserError: the number of slots is below 1.
     """
     scenario = params.machines_scenario(asked.scenario)
-    if asked.slots is not None and asked.slots < 1:
-        raise UserError(f"--slots: expected at least 1, got {asked.slots}")
     if asked.slots is not None:
+        if asked.slots < 1:
+            raise UserError(f"--slots: expected at least 1, got {asked.slots}")
         scenario = scenario.model_copy(update={"slots": asked.slots})
     park = park_of(params, asked.scenario)
     chosen = any_policy(params, asked.policy, scenario, park, asked.scenario)
@@ -56,10 +60,17 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
 
 
 def any_policy(params: Params, name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy | Insider:
-    """Return a policy by its name, as `policies.policy_for` does, or an agent's tree, which no stage may depend on."""
+    """Return what `policy_by_name` does, or an agent's tree; with the prefix `plan_`, a policy that looks ahead."""
     if name.endswith(TREE) and not Path(name).is_dir():
         return tree_by_name(name)
-    return policy_for(params, name, scenario, park, of)
+    if not name.startswith(PREFIX) or Path(name).is_dir() or is_external(name):
+        return policy_by_name(name, scenario, park, of)
+    base = name.removeprefix(PREFIX)
+    if not Path(base).is_dir():
+        return planned(policy_by_name(base, scenario, park, of), base, past_of(params, of))
+    model = storage.read_model(Path(base), MachinesCard)
+    must_fit(base, model.card, scenario, park)
+    return planned(network_base(model.card, model.weights), base, past_of(params, of))
 
 
 def scheduled(
@@ -71,7 +82,7 @@ def scheduled(
 
     def begin(part: Part[Jobs], key: KeyArray) -> tuple[Simulator, Iterator[int], Callable[[], int]]:
         batch = end_to_end([part.jobs])._replace(first=part.first)
-        simulator = Simulator(batch, machines, np.zeros(len(batch.arrival)))  # no policy learns: presence costs nothing
+        simulator = Simulator(batch, machines, np.zeros(len(batch.arrival)))  # rewards are not used
         return simulator, play_on(simulator, policy, key, DECISIONS_AT_ONCE), lambda: simulator.started
 
     longest = mine.taken(np.flatnonzero(mine.number == np.bincount(mine.number).argmax()))
@@ -87,15 +98,10 @@ def scheduled(
 
 POOL_ONLY = dict.fromkeys(("arrivals-end", "load"), "only policies of pooled clusters use it")
 HINDSIGHT = "all jobs known beforehand, schedules are made for pooled clusters only"
-SCHEDULING = Scheduling(
-    ready,
-    SCHEDULE,
-    DIGITS,
-    {
-        "capacity": "it has many machines, each with amounts of its own",
-        "horizon": "it goes in real time and has no horizon",
-        "samples": HINDSIGHT,
-        "search": HINDSIGHT,
-        **POOL_ONLY,
-    },
-)
+REFUSED = {
+    "capacity": "it has many machines, each with amounts of its own",
+    "horizon": "it runs in real time and has no horizon",
+    **dict.fromkeys(("samples", "search"), HINDSIGHT),
+    **POOL_ONLY,
+}
+SCHEDULING = Scheduling(ready, SCHEDULE, DIGITS, REFUSED)

@@ -6,7 +6,7 @@ from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import Policy
 from pipeline.problems.machines.evaluation.play import score
-from pipeline.problems.machines.heuristics.tuning import heuristics_with, tuned_mix
+from pipeline.problems.machines.heuristics.rules import heuristics_with, tuned_mix
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.workload.park import machines_of, time_scale

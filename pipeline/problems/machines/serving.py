@@ -1,10 +1,10 @@
-"""A stored policy of many machines, asked with rows of numbers.
+"""A stored policy of many machines that answers rows of numbers.
 
 A row [N] holds free [K * R], capacity [K * R], demand [M * R], nodes [M], duration [M], waited [M], fits_in [M],
-legal [M * K], fits_now [M * K], backlog [1], backlog_head [R + 1], since_arrival [1], in that order: all that a network
-reads. K machines, M slots and R resources are those of the model's card. Amounts are thousandths, exact up to
-16,777,216 in single precision; times are the scenario's own; legal and fits_now are 0 or 1; an
-empty slot is 0 throughout. With greedy dispatch legal is fits_now; else it says where idle machines could hold the job.
+legal [M * K], fits_now [M * K], backlog [1], backlog_head [R + 1], since_arrival [1], in that order: all inputs of a
+network. K machines, M slots and R resources are those of the model's card. Amounts are thousandths, exact up to
+16,777,216 in single precision; times are the scenario's own; legal and fits_now are 0 or 1; an empty slot is 0
+throughout. With greedy dispatch legal is fits_now; else it is 1 where an idle machine could hold the job.
 
 An answer is an action: slot * machines + machine, or last, slots * machines, to let time pass.
 """
@@ -28,7 +28,7 @@ WHOLE = ("free", "capacity", "demand", "nodes", "backlog")
 
 
 def served(folder: Path) -> Served:
-    """Return what makes a stored policy answer rows with actions."""
+    """Return a stored policy that answers rows with actions."""
     model = storage.read_model(folder, MachinesCard)
 
     @cache
@@ -52,7 +52,7 @@ def layout(card: MachinesCard) -> Rows:
 
 
 def unflatten(rows: FloatArray, card: MachinesCard) -> Observation:
-    """Return the observation of some rows [B, N]; of what no network reads, nothing."""
+    """Return the observation of some rows [B, N], without the fields that no network reads."""
     count, fields = len(rows), layout(card).fields(rows)
     return Observation(
         **fields

@@ -28,28 +28,27 @@ if TYPE_CHECKING:
 
 
 MOST_LANES = 40  # that are still legible in one picture
-THINNEST = 0.04  # of a lane: what a job is drawn with that wants nothing of the resource
+THINNEST = 0.04  # of a lane: the height of a job without demand of the resource
 HIGHEST, ALL_LANES = 0.9, 9.0  # inches of a lane at most, of all of them at most
 GAP = 0.12  # of a lane, between it and the next
 
 
-def watch(name: str, policy: Policy | Insider, jobs: Jobs, machines: Machines, key: KeyArray) -> Trace:
-    """Return what a policy does with a jobset.
+CAPTION = (
+    "Each lane is a machine. Each rectangle is a job on it: as high as its share of the machine's {names}, of which "
+    "jobs want most; the darker, the larger its slowdown.\n"
+    "A job on several machines has a rectangle in each of their lanes. Positions within a lane have no meaning. "
+    "Below: waiting jobs in the slots and in the backlog."
+)
 
-    Args:
-        name: of the policy, for people.
-        policy: which decides.
-        jobs: in order of arrival.
-        machines: where they are scheduled.
-        key: random key [1] of the episode.
-    """
+
+def watch(name: str, policy: Policy | Insider, jobs: Jobs, machines: Machines, key: KeyArray) -> Trace:
+    """Return the schedule that a policy, named for people, makes of a jobset with a random key [1]."""
     batch = end_to_end([jobs])
     simulator = Simulator(batch, machines, np.zeros(len(jobs.arrival)))
     for _ in play_on(simulator, policy, key):
         pass
     placed, (first, held) = simulator.placed(), simulator.held
-    found = outcome(batch, placed)
-    end = float(placed.end[0])
+    found, end = outcome(batch, placed), float(placed.end[0])
     finish = np.where(found.unfinished, end, placed.finish)
 
     def on(job: int) -> IntArray:
@@ -82,23 +81,13 @@ def grid(
         axes.set_ylim(len(lanes), 0)
         axes.set_yticks(np.arange(len(lanes)) + 0.5, [str(k) for k in lanes])
 
-    left_out = f": the {len(lanes)} busiest of {there}; {there - len(lanes)} are not drawn"
-    label = f"Machine{left_out if there > len(lanes) else ''}"
+    drawn_of = f": the {len(lanes)} busiest of {there}; {there - len(lanes)} are not drawn"
     rows = [
-        Row(label, max(high * len(lanes), 1.0), drawn),
+        Row(f"Machine{drawn_of if there > len(lanes) else ''}", max(high * len(lanes), 1.0), drawn),
         queue_row(chosen.jobs.arrival, traces, machines.slots, shown),
     ]
     names = [resources[r] for r in sorted(set(dominant(chosen.jobs, machines)[lanes].tolist()))]
-    return Grid(rows, "Time", _caption(names), 2.2, (colour, "Slowdown of a job"))
-
-
-def _caption(names: Sequence[str]) -> str:
-    return (
-        f"Each lane is a machine. Each rectangle is a job on it: as high as its share of the machine's "
-        f"{' or '.join(names)}, of which jobs want most; the darker, the larger its slowdown.\n"
-        "A job on several machines stands in the lane of each. Places within a lane only serve the picture. "
-        "Below: jobs that wait in the slots and behind them."
-    )
+    return Grid(rows, "Time", CAPTION.format(names=" or ".join(names)), 2.2, (colour, "Slowdown of a job"))
 
 
 def drawn_machines(machines: Machines, traces: Sequence[Trace], shown: Window) -> IntArray:

@@ -1,4 +1,4 @@
-"""Jobsets of scenarios of many machines as tables, and beside them the machines that their jobs run on."""
+"""Jobsets of scenarios of many machines as tables, and their machines."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -22,18 +22,14 @@ def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
     return timed_jobs({"nodes": integers(1), "kinds": integers(1)}, resources, "MachinesJobs")
 
 
-# What became of each job under each policy. What is told of an unfinished job is the limit's lower bound; a job that
-# never started has no start, and its machine is -1.
+# Outcome of each job under each policy. The values of an unfinished job are lower bounds at the limit; a job that never
+# started has no start, and its machine is -1.
 JOB_RESULTS = table("MachinesJobResults", timed_job_results({}, {"machine": integers(-1)}), [*KEYS, "job"])
 
 # Each policy on each jobset; the unit of every comparison.
 JOBSET_RESULTS = table(
     "MachinesJobsetResults",
-    timed_jobset_results(
-        area_weighted_response=numbers(0.0),
-        makespan=above_zero(),
-        utilisation=numbers(0.0),
-    ),
+    timed_jobset_results(area_weighted_response=numbers(0.0), makespan=above_zero(), utilisation=numbers(0.0)),
     KEYS,
 )
 
@@ -41,19 +37,10 @@ JOBSET_RESULTS = table(
 SUMMARY = table(
     "MachinesSummary",
     {
-        "scenario": pa.Column(str),
-        "load": integers(1),
-        "policy": pa.Column(str),
-        "n": integers(1),
-        "jobs": integers(1),
-        "bounded_slowdown": numbers(1.0),
-        "wait": numbers(0.0),
-        "p99_wait": numbers(0.0),
-        "longest_wait": numbers(0.0),
-        "completion_time": numbers(0.0),
-        "makespan": above_zero(),
-        "area_weighted_response": numbers(0.0),
-        "unfinished": integers(0),
+        **{"scenario": pa.Column(str), "load": integers(1), "policy": pa.Column(str), "n": integers(1)},
+        **{"jobs": integers(1), "bounded_slowdown": numbers(1.0)},
+        **{name: numbers(0.0) for name in ("wait", "p99_wait", "longest_wait", "completion_time")},
+        **{"makespan": above_zero(), "area_weighted_response": numbers(0.0), "unfinished": integers(0)},
         "from_end": pa.Column(bool),  # a gain over the best heuristic of the load that comes from the end of episodes
     },
     ["scenario", "load", "policy"],

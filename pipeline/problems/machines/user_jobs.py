@@ -1,12 +1,13 @@
 """A user's own jobs on the machines of a scenario: read from a job table, or from a log of any format.
 
 Amounts of a table are units, counted in thousandths as everywhere. A job of a table that no machine could hold is
-refused; those of a log are left out and counted, as where jobsets are cut from one. Policies are told what the scenario
-says: run times, the users' estimates, or predictions, which a log's own first jobs teach.
+refused; those of a log are left out and counted, as for jobsets cut from one. Policies know what the scenario says: run
+times, the users' estimates, or predictions learned from a log's own first jobs.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,16 +31,19 @@ from pipeline.schemas.columns import above_zero, integers, numbers, table
 LATEST, MOST_NODES, MOST_UNITS = 1e12, 1_000_000, 1e9
 
 
-def _up_to(most: float, above: bool = False) -> pa.Column:
-    column = above_zero() if above else numbers(0.0)
-    column.checks = [*column.checks, pa.Check.le(most, error=f"at most {most:g}")]
-    return column
-
-
 def user_job_columns(resources: Iterable[str]) -> dict[str, pa.Column]:
     """Return the columns of a job table; amounts of `resources` are units, on each of a job's nodes."""
-    times = {"arrival": _up_to(LATEST)} | {name: _up_to(LATEST, above=True) for name in ("duration", "estimate")}
-    return times | {"nodes": integers(1, MOST_NODES)} | {name: _up_to(MOST_UNITS) for name in resources}
+
+    def up_to(most: float, column: pa.Column) -> pa.Column:
+        column.checks = [*column.checks, pa.Check.le(most, error=f"at most {most:g}")]
+        return column
+
+    return {
+        "arrival": up_to(LATEST, numbers(0.0)),
+        **{name: up_to(LATEST, above_zero()) for name in ("duration", "estimate")},
+        "nodes": integers(1, MOST_NODES),
+        **{name: up_to(MOST_UNITS, numbers(0.0)) for name in resources},
+    }
 
 
 # What `schedule` writes, in the order of the job table; times are those of the jobs.
@@ -66,21 +70,16 @@ def park_of(params: Params, scenario: str) -> MachinePark:
 
 
 def job_columns(scenario: MachinesScenario, park: MachinePark) -> JobColumns[Jobs]:
-    """Return how a user's jobs are read."""
+    """Return how a user's jobs are read; a log of the format of the scenario's own, by the same settings."""
 
     def log(path: Path, format: str, on_progress: ProgressCallback) -> UserJobs[Jobs]:
-        return _of_log(_trace(path, format, scenario, on_progress), scenario, park, str(path))
+        own, settings = scenario.workload, dict[str, Any]()
+        if isinstance(own, MachinesLog) and own.format == format:
+            settings = {"instances": own.instances, "per_node": own.per_node}
+        return _of_log(read(path, format, on_progress, **settings), scenario, park, str(path))
 
     columns = user_job_columns(park.resources)
     return JobColumns(scenario.policies_know, columns, lambda frame, where: _of_table(frame, park, where), log)
-
-
-def _trace(path: Path, format: str, scenario: MachinesScenario, on_progress: ProgressCallback) -> Trace:
-    """Read a log: by the settings of the scenario's own, if that is of the same format."""
-    own = scenario.workload
-    if isinstance(own, MachinesLog) and own.format == format:
-        return read(path, format, on_progress, instances=own.instances, per_node=own.per_node)
-    return read(path, format, on_progress)
 
 
 def _of_table(frame: pd.DataFrame, park: MachinePark, where: str) -> Jobs:
@@ -97,7 +96,8 @@ def _of_table(frame: pd.DataFrame, park: MachinePark, where: str) -> Jobs:
     homeless = np.flatnonzero(able < jobs.nodes)
     if len(homeless):
         job = homeless[0]
-        wants = ", ".join(f"{name} {_units(jobs.demand[job, r])}" for r, name in enumerate(park.resources))
+        amounts = zip(park.resources, jobs.demand[job], strict=True)
+        wants = ", ".join(f"{name} {amount / THOUSANDTHS:g}" for name, amount in amounts)
         raise UserError(
             f"{where}: job {frame['job'].iloc[job]} wants {wants} on {jobs.nodes[job]} machines at once; "
             f"{able[job]} of {len(park.kind)} can hold it"
@@ -115,7 +115,9 @@ def _of_log(trace: Trace, scenario: MachinesScenario, park: MachinePark, where: 
     if scenario.policies_know == "estimates" and not trace.has_estimates:
         raise UserError(f"{where}: the log has no estimates (policies_know: estimates)")
     columns = [trace.resources.index(name) for name in park.resources]
-    learned = _learned(trace, scenario)
+    own = scenario.workload
+    # The first jobs, from which predictions are learned; params.yaml's check allows them only for logs.
+    learned = max(1, periods(len(trace.id), own)["train"][1]) if isinstance(own, MachinesLog) else 0
     jobs = Jobs(
         arrival=trace.submit_s,
         duration=trace.run_s,
@@ -130,26 +132,14 @@ def _of_log(trace: Trace, scenario: MachinesScenario, park: MachinePark, where: 
     ids, notes = trace.id[runs], trace.notes[1:]
     if len(np.unique(ids)) < len(ids):
         ids = np.arange(1, len(ids) + 1)
-        notes.append("it names several jobs alike: they are numbered in order of arrival, from 1")
+        notes.append("several jobs have the same name: they are numbered in order of arrival, from 1")
     if scenario.policies_know == "predictions":
-        notes.append(f"run times are predicted as the first {learned:,} jobs teach: judge by the jobs behind them")
+        notes.append(f"run times are predicted from the first {learned:,} jobs: judge by the jobs after them")
     if not runs.all():
         notes.append(f"left out: {(~runs).sum():,} of {len(runs):,} jobs, which the scenario's machines could not run")
     return of_log(ids, Jobs._make(column[runs] for column in jobs), [f"{where}: {note}" for note in notes])
 
 
-def _learned(trace: Trace, scenario: MachinesScenario) -> int:
-    """Return how many of a log's first jobs teach predictions."""
-    own = scenario.workload
-    if not isinstance(own, MachinesLog):  # params.yaml's check lets only logs be predicted
-        return 0
-    return max(1, periods(len(trace.id), own)["train"][1])
-
-
 def _holders(jobs: Jobs, park: MachinePark) -> IntArray:
     machines = MachineTable(np.array(park.capacity, dtype=np.int64), np.array(park.kind), park.resources)
     return holders(machines, jobs.demand, jobs.kinds)
-
-
-def _units(amount: int) -> str:
-    return f"{amount / THOUSANDTHS:g}"

@@ -129,7 +129,7 @@ def reluctant(view: Observation, draws: np.ndarray) -> np.ndarray:
 def test_a_policy_meets_the_pause_and_the_stall_of_its_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
     # Asked every 16 until the 50 (ten median run times) are over after which an idle cluster must start a job: at 64.
     Path("jobs.csv").write_text(f"{HEAD}\na,0,5,1,1\n")
-    monkeypatch.setattr(scheduling, "policy_for", lambda *_: reluctant)
+    monkeypatch.setattr(scheduling, "any_policy", lambda *_: reluctant)
     schedule(SCHEDULING, few(), asked())
     assert pd.read_csv("out.csv")["start"].tolist() == [64]
 

@@ -68,9 +68,7 @@ def test_predictions_are_learned_from_the_first_jobs_of_a_log_and_refused_for_a_
     Path("log.swf").write_text("\n".join(["; MaxProcs: 4", *lines]) + "\n")
     found = read("log.swf", row).jobs
     assert np.abs(found.estimate - found.duration).max() < 10
-    assert (
-        "run times are predicted as the first 60 jobs teach: judge by the jobs behind them" in capsys.readouterr().err
-    )
+    assert "run times are predicted from the first 60 jobs: judge by the jobs after them" in capsys.readouterr().err
     Path("jobs.csv").write_text(f"{HEAD}\n1,0,1,1,1\n")
     with pytest.raises(UserError, match=r"^jobs.csv: a table has no past to predict run times from \(policies_know: "):
         read("jobs.csv", few(workload=LOG, policies_know="predictions"))

@@ -1,12 +1,12 @@
-"""What a schedule of many machines was worth, as tables: one row for every job, and one for every jobset.
+"""Metrics of schedules on many machines, as tables: one row for every job, and one for every jobset.
 
 Slowdown = time from arrival to completion over run time; bounded, no job is taken for shorter than 10 time units
 (Feitelson), and the least is 1. Area-weighted response = the mean time from arrival to completion, each job counting by
 its area: nodes times share of all machines, mean over resources, times run time (Schwiegelshohn and Yahyapour 1998).
 
-A job that the time limit cut off is counted as if it had ended, or had started, there: a lower bound. It is flagged, so
-that no policy gains by leaving jobs undone. Where some jobs are measured only these count: one that has started has its
-whole run time, and one that never started is the flagged one.
+A job that the time limit cut off counts as if it had ended, or had started, there: a lower bound. It is flagged, so
+that no policy gains by leaving jobs undone. Where only some jobs are measured, one that has started has its whole run
+time, and one that never started is flagged.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from pipeline.core import BoolArray, FloatArray, IntArray
+from pipeline.core import BoolArray, IntArray
 from pipeline.problems.machines.nouns import JobsBatch, Machines, Placed
 from pipeline.problems.machines.tables import JOB_RESULTS, JOBSET_RESULTS, SUMMARY
 from pipeline.schemas import empty
@@ -28,16 +28,16 @@ from pipeline.simulation.results import (
     timed_summary,
 )
 
-CLEARLY = 0.05  # part by which a makespan is longer that a gain is then put down to
+CLEARLY = 0.05  # part by which a makespan must be longer to explain a gain
 
 
 def outcome(jobs: JobsBatch, placed: Placed) -> Outcome:
-    """Return how every job fared, unfinished ones by their lower bound: the end of their episode."""
+    """Return the outcome of every job; of unfinished ones the lower bound, the end of their episode."""
     return outcome_of(jobs, placed.start, placed.finish, placed.end)
 
 
 def measured_part(jobs: JobsBatch, placed: Placed, machines: Machines) -> tuple[JobsBatch, Placed]:
-    """Return the measured jobs of all episodes, which finish if they have started; all jobs where none are named."""
+    """Return the measured jobs of all episodes, which finish if they have started; by default all jobs."""
     if machines.measured is None:
         return jobs, placed
     each = np.arange(*machines.measured)
@@ -50,7 +50,7 @@ def measured_part(jobs: JobsBatch, placed: Placed, machines: Machines) -> tuple[
 def job_results(
     policy: str, load: IntArray, jobset: IntArray, jobs: JobsBatch, placed: Placed, machines: Machines
 ) -> pd.DataFrame:
-    """Return what became of each job; load and jobset [B] name the episodes."""
+    """Return the outcome of each job; load and jobset [B] name the episodes."""
     must_be_whole(load, jobset, jobs, len(placed.end))
     jobs, placed = measured_part(jobs, placed, machines)
     found, machine = outcome(jobs, placed), placed.machine.astype(np.int64)
@@ -64,12 +64,19 @@ def jobset_results(
 ) -> pd.DataFrame:
     """Return the metrics of each jobset; load and jobset [B] name the episodes."""
     must_be_whole(load, jobset, jobs, len(placed.end))
-    makespan = placed.end - jobs.arrival[jobs.first[:-1]]  # where some jobs are measured, what the episode lasted
+    makespan = placed.end - jobs.arrival[jobs.first[:-1]]  # of all jobs, also where some are measured
     jobs, placed = measured_part(jobs, placed, machines)
     found = outcome(jobs, placed)
+    response, total = found.finish - jobs.arrival, machines.capacity.sum(axis=0).astype(float)
+    share = (jobs.demand / np.where(total > 0, total, 1.0)).mean(axis=1)
+    area = jobs.nodes * share * jobs.duration
+    held, weighted = (
+        np.bincount(jobs.episode, weights=each, minlength=jobs.episodes) for each in (area, area * response)
+    )  # jobs count equally where none of an episode has an area
+    means = np.where(held > 0, weighted / np.where(held > 0, held, 1.0), jobset_means(jobs, response))
     table = jobset_table(
         *(policy, load, jobset, jobs, found),
-        area_weighted_response=area_weighted(jobs, found.finish - jobs.arrival, machines),
+        area_weighted_response=means,
         makespan=makespan,
         utilisation=placed.busy / makespan,
     )
@@ -77,7 +84,7 @@ def jobset_results(
 
 
 def summary(frame: pd.DataFrame, scenario: str, best: Mapping[int, str]) -> pd.DataFrame:
-    """Return, at each load, the metrics of each policy that only scenarios of many machines have; no rows of others.
+    """Return the metrics of each policy at each load; no rows for scenarios of other problems.
 
     Args:
         frame: rows of JOBSET_RESULTS.
@@ -94,7 +101,7 @@ def summary(frame: pd.DataFrame, scenario: str, best: Mapping[int, str]) -> pd.D
 def from_end(rows: pd.DataFrame, against: pd.Series) -> BoolArray:
     """Return which rows gain by the end of their episodes: less slowdown than another policy, clearly more makespan.
 
-    A policy that lets large jobs wait until no other arrives lowers the mean slowdown, and all ends later.
+    A policy that lets large jobs wait until the last arrival lowers the mean slowdown, and episodes end later.
 
     Args:
         rows: one for each load and policy, with `bounded_slowdown` and `makespan`.
@@ -104,13 +111,3 @@ def from_end(rows: pd.DataFrame, against: pd.Series) -> BoolArray:
     other = rows.set_index(["load", "policy"])[["bounded_slowdown", "makespan"]].reindex(keys).to_numpy()
     less = rows["bounded_slowdown"].to_numpy() < other[:, 0]
     return np.asarray(less & (rows["makespan"].to_numpy() > (1.0 + CLEARLY) * other[:, 1]))
-
-
-def area_weighted(jobs: JobsBatch, value: FloatArray, machines: Machines) -> FloatArray:
-    """Return the mean [B] of a value [J], each job counting by its area; plainly where no job of an episode has one."""
-    total = machines.capacity.sum(axis=0).astype(float)
-    share = (jobs.demand / np.where(total > 0, total, 1.0)).mean(axis=1)
-    area = jobs.nodes * share * jobs.duration
-    held = np.bincount(jobs.episode, weights=area, minlength=jobs.episodes)
-    weighted = np.bincount(jobs.episode, weights=area * value, minlength=jobs.episodes)
-    return np.where(held > 0, weighted / np.where(held > 0, held, 1.0), jobset_means(jobs, value))

@@ -1,6 +1,6 @@
-"""Play policies on the same jobsets of a scenario of many machines: all policies, loads and jobsets side by side.
+"""Policies on the same jobsets of a scenario of many machines: all policies, loads and jobsets side by side.
 
-Heuristics with a compiled rule play to their end by themselves; the other policies go in lock step, all at once.
+Compiled heuristics play without interruption; the other policies decide in lock step, all at once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from pipeline.simulation.rollout import (
     play_together,
 )
 
-NUMBERS_ABREAST = 1 << 24  # that the simulator, and what policies see, hold of all episodes side by side: 128 MiB
+NUMBERS_ABREAST = 1 << 24  # in simulator and observations of all episodes side by side: 128 MiB
 
 
 def score(
@@ -50,12 +50,12 @@ def score(
 
 
 class Game(NamedTuple):
-    """What every policy plays."""
+    """Episodes for policies to play."""
 
     episodes: Sequence[Jobs]
     machines: Machines
     key: KeyArray  # [B]
-    at_once: int = DECISIONS_AT_ONCE  # of compiled play between two looks at it
+    at_once: int = DECISIONS_AT_ONCE  # of compiled play between two progress reports
 
     @property
     def abreast(self) -> int:
@@ -73,11 +73,11 @@ def game_of(jobsets: Mapping[int, Sequence[Jobs]], machines: Machines, seed: int
 
 
 def played(game: Game, policies: Sequence[Policy | Insider], on_progress: ShareCallback) -> list[Placed]:
-    """Return what each policy made of the jobs."""
+    """Return the placements of each policy."""
 
     def begin(episode: IntArray) -> InPlay[Players]:
         jobs = end_to_end([game.episodes[b] for b in episode])
-        simulator = Simulator(jobs, game.machines, np.zeros(len(jobs.arrival)))  # nobody learns: presence costs nothing
+        simulator = Simulator(jobs, game.machines, np.zeros(len(jobs.arrival)))  # rewards are not used
         return InPlay(simulator, len(jobs.arrival), simulator.placed)
 
     found = play_all(policies, game.key, game.abreast, begin, players, on_progress, game.at_once)
@@ -87,13 +87,13 @@ def played(game: Game, policies: Sequence[Policy | Insider], on_progress: ShareC
 def play_on(
     simulator: Simulator, policy: Policy | Insider, key: KeyArray, at_once: int = DECISIONS_AT_ONCE
 ) -> Iterator[int]:
-    """Play a policy to the end, compiled if it can be; yield now and then how many episodes go on.
+    """Play a policy to the end, compiled if it can be; yield now and then the number of unfinished episodes.
 
     Args:
         simulator: at any point of its episodes.
         policy: decides in all of them.
         key: random key [B] of each episode.
-        at_once: decisions of compiled play between two looks at it.
+        at_once: decisions of compiled play between two progress reports.
     """
     rule = compiled_rule_of(policy)
     if rule is None:

@@ -1,26 +1,18 @@
-"""Teachers: heuristics that training may imitate.
+"""Teachers: heuristics that training may imitate, by their params.yaml word, untuned.
 
-They stand apart from `rules`: a new heuristic there is played and compared, and makes no training stale. One that is
-to be imitated is entered here, too.
+They are separate from `rules`: a new heuristic there makes no training stale. One that is to be imitated is also
+entered here.
 """
 
 from pipeline.core import CompiledRule
 
-EVEN_MIX = (1 / 3, 1 / 3)  # Tetris untuned: packing, fairness and shortness count alike
-
-# Teachers as they are without tuning, by their params.yaml word.
+EVEN_MIX = (1 / 3, 1 / 3)  # Tetris untuned: packing, fairness and shortness count equally
 TEACHERS = {
     "fcfs": CompiledRule("fcfs"),
     "random": CompiledRule("random_placement"),
     "sjf": CompiledRule("sjf"),
     "tetris": CompiledRule("tetris_fair", knobs=EVEN_MIX),
-    "packer": CompiledRule("packer"),
-    "saf": CompiledRule("saf"),
-    "f1": CompiledRule("f1"),
-    "wfp3": CompiledRule("wfp3"),
-    "unicep": CompiledRule("unicep"),
-    "least_allocated": CompiledRule("least_allocated"),
-    "most_allocated": CompiledRule("most_allocated"),
-    "balanced_allocation": CompiledRule("balanced_allocation"),
+    **{name: CompiledRule(name) for name in ("packer", "saf", "f1", "wfp3", "unicep")},
+    **{name: CompiledRule(name) for name in ("least_allocated", "most_allocated", "balanced_allocation")},
     "sjf_most_allocated": CompiledRule("sjf_most_allocated"),
 }

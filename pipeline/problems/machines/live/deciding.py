@@ -1,7 +1,7 @@
-"""Many machines at one moment: what a service is asked about them, and how a policy answers.
+"""Decisions of policies for live machines.
 
-Where the scenario's dispatch holds others for a job that does not fit, that one has a reservation, and others start if
-they do not delay it.
+Where the scenario's dispatch holds a job that does not fit, it has a reservation, and others start if they do not delay
+it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from pipeline import storage
-from pipeline.config import MachinePark, MachinesCard, MachinesScenario, Params
+from pipeline.config import MachinePark, MachinesCard, Params
 from pipeline.core import ANY_KIND, MOST_KINDS, THOUSANDTHS, FloatArray, IntArray, Json, Observation
 from pipeline.errors import UserError
 from pipeline.external.loading import is_external
 from pipeline.live.deciding import Answer, Decider, Live, LivePolicy, Now, RefusedError, acting, heuristic, network
 from pipeline.live.states import amounts, in_order, last_arrival, others
-from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.heuristics.tuning import MIX, TETRIS, heuristics_with
+from pipeline.problems.machines.heuristics.rules import HEURISTICS, MIX, TETRIS, heuristics_with
 from pipeline.problems.machines.live.state import (
     LiveMachine,
     MachinesDecision,
@@ -46,7 +45,7 @@ class MachinesNow(Now):
     duration: FloatArray  # [W]
 
     def fits_at(self, view: Observation, slot: int) -> float:
-        """Return when the job of a slot fits, by what is known of running jobs."""
+        """Return when the job of a slot fits, by the estimates of running jobs."""
         return float(view.now[0] + self.simulator.fits_in(0)[slot])
 
     def in_turn(self, jobs: IntArray) -> IntArray:
@@ -65,33 +64,41 @@ def episode_of(state: MachinesState, park: MachinePark, like: Machines, ahead: b
     """Return a state as an episode without limit, without the jobs that its machines could never run.
 
     Args:
-        state: that is asked about.
-        park: the scenario's machines, which the state may do without.
+        state: of a cluster.
+        park: the scenario's machines, for states that name none.
         like: slots and dispatch.
-        ahead: are policies shown when jobs fit that do not fit now? It takes long where much runs and waits.
+        ahead: do observations show when jobs fit? Slow where many jobs run and wait.
 
     Raises:
-        UserError: running jobs hold what is not there.
+        UserError: running jobs hold what the machines do not have.
     """
-    there = state.machines or _own(park)
+    there = state.machines or tuple(
+        LiveMachine(
+            name=str(k),
+            has={name: amount / THOUSANDTHS for name, amount in zip(park.resources, row, strict=True)},
+            kind=park.kind_names[park.kind[k]],
+        )
+        for k, row in enumerate(park.capacity)
+    )
     resources = in_order(park.resources, list(dict.fromkeys(name for machine in there for name in machine.has)))
     capacity = amounts((machine.has for machine in there), resources, THOUSANDTHS)
     kind, bits = _kinds(state, there)
-    # What starts now is the same, and no event is played through until the job fits that the others are held for.
+    # The jobs that start now are the same, and no event is simulated until the job fits that the others are held for.
     dispatch = EASY_DYNAMIC if like.dispatch == EASY else like.dispatch
     machines = like._replace(capacity=capacity, kind=kind, time_limit=np.inf, dispatch=dispatch, measured=None)
     running, waiting = state.running, sorted(state.waiting, key=lambda job: job.arrived)
-    held = _held(running, resources, there, capacity)
-    lasting = np.array([*(_seems_to_last(job, state.now) for job in running), *(job.duration for job in waiting)])
+    demand = amounts([job.demand for job in (*running, *waiting)], resources, THOUSANDTHS)
+    held, runs = _held(running, demand[: len(running)], resources, there, capacity), len(running)
+    lasting = np.array([*(_estimate(job, state.now) for job in running), *(job.duration for job in waiting)])
     jobs = Jobs(
         np.array([*(job.started for job in running), *(job.arrived for job in waiting)], dtype=np.float64),
         lasting,
         lasting,
-        amounts([*(job.demand for job in running), *(job.demand for job in waiting)], resources, THOUSANDTHS),
+        demand,
         np.array([*(len(job.machines) for job in running), *(job.nodes for job in waiting)], dtype=np.int64),
         np.array([*(ANY_KIND for _ in running), *(bits[job.id] for job in waiting)], dtype=np.uint64),
     )
-    can, runs = np.ones(len(lasting), dtype=np.bool_), len(running)
+    can = np.ones(len(lasting), dtype=np.bool_)
     holds = could_hold(jobs.demand[runs:], jobs.kinds[runs:], kind, capacity)
     can[runs:] = holds.sum(axis=1) >= jobs.nodes[runs:]
     can[runs:] &= np.array([not others(job.demand, resources) for job in waiting], dtype=np.bool_)
@@ -100,18 +107,6 @@ def episode_of(state: MachinesState, park: MachinePark, like: Machines, ahead: b
     ids, never = ([waiting[k].id for k in np.flatnonzero(some)] for some in (can[runs:], ~can[runs:]))
     asked = frozenset(name for job in waiting for name in others(job.demand, ()))
     return MachinesNow(simulator, ids, tuple(never), resources, there, asked, jobs.estimate[runs:])
-
-
-def _own(park: MachinePark) -> tuple[LiveMachine, ...]:
-    """Return the machines of a scenario, named by their number."""
-    return tuple(
-        LiveMachine(
-            name=str(k),
-            has={name: amount / THOUSANDTHS for name, amount in zip(park.resources, row, strict=True)},
-            kind=park.kind_names[park.kind[k]],
-        )
-        for k, row in enumerate(park.capacity)
-    )
 
 
 def _kinds(state: MachinesState, machines: Sequence[LiveMachine]) -> tuple[IntArray, dict[str, int]]:
@@ -128,7 +123,11 @@ def _kinds(state: MachinesState, machines: Sequence[LiveMachine]) -> tuple[IntAr
 
 
 def _held(
-    running: Sequence[RunningJob], resources: Sequence[str], machines: Sequence[LiveMachine], capacity: IntArray
+    running: Sequence[RunningJob],
+    demand: IntArray,
+    resources: Sequence[str],
+    machines: Sequence[LiveMachine],
+    capacity: IntArray,
 ) -> IntArray:
     """Return the machines of running jobs, job by job."""
     place = {machine.name: k for k, machine in enumerate(machines)}
@@ -140,7 +139,6 @@ def _held(
                 raise UserError(f"running job '{job.id}': unknown machine '{name}'")
     held = np.array([place[name] for job in running for name in job.machines], dtype=np.int64)
     taken = np.zeros_like(capacity)
-    demand = amounts((job.demand for job in running), resources, THOUSANDTHS)
     np.add.at(taken, held, np.repeat(demand, [len(job.machines) for job in running], axis=0))
     if (taken > capacity).any():
         k, r = np.argwhere(taken > capacity)[0]
@@ -149,8 +147,8 @@ def _held(
     return held
 
 
-def _seems_to_last(job: RunningJob, now: float) -> float:
-    """Return how long a job seems to run: of one that overruns, its estimate is doubled until its end lies ahead."""
+def _estimate(job: RunningJob, now: float) -> float:
+    """Return the estimated run time of a job, doubled until its end exceeds the present."""
     lasting = job.duration
     while job.started + lasting <= now:
         lasting *= 2.0
@@ -160,20 +158,19 @@ def _seems_to_last(job: RunningJob, now: float) -> float:
 def decider(
     params: Params, scenario: str, name: str, tuned: Mapping[str, float]
 ) -> Decider[MachinesState, MachinesNow, MachinesDecision]:
-    """Return what decides as a policy does: a heuristic by name, or a model's folder.
+    """Return the decider of a policy: a heuristic by name, a model's folder, or an external policy.
 
     Raises:
-        UserError: there is none, or it is a model that was trained for others.
+        UserError: it is unknown, or a model that was trained for other machines.
     """
     row, park = params.machines_scenario(scenario), park_of(params, scenario)
     policy: LivePolicy[MachinesNow]
     if name in HEURISTICS:
         mixed = name == TETRIS and set(MIX) <= set(tuned)
         policy = heuristic(heuristics_with(tuned)[name] if mixed else HEURISTICS[name])
-    elif is_external(name):
-        policy = acting(policy_by_name(name, row, park, scenario))
     else:
-        policy = _network(name, row, park, scenario)
+        acts = policy_by_name(name, row, park, scenario)  # says what is wrong with the name
+        policy = acting(acts) if is_external(name) else _network(name, park)
     read = partial(episode_of, park=park, like=machines_of(row, park), ahead=name not in HEURISTICS)
     return Decider(read, policy, worded, np.random.default_rng(params.seed))
 
@@ -193,8 +190,7 @@ def worded(now: MachinesNow, answer: Answer) -> MachinesDecision:
     return MachinesDecision(order=answer.order, starts=starts, never=now.never, more=answer.more, reserved=reserved)
 
 
-def _network(name: str, row: MachinesScenario, park: MachinePark, scenario: str) -> LivePolicy[MachinesNow]:
-    policy_by_name(name, row, park, scenario)  # says what is wrong with the name
+def _network(name: str, park: MachinePark) -> LivePolicy[MachinesNow]:
     from pipeline.problems.machines.networks.features import features
     from pipeline.problems.machines.networks.loading import forward, restore
 
@@ -205,10 +201,10 @@ def _network(name: str, row: MachinesScenario, park: MachinePark, scenario: str)
 
 
 def check_known(now: MachinesNow, park: MachinePark) -> None:
-    """Refuse what a trained policy never met.
+    """Refuse what a trained policy has never met.
 
     Raises:
-        RefusedError: other resources, as many machines as it does not know, or a kind of machine that it does not know.
+        RefusedError: resources, the number of machines, or a kind of machine are unknown to it.
     """
     if now.resources != park.resources:
         raise RefusedError(f"trained for resources {', '.join(park.resources)}; here: {', '.join(now.resources)}")
@@ -228,6 +224,7 @@ def example(params: Params, scenario: str) -> Mapping[str, Json]:
     whole = {name: amount / THOUSANDTHS for name, amount in zip(park.resources, park.capacity[0], strict=True)}
     half, tenth = ({name: part * amount for name, amount in whole.items()} for part in (0.5, 0.1))
     unit = park.unit
+    running = {"id": "11", "started": 60.0 * unit, "duration": 100.0 * unit, "demand": {**half}, "machines": ["0"]}
     return {
         "version": 1,
         "now": 120.0 * unit,
@@ -235,9 +232,7 @@ def example(params: Params, scenario: str) -> Mapping[str, Json]:
             {"id": "17", "arrived": 90.0 * unit, "duration": 40.0 * unit, "demand": {**half}},
             {"id": "18", "arrived": 110.0 * unit, "duration": 5.0 * unit, "demand": {**tenth}},
         ],
-        "running": [
-            {"id": "11", "started": 60.0 * unit, "duration": 100.0 * unit, "demand": {**half}, "machines": ["0"]},
-        ],
+        "running": [running],
     }
 
 

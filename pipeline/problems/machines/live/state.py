@@ -1,4 +1,4 @@
-"""The state of many machines, as a service is asked about it, and what it answers; both have a version."""
+"""The state of live machines as requests describe it, and decisions about it; both have a version."""
 
 from typing import Annotated, Literal
 
@@ -22,14 +22,14 @@ LATEST = 1e15  # in the cluster's time, either side of 0
 Time = Annotated[float, Field(ge=-LATEST, le=LATEST)]
 Length = Annotated[float, Field(ge=1e-9, le=LATEST)]
 Units = Annotated[float, Field(ge=0, le=1e6)]
-# What a job asks for is what its user wrote: a job that is too large for any machine counts as one that never runs.
+# A user may write any demand: a job that is too large for any machine counts as one that never runs.
 Wanted = Annotated[float, Field(ge=0, le=1e12)]
 MOST_WANTED = 10**15  # machines of a job
 Has = Annotated[dict[Name, Units], at_most(MOST_RESOURCES, least=1)]
 
 
 class LiveMachine(Frozen):
-    """A machine. One that is drained is one that a long job holds wholly."""
+    """A machine; a drained one is described as held completely by a long job."""
 
     name: Text
     has: Has
@@ -41,7 +41,7 @@ class WaitingJob(Frozen):
 
     id: Text
     arrived: Time
-    duration: Length  # that it will run, as far as one is told
+    duration: Length  # estimated run time
     demand: Annotated[dict[Name, Wanted], at_most(MOST_RESOURCES)]  # on each of its nodes
     nodes: Annotated[int, Field(ge=1, le=MOST_WANTED)] = 1
     kinds: Annotated[tuple[str, ...], at_most(63)] | None = None  # of machines; none: it runs on all
@@ -58,12 +58,12 @@ class RunningJob(Frozen):
 
 
 class MachinesState(Frozen):
-    """A cluster as it is."""
+    """The present state of a cluster."""
 
     version: Literal[1] = 1
     now: Time
-    last_arrival: Time | None = None  # none: that of the jobs that wait
-    machines: Annotated[tuple[LiveMachine, ...], at_most(MOST_MACHINES)] = ()  # none: those of the scenario
+    last_arrival: Time | None = None  # none: the latest of the waiting jobs
+    machines: Annotated[tuple[LiveMachine, ...], at_most(MOST_MACHINES)] = ()  # none: the scenario's
     waiting: Annotated[tuple[WaitingJob, ...], at_most(MOST_WAITING)]
     running: Annotated[tuple[RunningJob, ...], at_most(MOST_RUNNING)] = ()
 
@@ -87,14 +87,14 @@ class Start(Frozen):
 
 
 class Reserved(Frozen):
-    """The job that nothing may delay, and when it fits, as far as one is told."""
+    """The job that must not be delayed, and when it fits by the estimates."""
 
     job: str
     at: float
 
 
 class MachinesDecision(Decision):
-    """What a policy wants."""
+    """The decision of a policy."""
 
     starts: tuple[Start, ...]  # one after another, as many as fit and the policy wants
     reserved: Reserved | None = None  # where the scenario's dispatch holds the others for one

@@ -1,9 +1,9 @@
 """Networks of many machines: an actor and a critic over the same features.
 
-`vector` is Deepk8s's (section 4.4, Figure 3): one vector of everything, two layers shared by actor and critic. Its
-size is that of one cluster. `deepsets` scores every (job, machine) with the same weights (Zaheer et al. 2017): what a
-job and a machine are, what both are to each other, and what all of them are together (sums over jobs and machines),
-so that it takes any number of either. `linear` is what heuristics are: a sum of weighted features.
+`vector` is Deepk8s's (section 4.4, Figure 3): one vector of everything, two layers shared by actor and critic, for one
+size of cluster. `deepsets` scores every (job, machine) with the same weights (Zaheer et al. 2017), from features of the
+job, the machine, the pair, and of all jobs and machines together (means and maxima), so that it takes any number of
+either. `linear` is a sum of weighted features, as heuristics are.
 """
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from pipeline.learning import stored
 from pipeline.problems.machines.networks.features import AREA, AREA_AHEAD, DURATION, THERE, Features, Shape
 
-BEGINS = {"area": AREA, "area_ahead": AREA_AHEAD}  # what is small comes first
+BEGINS = {"area": AREA, "area_ahead": AREA_AHEAD}  # the smallest comes first
 LITTLE = -20.0  # score of void at first: below that of any job
 SHARPNESS = 4.0  # of chances at first, where a network begins as SJF: half the duration is four times as likely
 VOID_LATER = -60.0  # score of void there, below that of a job of 10^10 units of time
@@ -22,7 +22,7 @@ class ActorCritic(nn.Module):
     """Logits of the actions, void last, and the value of the state."""
 
     shape: Shape
-    scale: Tensor  # [1]  what the critic counts costs in; 0 = not known yet
+    scale: Tensor  # [1]  the critic's unit of cost; 0 = not known yet
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -39,11 +39,7 @@ class Inputs:
     """Features as tensors."""
 
     def __init__(self, observed: Features) -> None:
-        self.job = torch.from_numpy(observed.job)
-        self.machine = torch.from_numpy(observed.machine)
-        self.pair = torch.from_numpy(observed.pair)
-        self.rest = torch.from_numpy(observed.rest)
-        self.may = torch.from_numpy(observed.may)
+        self.job, self.machine, self.pair, self.rest, self.may = map(torch.from_numpy, observed)
 
 
 class Vector(ActorCritic):
@@ -79,16 +75,12 @@ class DeepSets(ActorCritic):
         self.direct = nn.Linear(shape.of_job, 1, bias=False)  # a heuristic is mostly a sum of logarithms
         self.void = nn.Linear(hidden, 1)
         self.critic = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
-        if begins == "sjf":
-            self._begin_as_sjf()
-
-    def _begin_as_sjf(self) -> None:
-        """Score jobs by their duration alone, and void below all; hidden units then learn what to add."""
-        with torch.no_grad():
-            for weight in (*self.score.parameters(), self.direct.weight, self.void.weight):
-                weight.zero_()
-            self.direct.weight[0, DURATION] = -SHARPNESS
-            self.void.bias.fill_(VOID_LATER)
+        if begins == "sjf":  # jobs are scored only by duration, void below all; hidden units then learn corrections
+            with torch.no_grad():
+                for weight in (*self.score.parameters(), self.direct.weight, self.void.weight):
+                    weight.zero_()
+                self.direct.weight[0, DURATION] = -SHARPNESS
+                self.void.bias.fill_(VOID_LATER)
 
     def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """Return logits [D, A] and values [D]."""
@@ -100,7 +92,7 @@ class DeepSets(ActorCritic):
         most = nothing.scatter_reduce(0, row[:, None].expand_as(job), job, "amax")
         common = self.of_all(torch.cat([mean, most, machine.mean(dim=1), inputs.rest], dim=1))
         hidden = (
-            # index_select: the gradient of `[row]` is summed by several threads in whatever order they come
+            # index_select: the gradient of `[row]` is summed by several threads in no fixed order
             (self.job_part(job) + self.all_part(common).index_select(0, row))[:, None]
             + self.machine_part(machine).index_select(0, row)
             + self.pair_part(inputs.pair[row, slot])
@@ -111,7 +103,7 @@ class DeepSets(ActorCritic):
 
 
 class Linear(ActorCritic):
-    """A sum of weighted features; it begins as a heuristic. It has no critic: all values are 0."""
+    """A sum of weighted features that begins as a heuristic; without a critic, so all values are 0."""
 
     def __init__(self, shape: Shape, begins: str = "area") -> None:
         super().__init__(shape)

@@ -1,7 +1,7 @@
-"""`deepsets` without torch: what it says of many states at once, each by itself, whoever else is asked of.
+"""`deepsets` without torch: logits of many states at once, each independent of its batch.
 
 One state is a few thousand multiplications, of which torch spends a millisecond on starting some thirty operations; and
-how torch adds up depends on how many states it is given. A test holds both to the same logits.
+the order of torch's sums depends on the number of states. A test holds both to the same logits.
 """
 
 from typing import NamedTuple
@@ -16,57 +16,49 @@ from pipeline.simulation.compiled import inlined
 
 
 class Weights(NamedTuple):
-    """Weights of the actor [inputs, hidden] and what is added [hidden], float32."""
+    """Weights of the actor [inputs, hidden] and biases [hidden], float32."""
 
     of_job: FloatArray
-    of_job_more: FloatArray
+    of_job_bias: FloatArray
     of_machine: FloatArray
-    of_machine_more: FloatArray
+    of_machine_bias: FloatArray
     of_all: FloatArray
-    of_all_more: FloatArray
+    of_all_bias: FloatArray
     job_part: FloatArray
-    job_part_more: FloatArray
+    job_part_bias: FloatArray
     machine_part: FloatArray
     pair_part: FloatArray
     all_part: FloatArray
     score: FloatArray  # [hidden]
     direct: FloatArray  # [of_job]
     void: FloatArray  # [hidden]
-    more: FloatArray  # [2]  added to the score of a pair, and of void
+    bias: FloatArray  # [2]  of the score of a pair, and of void
 
 
 class _Scratch(NamedTuple):
-    """What is written on for D states."""
+    """Buffers for D states."""
 
     job: FloatArray  # [D, M, hidden]
     machine: FloatArray  # [D, K, hidden]
     together: FloatArray  # [D, 3, hidden]  mean and largest of jobs, mean of machines
     common: FloatArray  # [D, hidden]
-    hidden: FloatArray  # [D, 3, hidden]  of all pairs, of a job, of a pair
+    hidden: FloatArray  # [D, 3, hidden]  shared by all pairs, of a job, of a pair
 
 
 def weights_of(network: DeepSets) -> Weights:
-    """Return a network's weights as they are now."""
+    """Return a network's present weights."""
     parts = {name: tensor.detach().numpy().astype(np.float32) for name, tensor in network.named_parameters()}
 
-    def turned(name: str) -> FloatArray:
+    def layer(name: str) -> tuple[FloatArray, FloatArray]:
+        return matrix(name), parts[f"{name}.bias"]
+
+    def matrix(name: str) -> FloatArray:
         return np.ascontiguousarray(parts[f"{name}.weight"].T)
 
     return Weights(
-        turned("of_job.0"),
-        parts["of_job.0.bias"],
-        turned("of_machine.0"),
-        parts["of_machine.0.bias"],
-        turned("of_all.0"),
-        parts["of_all.0.bias"],
-        turned("job_part"),
-        parts["job_part.bias"],
-        turned("machine_part"),
-        turned("pair_part"),
-        turned("all_part"),
-        parts["score.weight"][0],
-        parts["direct.weight"][0],
-        parts["void.weight"][0],
+        *(*layer("of_job.0"), *layer("of_machine.0"), *layer("of_all.0"), *layer("job_part")),
+        *(matrix(name) for name in ("machine_part", "pair_part", "all_part")),
+        *(parts[f"{name}.weight"][0] for name in ("score", "direct", "void")),
         np.concatenate([parts["score.bias"], parts["void.bias"]]),
     )
 
@@ -84,7 +76,7 @@ def logits(weights: Weights, observed: Features) -> FloatArray:
 @njit(cache=True, parallel=True)
 def _all_logits(w: Weights, observed: Features, on: _Scratch, out: FloatArray) -> None:
     for i in prange(out.shape[0]):
-        _logits(w, observed, on, out, int(np.int64(i)))  # a call: see `simulator.compiled.observing`
+        _logits(w, observed, on, out, int(np.int64(i)))  # a call: see `dispatch.begin_all`
 
 
 @inlined
@@ -97,89 +89,79 @@ def _add(to: FloatArray, inputs: FloatArray, weights: FloatArray, first: int = 0
 
 
 @inlined
-def _embed(to: FloatArray, inputs: FloatArray, weights: FloatArray, more: FloatArray) -> None:
-    """Write a layer and its rectifier."""
+def _copy(to: FloatArray, values: FloatArray) -> None:
     for h in range(to.shape[0]):
-        to[h] = more[h]
+        to[h] = values[h]
+
+
+@inlined
+def _embed(to: FloatArray, inputs: FloatArray, weights: FloatArray, bias: FloatArray) -> None:
+    """Write a layer and its rectifier."""
+    _copy(to, bias)
     _add(to, inputs, weights)
     for h in range(to.shape[0]):
         to[h] = max(to[h], np.float32(0.0))
 
 
 @inlined
-def _look(w: Weights, observed: Features, on: _Scratch, i: int) -> None:
-    """Write what jobs and machines are, and what they are together."""
-    together, count = on.together[i], 0
-    for h in range(together.shape[1]):
+def _encode(w: Weights, observed: Features, on: _Scratch, i: int) -> None:
+    """Write the codes of jobs and machines, and their common code."""
+    together, common, count = on.together[i], on.common[i], 0
+    size = together.shape[1]
+    for h in range(size):
         together[0, h] = together[1, h] = together[2, h] = 0.0
     for m in range(observed.job.shape[1]):
         if observed.job[i, m, THERE] > 0.0:
             count += 1
-            _embed(on.job[i, m], observed.job[i, m], w.of_job, w.of_job_more)
-            for h in range(together.shape[1]):
+            _embed(on.job[i, m], observed.job[i, m], w.of_job, w.of_job_bias)
+            for h in range(size):
                 together[0, h] += on.job[i, m, h]
                 together[1, h] = max(together[1, h], on.job[i, m, h])
     for k in range(observed.machine.shape[1]):
-        _embed(on.machine[i, k], observed.machine[i, k], w.of_machine, w.of_machine_more)
-        for h in range(together.shape[1]):
+        _embed(on.machine[i, k], observed.machine[i, k], w.of_machine, w.of_machine_bias)
+        for h in range(size):
             together[2, h] += on.machine[i, k, h]
-    for h in range(together.shape[1]):
+    for h in range(size):
         together[0, h] /= max(count, 1)
         together[2, h] /= observed.machine.shape[1]
-
-
-@inlined
-def _common(w: Weights, observed: Features, on: _Scratch, i: int) -> None:
-    common, hidden = on.common[i], on.common.shape[1]
-    for h in range(hidden):
-        common[h] = w.of_all_more[h]
+        common[h] = w.of_all_bias[h]
     for part in range(3):
-        _add(common, on.together[i, part], w.of_all, part * hidden)
-    _add(common, observed.rest[i], w.of_all, 3 * hidden)
-    for h in range(hidden):
+        _add(common, together[part], w.of_all, part * size)
+    _add(common, observed.rest[i], w.of_all, 3 * size)
+    for h in range(size):
         common[h] = max(common[h], np.float32(0.0))
 
 
 @inlined
 def _logits(w: Weights, observed: Features, on: _Scratch, out: FloatArray, i: int) -> None:
-    _look(w, observed, on, i)
-    _common(w, observed, on, i)
-    alike, pair = on.hidden[i, 0], on.hidden[i, 2]
-    for h in range(alike.shape[0]):
-        alike[h] = w.job_part_more[h]
-    _add(alike, on.common[i], w.all_part)
-    for k in range(observed.machine.shape[1]):  # what a machine brings to each of its pairs, in its place
+    _encode(w, observed, on, i)
+    shared, own, pair = on.hidden[i, 0], on.hidden[i, 1], on.hidden[i, 2]
+    machines = observed.machine.shape[1]
+    _copy(shared, w.job_part_bias)
+    _add(shared, on.common[i], w.all_part)
+    for k in range(machines):  # each machine's code is replaced by its part of all its pairs
         for h in range(pair.shape[0]):
             pair[h] = 0.0
         _add(pair, on.machine[i, k], w.machine_part)
-        for h in range(pair.shape[0]):
-            on.machine[i, k, h] = pair[h]
+        _copy(on.machine[i, k], pair)
     for m in range(observed.job.shape[1]):
         if observed.job[i, m, THERE] > 0.0:
-            _score_job(w, observed, on, out, i, m)
-    out[i, out.shape[1] - 1] = w.more[1] + _weighed(on.common[i], w.void, False)
+            direct = w.bias[0]
+            _copy(own, shared)
+            _add(own, on.job[i, m], w.job_part)
+            for f in range(w.direct.shape[0]):
+                direct += observed.job[i, m, f] * w.direct[f]
+            for k in range(machines):
+                for h in range(pair.shape[0]):
+                    pair[h] = own[h] + on.machine[i, k, h]
+                _add(pair, observed.pair[i, m, k], w.pair_part)
+                out[i, m * machines + k] = direct + _weigh(pair, w.score, True)
+    out[i, out.shape[1] - 1] = w.bias[1] + _weigh(on.common[i], w.void, False)
 
 
 @inlined
-def _score_job(w: Weights, observed: Features, on: _Scratch, out: FloatArray, i: int, m: int) -> None:
-    """Write the logits of a job on each machine."""
-    alike, apart, pair = on.hidden[i, 0], on.hidden[i, 1], on.hidden[i, 2]
-    machines, direct = observed.machine.shape[1], w.more[0]
-    for h in range(apart.shape[0]):
-        apart[h] = alike[h]
-    _add(apart, on.job[i, m], w.job_part)
-    for f in range(w.direct.shape[0]):
-        direct += observed.job[i, m, f] * w.direct[f]
-    for k in range(machines):
-        for h in range(pair.shape[0]):
-            pair[h] = apart[h] + on.machine[i, k, h]
-        _add(pair, observed.pair[i, m, k], w.pair_part)
-        out[i, m * machines + k] = direct + _weighed(pair, w.score, True)
-
-
-@inlined
-def _weighed(values: FloatArray, weights: FloatArray, rectified: bool) -> float:
-    """Return a sum of weighted values, as four sums side by side: one alone waits for itself at every step."""
+def _weigh(values: FloatArray, weights: FloatArray, rectified: bool) -> float:
+    """Return a sum of weighted values, as four independent sums: a single one would wait for itself at every step."""
     least = np.float32(0.0 if rectified else -np.inf)
     a, b, c, d = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0)
     whole = values.shape[0] // 4 * 4

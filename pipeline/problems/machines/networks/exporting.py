@@ -1,4 +1,4 @@
-"""Networks of many machines as ONNX files: their features are worked out within the graph."""
+"""Networks of many machines as ONNX files that compute their own features."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,17 +32,10 @@ def onnx(folder: Path) -> bytes:
 def _example(shape: Shape) -> dict[str, Tensor]:
     """Return the fields of two observations."""
     slots, machines, resources = shape.slots, shape.machines, shape.resources
-    shapes = {
-        "free": (machines, 1, resources),
-        "demand": (slots, resources),
-        "duration": (slots,),
-        "waited": (slots,),
-        "backlog": (),
-        "backlog_head": (1 + resources,),
-        "capacity": (machines, resources),
-        "since_arrival": (),
-        "nodes": (slots,),
-        "fits_in": (slots,),
+    shapes: dict[str, tuple[int, ...]] = {
+        **{"free": (machines, 1, resources), "demand": (slots, resources), "duration": (slots,), "waited": (slots,)},
+        **{"backlog": (), "backlog_head": (1 + resources,), "capacity": (machines, resources), "since_arrival": ()},
+        **{"nodes": (slots,), "fits_in": (slots,)},
     }
     masks = {"fits_now": (slots, machines), "action_mask": (slots * machines + 1,)}
     fields = {name: torch.ones((2, *each), dtype=torch.float64) for name, each in shapes.items()}

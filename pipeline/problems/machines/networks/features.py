@@ -1,9 +1,8 @@
-"""What learned policies of many machines see: an observation as features of jobs, machines and pairs.
+"""Observations as features of jobs, machines and pairs, the input of networks.
 
-Deepk8s (section 4.1, Figure 2) gives its network machines with what is taken and free, n tasks with what they ask for
-and their run time, and of the backlog its length and its head; a task's waiting time is ours. Amounts are shares
-of a machine or of all machines, and times are logarithms in a log's own unit, so that a network knows neither the size
-of a cluster nor seconds: the same features serve any number of jobs and machines.
+Deepk8s (section 4.1, Figure 2) gives its network the used and free resources of machines, demand and run time of n
+tasks, and the length and head of the backlog; the waiting time is our addition. Amounts are shares of a machine or of
+all machines, and times are logarithms in a log's own unit: the same features serve any cluster and any number of jobs.
 """
 
 from typing import NamedTuple
@@ -14,17 +13,17 @@ from numba import njit, prange
 from pipeline.core import BoolArray, FloatArray, IntArray, Observation
 from pipeline.simulation.compiled import inlined
 
-# Places of features; behind them stand those of each resource.
+# Places of features; those of each resource follow.
 THERE, DURATION, WAITED, WAITED_OF_DURATION, AREA, FITS, PLACE, FITS_IN, OVER_IN, AREA_AHEAD, PER_JOB = range(11)
 IDLE, PER_MACHINE = range(2)
 PAIR_FITS, ALIGNMENT, PER_PAIR = range(3)
 WAITING, BACKLOG, HEAD_DURATION, SINCE_ARRIVAL, OF_REST = range(5)
-SMALLEST, SHORTEST = 1e-3, 1e-2  # share and time whose logarithms are still told from those of nothing
+SMALLEST, SHORTEST = 1e-3, 1e-2  # share and time whose logarithms still differ from those of 0
 SCALE = 0.5  # of logarithms, so that features are of one size
 
 
 class Shape(NamedTuple):
-    """What a network must know of the problem."""
+    """Sizes of the problem that a network depends on."""
 
     slots: int  # M
     machines: int  # K
@@ -75,7 +74,7 @@ def features(view: Observation, shape: Shape) -> Features:
 
 
 def empty_features(view: Observation, shape: Shape) -> Features:
-    """Return features of nothing, to be written over, for as many observations."""
+    """Return empty features of as many observations, to be overwritten."""
     count, slots, machines = view.legal.shape
     return Features(
         np.zeros((count, slots, shape.of_job), dtype=np.float32),
@@ -89,12 +88,12 @@ def empty_features(view: Observation, shape: Shape) -> Features:
 @njit(cache=True, parallel=True)
 def _fill(view: Observation, to: Features, unit: float, void: bool) -> None:
     for i in prange(view.now.shape[0]):
-        fill_one(view, to, i, unit, void)  # a call: see `simulator.compiled.observing`
+        fill_one(view, to, i, unit, void)  # a call: see `dispatch.begin_all`
 
 
 @inlined
 def _log(value: float, least: float) -> float:
-    """Return a logarithm that is 0 for nothing."""
+    """Return a logarithm that is 0 for 0."""
     return float(SCALE * (np.log(value + least) - np.log(least)))
 
 
@@ -117,7 +116,15 @@ def fill_one(view: Observation, to: Features, i: int, unit: float, void: bool) -
             to.job[i, m, PER_JOB + r] = wanted
             to.job[i, m, PER_JOB + resources + r] = _log(wanted, SMALLEST) if view.nodes[i, m] else 0.0
     for k in range(view.capacity.shape[1]):
-        _machine(view, to, i, k)
+        whole = True
+        for r in range(resources):
+            capacity, largest = view.capacity[i, k, r], 1
+            for other in range(view.capacity.shape[1]):
+                largest = max(largest, view.capacity[i, other, r])
+            to.machine[i, k, PER_MACHINE + r] = view.free[i, k, 0, r] / max(capacity, 1)
+            to.machine[i, k, PER_MACHINE + resources + r] = capacity / largest
+            whole = whole and view.free[i, k, 0, r] == capacity
+        to.machine[i, k, IDLE] = 1.0 if whole else 0.0
     for m in range(view.duration.shape[1]):
         if view.nodes[i, m]:
             waiting += 1
@@ -128,19 +135,6 @@ def fill_one(view: Observation, to: Features, i: int, unit: float, void: bool) -
     to.rest[i, HEAD_DURATION] = _log(view.backlog_head[i, 0] / unit, SHORTEST)
     to.rest[i, SINCE_ARRIVAL] = _log(view.since_arrival[i] / unit, SHORTEST)
     to.may[i, to.may.shape[1] - 1] = void and (view.may_idle[i] or not (idle and some_fit))
-
-
-@inlined
-def _machine(view: Observation, to: Features, i: int, k: int) -> None:
-    resources, whole = view.capacity.shape[2], True
-    for r in range(resources):
-        capacity, largest = view.capacity[i, k, r], 1
-        for other in range(view.capacity.shape[1]):
-            largest = max(largest, view.capacity[i, other, r])
-        to.machine[i, k, PER_MACHINE + r] = view.free[i, k, 0, r] / max(capacity, 1)
-        to.machine[i, k, PER_MACHINE + resources + r] = capacity / largest
-        whole = whole and view.free[i, k, 0, r] == capacity
-    to.machine[i, k, IDLE] = 1.0 if whole else 0.0
 
 
 @inlined
@@ -162,7 +156,7 @@ def _job(view: Observation, to: Features, i: int, m: int, unit: float) -> bool:
     for r in range(resources):
         widest = max(widest, np.float64(to.job[i, m, PER_JOB + r]))
     to.job[i, m, THERE] = 1.0
-    over = duration + view.fits_in[i, m]  # if it is the next to start, it is over after so long
+    over = duration + view.fits_in[i, m]  # time until its end, if it is the next to start
     to.job[i, m, DURATION] = _log(duration / unit, SHORTEST)
     to.job[i, m, WAITED] = _log(waited / unit, SHORTEST)
     to.job[i, m, WAITED_OF_DURATION] = _log(waited / duration, SHORTEST)

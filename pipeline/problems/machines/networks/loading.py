@@ -21,46 +21,33 @@ Scorer = Callable[[Features], FloatArray]  # (D states) -> logits [D, A]
 def forward(network: ActorCritic, observed: Features) -> FloatArray:
     """Return the logits [D, A], without gradients."""
     with torch.no_grad():
-        logits, _ = network(Inputs(observed))
-    values: FloatArray = logits.numpy()
+        found, _ = network(Inputs(observed))
+    values: FloatArray = found.numpy()
     return values
 
 
 def compiled(network: DeepSets) -> Scorer:
-    """Return what gives the logits of the network as it is now, compiled: those of a state whoever else is asked of."""
+    """Return the compiled scorer of the network's present weights; logits of a state do not depend on its batch."""
     return partial(logits, weights_of(network))
 
 
-def greedy(network: ActorCritic, scores: Scorer | None = None) -> Policy:
-    """Return the policy that takes the legal action most probable to the network; ties go to the lowest.
+def greedy(network: ActorCritic, scores: Scorer | None = None, sampled: bool = False) -> Policy:
+    """Return the policy of the most probable legal actions, of equals the lowest; or one that samples them.
 
-    Args:
-        network: as it is at each call.
-        scores: gives its logits; None: torch does.
+    Logits are those of another scorer, or of torch.
     """
-    said = partial(forward, network) if scores is None else scores
+    scorer = partial(forward, network) if scores is None else scores
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:
         observed = features(view, network.shape)
-        actions: IntArray = best(said(observed), observed.may, True)
+        found, may = scorer(observed), observed.may
+        actions: IntArray = sample(found, may, True, np.ascontiguousarray(draws)) if sampled else best(found, may, True)
         return actions
 
     return policy
 
 
-def sampled(network: ActorCritic, scores: Scorer | None = None) -> Policy:
-    """Return the policy that draws each legal action with the chances that the network gives it; see `greedy`."""
-    said = partial(forward, network) if scores is None else scores
-
-    def policy(view: Observation, draws: FloatArray) -> IntArray:
-        observed = features(view, network.shape)
-        actions: IntArray = sample(said(observed), observed.may, True, np.ascontiguousarray(draws))
-        return actions
-
-    return policy
-
-
-PLAY = {"greedy": greedy, "sampled": sampled}
+PLAY: dict[str, Callable[..., Policy]] = {"greedy": greedy, "sampled": partial(greedy, sampled=True)}
 
 
 class Loaded(NamedTuple):
@@ -71,14 +58,14 @@ class Loaded(NamedTuple):
 
 
 def build(config: MachinesNetworkConfig, shape: Shape, seed: int) -> ActorCritic:
-    """Return a network with the initial weights that `seed` gives."""
+    """Return a network with the initial weights of a seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return NETWORKS[config.name](config, shape)
 
 
 def shape_of(card: MachinesCard) -> Shape:
-    """Return what a network knows of the problem that it was trained on."""
+    """Return the shape of the problem that a network was trained on."""
     return Shape(card.slots, card.machines, len(card.resources), card.unit, card.dispatch == "greedy")
 
 

@@ -1,1 +1,1 @@
-"""Many machines, twice: `reference` to be read, `compiled` to be fast; they agree event for event."""
+"""Many machines, event by event: a compiled simulator of many episodes at once."""

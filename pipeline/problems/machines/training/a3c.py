@@ -1,201 +1,156 @@
 """Asynchronous advantage actor-critic (Deepk8s section 4.5.1, equations 2 and 3; Mnih et al. 2016).
 
-Workers are processes. Each takes the shared weights as they are, plays some episodes, and sends the gradient of
-(R - V)^2 and of -log pi(a | s) (R - V) - beta H; the learner applies gradients in the order in which they come, so that
-a gradient may be of weights some updates old: that is the asynchrony. With several workers results therefore differ
-from run to run. With one worker there is no process, and the same bytes come every time.
+Workers are processes. Each reads the current shared weights, plays some episodes, and sends the gradient of (R - V)^2
+and of -log pi(a | s) (R - V) - beta H. The learner applies gradients in the order of their arrival, so a gradient may
+belong to weights some updates old: that is the asynchrony. With several workers results therefore differ from run to
+run. A single worker needs no process and repeats byte for byte.
 
-Departures: processes, not threads; the optimizer's state is the learner's alone; costs are in units of the first
-returns' standard deviation; R is what a trace makes of a whole episode where Mnih et al. stop after a few steps. With
-`trace: 1` it is the return, which says mostly how many jobs are still to come: no observation tells that, so the critic
-cannot take it away (docs/results/deepk8s.md has it measured).
+Departures: processes, not threads; only the learner has an optimizer state; costs are in units of the first returns'
+standard deviation; R is what a trace makes of a whole episode where Mnih et al. stop after a few steps. With `trace: 1`
+R is the return, which depends mostly on the number of jobs still to come. No observation shows that number, so the
+critic cannot remove it (measured in docs/results/deepk8s.md).
 """
 
-import queue
+import os
+import threading
 from collections.abc import Iterator, Sequence
-from multiprocessing.queues import Queue
-from typing import NamedTuple
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import torch.multiprocessing as mp
 
 from pipeline.config import A3c, A3cRecipe
-from pipeline.core import FloatArray, KeyArray, keys
+from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.training.task import (
-    MOST_JOBSETS,
     Task,
     by_critic,
     log_chances,
+    mean_entropy,
     optimizer_for,
-    record,
+    play_update,
+    scale_of,
     set_rate,
-    set_scale,
     take_step,
 )
 
-LOOK_EVERY_S = 1.0  # whether all workers still live
+Request = tuple[int, Sequence[Jobs]]  # number of the update, and its jobsets
 
 
-Asked = tuple[int, Sequence[Jobs]]  # number of the update, and its jobsets
+class Gradient(NamedTuple):
+    """The result of one request."""
 
-
-class Sent(NamedTuple):
-    """What a worker found out."""
-
-    gradient: list[FloatArray]  # of each weight
+    parts: list[FloatArray]  # of each weight
     metrics: dict[str, float]
 
 
 def a3c(network: ActorCritic, task: Task, config: A3c, memory: Memory | None = None) -> Iterator[Update]:
-    """Improve a network by the play of several workers, one gradient an update.
-
-    Args:
-        network: changed in place.
-        task: what is learned.
-        config: how many workers, and how much.
-        memory: what survives a kill.
-    """
+    """Improve a network, changed in place, by the play of several workers; an update is one gradient."""
     memory = memory or Memory()
     recipe = task.recipe_for(A3cRecipe)
     optimizer = optimizer_for(network, recipe)
     memory.keep(optimizer=optimizer)
-    still = task._replace(train={}, validation={}, fresh=_nothing)  # what a worker needs of it
+    portable = task._replace(train={}, validation={}, fresh=_no_jobset)
     numbers = range(memory.done + 1, config.updates + 1)
-    work = [(number, config.jobsets) for number in numbers]
-    if config.workers == 1 or not work:
-        found = (_gradient(network, still, recipe, number, task.draw(number, count)) for number, count in work)
-        yield from _applied(network, optimizer, recipe, numbers, found)
-        return
-    if not float(network.scale):
-        number, jobsets = work[0][0], task.draw(*work[0])
-        set_scale(network, record(network, still.begin(jobsets), _keys(still, number, jobsets)).cost)
-    with _Workers(network, still, recipe, config.workers) as workers:
-        yield from _applied(network, optimizer, recipe, numbers, workers.gradients(task, work))
+    requests = ((number, task.draw(number, config.jobsets)) for number in numbers)
+    if config.workers == 1 or not numbers:
+        found = (_gradient(network, portable, recipe, *request) for request in requests)
+    else:
+        if not float(network.scale):  # before several workers set it
+            played = play_update(network, portable, numbers[0], task.draw(numbers[0], config.jobsets))
+            scale_of(network, played.cost)
+        found = _gradients(network, portable, recipe, requests, config.workers)
+    yield from _apply(network, optimizer, recipe, numbers, found)
 
 
-def _nothing(load: int, number: int) -> Jobs:
-    raise TypeError("workers draw no jobsets; they are sent to them")
+def _no_jobset(load: int, number: int) -> Jobs:
+    raise TypeError("workers receive jobsets and draw none")
 
 
-def _applied(
+def _apply(
     network: ActorCritic,
     optimizer: torch.optim.Optimizer,
     recipe: A3cRecipe,
     numbers: range,
-    found: Iterator[Sent],
+    found: Iterator[Gradient],
 ) -> Iterator[Update]:
-    for number, sent in zip(numbers, found, strict=True):
-        for weight, gradient in zip(network.parameters(), sent.gradient, strict=True):
-            weight.grad = torch.from_numpy(gradient)
+    for number, gradient in zip(numbers, found, strict=True):
+        for weight, part in zip(network.parameters(), gradient.parts, strict=True):
+            weight.grad = torch.from_numpy(part)
         set_rate(optimizer, recipe, number, numbers.stop - 1)
         take_step(network, optimizer, recipe.clip, number)
-        yield Update(number, sent.metrics)
+        yield Update(number, gradient.metrics)
 
 
-def _keys(task: Task, number: int, jobsets: Sequence[Jobs]) -> KeyArray:
-    place = number * MOST_JOBSETS + np.arange(len(jobsets))
-    return keys(task.seed, place, np.zeros_like(place))
-
-
-def _gradient(network: ActorCritic, task: Task, recipe: A3cRecipe, number: int, jobsets: Sequence[Jobs]) -> Sent:
-    """Return the gradient that some episodes suggest."""
-    played = record(network, task.begin(jobsets), _keys(task, number, jobsets))
-    set_scale(network, played.cost)
-    _, returns = by_critic(played, recipe.gamma, recipe.trace, float(network.scale))
+def _gradient(network: ActorCritic, task: Task, recipe: A3cRecipe, number: int, jobsets: Sequence[Jobs]) -> Gradient:
+    played = play_update(network, task, number, jobsets)
+    _, returns = by_critic(played, recipe.gamma, recipe.trace, scale_of(network, played.cost))
     inputs = Inputs(played.observed)
     logits, value = network(inputs)
     chances = log_chances(logits, inputs.may)
     chosen = chances.gather(1, torch.from_numpy(played.action)[:, None])[:, 0]
     error = torch.from_numpy(returns.astype(np.float32)) - value
-    entropy = -(chances.exp() * chances).sum(dim=1).mean()
+    entropy = mean_entropy(chances)
     actor, critic = -(chosen * error.detach()).mean(), error.square().mean()
     loss = actor + recipe.critic * critic - recipe.entropy * entropy
-    gradient = torch.autograd.grad(loss, list(network.parameters()), materialize_grads=True)  # a part may have no say
-    jobs = np.array([len(one.arrival) for one in jobsets])
+    # Some parts of a network have no influence on the loss.
+    gradient = torch.autograd.grad(loss, list(network.parameters()), materialize_grads=True)
     metrics = {
         "actor_loss": float(actor.detach()),
         "critic_loss": float(critic.detach()),
         "entropy": float(entropy.detach()),
-        "cost": float((played.cost / jobs).mean()),
+        "cost": played.cost_of_job(jobsets),
         "decisions": float(len(played.action)),
     }
-    return Sent([part.numpy() for part in gradient], metrics)
+    return Gradient([part.numpy() for part in gradient], metrics)
 
 
-def _work(
-    network: ActorCritic, task: Task, recipe: A3cRecipe, asked: "Queue[Asked]", sent: "Queue[Sent | str]"
-) -> None:
-    """Answer what is asked until nothing more is: a worker's whole life."""
+_WORKER: list[Any] = []  # network, task and recipe of this process, if it is a worker
+
+
+def _start(*worker: Any) -> None:
+    """Prepare a worker process, which ends with its learner: that may be killed."""
     torch.set_num_threads(1)
-    while (more := _next_of(asked)) is not None:
-        try:
-            sent.put(_gradient(network, task, recipe, *more))
-        except Exception as error:  # the learner hears of it, and ends
-            sent.put(f"{type(error).__name__}: {error}")
-            return
-
-
-def _next_of(asked: "Queue[Asked]") -> "Asked | None":
-    """Return what is asked next; nothing once the learner is gone, which may have been killed."""
+    _WORKER.extend(worker)
     learner = mp.parent_process()
-    while learner is not None and learner.is_alive():
-        try:
-            return asked.get(timeout=LOOK_EVERY_S)
-        except queue.Empty:
-            continue
-    return None
+    assert learner is not None
+    threading.Thread(target=lambda: (learner.join(), os._exit(1)), daemon=True).start()
 
 
-class _Workers:
-    """Processes that play with one network's shared weights."""
+def _answer(request: Request) -> Gradient:
+    return _gradient(*_WORKER, *request)
 
-    def __init__(self, network: ActorCritic, task: Task, recipe: A3cRecipe, count: int) -> None:
-        context = mp.get_context("spawn")  # a fork would inherit compiled code's threads in the middle of their work
-        network.share_memory()
-        self._asked: Queue[Asked] = context.Queue()
-        self._sent: Queue[Sent | str] = context.Queue()
-        self._count = count
-        given = (network, task, recipe, self._asked, self._sent)
-        self._processes = [context.Process(target=_work, args=given, daemon=True) for _ in range(count)]
 
-    def __enter__(self) -> "_Workers":
-        for process in self._processes:
-            process.start()
-        return self
+def _gradients(
+    network: ActorCritic, task: Task, recipe: A3cRecipe, requests: Iterator[Request], count: int
+) -> Iterator[Gradient]:
+    """Yield gradients in the order of their arrival; every worker always has a request."""
+    context = mp.get_context("spawn")  # a fork would inherit the busy threads of compiled code
+    network.share_memory()
+    with ProcessPoolExecutor(count, context, _start, (network, task, recipe)) as workers:
+        pending: set[Future[Gradient]] = set()
+        for request in requests:
+            pending.add(workers.submit(_answer, request))
+            if len(pending) == count:
+                yield _first(pending)
+        while pending:
+            yield _first(pending)
 
-    def __exit__(self, *_: object) -> None:
-        for process in self._processes:
-            process.terminate()
-        for process in self._processes:
-            process.join()
 
-    def gradients(self, task: Task, work: Sequence[tuple[int, int]]) -> Iterator[Sent]:
-        """Yield gradients as they come; every worker always has something to do."""
-        left = iter(work)
-        for number, count in (next(left) for _ in range(min(self._count, len(work)))):
-            self._asked.put((number, task.draw(number, count)))
-        for _ in work:
-            sent = self._next()
-            yield sent
-            if (more := next(left, None)) is not None:
-                self._asked.put((more[0], task.draw(*more)))
-
-    def _next(self) -> Sent:
-        while True:
-            alive = all(process.is_alive() for process in self._processes)
-            try:
-                sent = self._sent.get(timeout=LOOK_EVERY_S)
-            except queue.Empty:
-                if alive:
-                    continue
-                break
-            if isinstance(sent, str):
-                raise UserError(f"a worker of a3c failed ({sent})")
-            return sent
-        raise UserError("a worker of a3c has died without a word, as for want of memory; try fewer workers")
+def _first(pending: "set[Future[Gradient]]") -> Gradient:
+    """Remove the first finished future and return its result."""
+    done = next(iter(wait(pending, return_when=FIRST_COMPLETED).done))
+    pending.remove(done)
+    try:
+        return done.result()
+    except BrokenProcessPool:
+        raise UserError("a worker of a3c died, perhaps for lack of memory; try fewer workers") from None
+    except Exception as error:
+        raise UserError(f"a worker of a3c failed ({type(error).__name__}: {error})") from error

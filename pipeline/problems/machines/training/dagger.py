@@ -1,8 +1,8 @@
 """Dataset aggregation (Deepk8s section 4.5.3, equation 5; Ross, Gordon, Bagnell 2011).
 
-One update: the network plays by its own chances, a teacher says what it would have done in each of the states that
-come up, and the network learns a sample of all such pairs so far: minus the log-probability of the teacher's action,
-less an entropy term. There is no critic. Departure: the pool keeps the latest pairs only, so that memory is bounded.
+One update: the network plays by its own chances, a teacher names its own action in each of the states that occur, and
+the network learns a sample of all such pairs so far: minus the log-probability of the teacher's action, less an entropy
+term. There is no critic. Departure: the pool keeps the latest pairs only, so that memory is bounded.
 """
 
 from collections.abc import Iterator
@@ -12,25 +12,25 @@ import numpy.typing as npt
 import torch
 
 from pipeline.config import Dagger, DaggerRecipe, pick
-from pipeline.core import IntArray, keys
+from pipeline.core import IntArray
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.machines.heuristics.teachers import TEACHERS
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.networks.features import Features
 from pipeline.problems.machines.training.task import (
-    MOST_JOBSETS,
     Task,
     log_chances,
+    mean_entropy,
     optimizer_for,
-    record,
+    play_update,
     set_rate,
     take_step,
 )
 
 
 def dagger(network: ActorCritic, task: Task, config: Dagger, memory: Memory | None = None) -> Iterator[Update]:
-    """Teach a network what a heuristic would do in the states that the network comes to."""
+    """Teach a network what a heuristic would do in the states that the network reaches."""
     memory = memory or Memory()
     recipe = task.recipe_for(DaggerRecipe)
     teacher = pick(TEACHERS, config.teacher, "teacher")
@@ -39,17 +39,15 @@ def dagger(network: ActorCritic, task: Task, config: Dagger, memory: Memory | No
     for step in range(memory.done + 1, config.updates + 1):
         set_rate(optimizer, recipe, step, config.updates)
         jobsets = task.draw(step, config.jobsets)
-        number = step * MOST_JOBSETS + np.arange(len(jobsets))
-        played = record(network, task.begin(jobsets), keys(task.seed, number, np.zeros_like(number)), teacher)
+        played = play_update(network, task, step, jobsets, teacher=teacher)
         pool.add(played.observed, played.taught)
         rng = np.random.default_rng([task.seed, step])
-        told = [
-            _learn(network, optimizer, pool, rng.integers(len(pool), size=recipe.batch), recipe, step)
+        losses = [
+            _learn(network, optimizer, *pool.take(rng.integers(len(pool), size=recipe.batch)), recipe, step)
             for _ in range(recipe.steps)
         ]
-        report = dict(zip(("loss", "accuracy", "entropy"), np.mean(told, axis=0), strict=True))
-        jobs = np.array([len(one.arrival) for one in jobsets])
-        yield Update(step, {**report, "cost": float((played.cost / jobs).mean()), "pool": float(len(pool))})
+        report = dict(zip(("loss", "accuracy", "entropy"), np.mean(losses, axis=0), strict=True))
+        yield Update(step, {**report, "cost": played.cost_of_job(jobsets), "pool": float(len(pool))})
 
 
 class Pool:
@@ -78,24 +76,22 @@ class Pool:
         return {str(k): torch.from_numpy(column) for k, column in enumerate(self.columns)}
 
     def load_state_dict(self, state: dict[str, torch.Tensor], /) -> None:
-        """Take pairs over."""
+        """Restore saved pairs."""
         self.columns = [state[str(k)].numpy().copy() for k in range(len(state))]
 
 
 def _learn(
     network: ActorCritic,
     optimizer: torch.optim.Optimizer,
-    pool: Pool,
-    rows: IntArray,
+    observed: Features,
+    action: IntArray,
     recipe: DaggerRecipe,
     number: int,
 ) -> tuple[float, float, float]:
     """Take one step of the optimizer; return the loss, the share of equal actions, and the mean entropy."""
-    observed, action = pool.take(rows)
     inputs, taught = Inputs(observed), torch.from_numpy(action)
     chances = log_chances(network(inputs)[0], inputs.may)
-    imitated = -chances.gather(1, taught[:, None]).mean()
-    entropy = -(chances.exp() * chances).sum(dim=1).mean()
+    imitated, entropy = -chances.gather(1, taught[:, None]).mean(), mean_entropy(chances)
     optimizer.zero_grad()
     loss = imitated - recipe.entropy * entropy
     loss.backward()  # type: ignore[no-untyped-call]

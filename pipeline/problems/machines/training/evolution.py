@@ -12,19 +12,23 @@ from copy import deepcopy
 
 import numpy as np
 import torch
+from numba import njit, prange
 
 from pipeline.config import EvolutionRecipe, MachinesEvolution
-from pipeline.core import CompiledRule, FloatArray, keys
+from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, keys
 from pipeline.learning.evolution import Evolution
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.machines.evaluation.metrics import measured_part, outcome
 from pipeline.problems.machines.heuristics.teachers import TEACHERS
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Linear
-from pipeline.problems.machines.networks.compiled_linear import LinearWeights, play_linear
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.problems.machines.networks.features import Features, empty_features, fill_one
+from pipeline.problems.machines.simulator.compiled.batch import Simulator, write_view
+from pipeline.problems.machines.simulator.compiled.dispatch import apply_action
 from pipeline.problems.machines.simulator.compiled.rules import players
+from pipeline.problems.machines.simulator.compiled.state import Rules, State
 from pipeline.problems.machines.training.task import Task
+from pipeline.simulation.compiled import inlined
 from pipeline.simulation.results import jobset_means, percentile
 from pipeline.simulation.rollout import play_compiled
 
@@ -38,7 +42,7 @@ def evolution(
     if not isinstance(network, Linear):
         raise TypeError(f"expected a linear network, got {type(network).__name__}")
     start = deepcopy(network)
-    memory.keep(start=start)  # the search goes on from its generations, and these from the first weights
+    memory.keep(start=start)  # the search resumes from its generations, and these from the first weights
     search = Evolution(weights_in(start), recipe.spread, recipe.population, task.seed, recipe.averaged)
     memory.keep(evolution=search)
     for step in range(memory.done + 1, config.updates + 1):
@@ -55,30 +59,80 @@ def evolution(
 
 
 def play_rule(simulator: Simulator, rule: CompiledRule) -> None:
-    """Let a compiled rule play every episode to its end."""
+    """Let a compiled rule that draws nothing play every episode to its end."""
     number = np.arange(simulator.jobs.episodes)
-    key = keys(0, number, np.zeros_like(number))  # of draws, which rules to compare with do not make
+    key = keys(0, number, np.zeros_like(number))
     for _ in play_compiled(simulator, players([rule] * len(key), key)):
         pass
 
 
+LinearWeights = tuple[FloatArray, FloatArray, FloatArray]  # [B] rows each: of jobs, of pairs, of void
+
+
 def play_candidates(network: Linear, simulator: Simulator, candidates: FloatArray) -> None:
-    """Let every candidate [C, W] play greedily, each in as many episodes in a row, to their end."""
-    each = simulator.jobs.episodes // len(candidates)
-    whose = np.repeat(candidates.astype(np.float32), each, axis=0)  # as the network will hold them
-    parts = np.split(whose, np.cumsum([len(network.of_job), len(network.of_pair)]), axis=1)
-    play_linear(simulator, network.shape, LinearWeights(*(np.ascontiguousarray(part) for part in parts)))
+    """Let every candidate [C, W] play greedily to the end, each in an equal number of consecutive episodes."""
+    each, rows, shape = simulator.jobs.episodes // len(candidates), simulator.rows, network.shape
+    expanded = np.repeat(candidates.astype(np.float32), each, axis=0)  # float32, as in the network
+    parts = np.split(expanded, np.cumsum([len(network.of_job), len(network.of_pair)]), axis=1)
+    weights, view = tuple(np.ascontiguousarray(part) for part in parts), simulator.views(len(rows))
+    simulator.run_kernel(_play, rows, view, empty_features(view, shape), weights, shape.unit, shape.void)
+
+
+@njit(cache=True, parallel=True)
+def _play(
+    s: State, rules: Rules, rows: IntArray, view: Observation, to: Features, weights: LinearWeights, unit: float,
+    void: bool,
+) -> int:  # fmt: skip
+    for i in prange(rows.shape[0]):
+        # A call: numba takes writes to a tuple's arrays within prange for dead code.
+        _play_one(s, rules, rows[i], view, to, weights, unit, void, int(np.int64(i)))
+    return int(rows.shape[0])
+
+
+@inlined
+def _play_one(
+    s: State, rules: Rules, b: int, view: Observation, to: Features, weights: LinearWeights, unit: float, void: bool,
+    i: int,
+) -> None:  # fmt: skip
+    while not s.done[b]:
+        write_view(s, rules, b, view, i)
+        fill_one(view, to, i, unit, void)
+        apply_action(s, rules, b, _best(view, to, weights, b, i))
+
+
+@inlined
+def _best(view: Observation, to: Features, weights: LinearWeights, b: int, i: int) -> int:
+    """Return the legal action with the highest score; of equals the lowest."""
+    of_job, of_pair, of_void = weights
+    machines, chosen, best = view.legal.shape[2], -1, -np.inf
+    for m in range(view.legal.shape[1]):
+        score = _sum(to.job[i, m], of_job[b]) if view.nodes[i, m] else 0.0
+        for k in range(machines):
+            if view.legal[i, m, k]:
+                of_both = score + _sum(to.pair[i, m, k], of_pair[b])
+                if of_both > best:
+                    chosen, best = m * machines + k, of_both
+    last = view.legal.shape[1] * machines
+    return int(last if to.may[i, last] and of_void[b, 0] > best else chosen)
+
+
+@inlined
+def _sum(features: FloatArray, weights: FloatArray) -> float:
+    total = 0.0
+    for f in range(weights.shape[0]):
+        total += features[f] * weights[f]
+    return total
 
 
 def costs(tried: Simulator, base: Simulator, task: Task, tail: float, unit: float) -> FloatArray:
     """Return what each candidate [C] costs, see above.
 
     Args:
-        tried: episodes of all candidates, over; each had the jobsets of `base` in a row.
-        base: episodes of the rule, over.
+        tried: finished episodes of all candidates; each had the jobsets of `base` in a row.
+        base: finished episodes of the rule.
         task: its loads, which jobsets have in turn, and its objective.
         tail: weight of the tail.
-        unit: time that is added to both waits, so that where neither waits they are equal.
+        unit: time that is added to both waits, so that they are equal where both are 0.
     """
     found, usual = _measures(tried, task.objective), _measures(base, task.objective)
     loads, count = len(task.loads), len(usual[0])

@@ -14,21 +14,20 @@ import numpy as np
 import torch
 
 from pipeline.config import Ppo, PpoRecipe
-from pipeline.core import FloatArray, IntArray, keys
+from pipeline.core import FloatArray, IntArray
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.training.task import (
-    MOST_JOBSETS,
-    Played,
     Task,
+    Trajectory,
     by_critic,
-    by_others,
     log_chances,
+    mean_entropy,
     optimizer_for,
-    record,
+    play_update,
+    scale_of,
     set_rate,
-    set_scale,
     take_step,
 )
 
@@ -41,49 +40,50 @@ def ppo(network: ActorCritic, task: Task, config: Ppo, memory: Memory | None = N
     memory.keep(optimizer=optimizer)
     for step in range(memory.done + 1, config.updates + 1):
         set_rate(optimizer, recipe, step, config.updates)
-        yield Update(step, by_chance(network, optimizer, task, config, step))
+        jobsets = task.draw(step, config.jobsets)
+        played = play_update(network, task, step, jobsets, config.episodes)
+        gain, target = by_critic(played, recipe.gamma, recipe.trace, scale_of(network, played.cost))
+        if recipe.advantage == "leave_one_out":
+            gain = by_others(played, config.episodes)
+            group = played.episode // config.episodes
+            size = np.sqrt(np.bincount(group, weights=gain**2) / np.maximum(np.bincount(group), 1))
+            gain = gain / (size[group] + 1e-9)  # hard jobsets cost a hundred times as much as easy ones
+        gain = gain / (gain.std() + 1e-9)
+        rng = np.random.default_rng([task.seed, step])
+        losses = [
+            _learn(network, optimizer, played, gain, target, rows, recipe, step)
+            for _ in range(recipe.epochs)
+            for rows in np.array_split(rng.permutation(len(gain)), min(recipe.minibatches, len(gain)))
+        ]
+        report = dict(zip(("actor_loss", "critic_loss", "entropy"), np.mean(losses, axis=0), strict=True))
+        yield Update(step, {**report, "cost": played.cost_of_job(jobsets), "decisions": float(len(gain))})
 
 
-def by_chance(
-    network: ActorCritic, optimizer: torch.optim.Optimizer, task: Task, config: Ppo, step: int
-) -> dict[str, float]:
-    """Play fresh jobsets by the network's chances and learn from that; return what there is to tell of it."""
-    recipe = task.recipe_for(PpoRecipe)
-    jobsets = [jobs for jobs in task.draw(step, config.jobsets) for _ in range(config.episodes)]
-    simulator = task.begin(jobsets)
-    number = step * MOST_JOBSETS + np.repeat(np.arange(config.jobsets), config.episodes)
-    key = keys(task.seed, number, np.tile(np.arange(config.episodes), config.jobsets))
-    played = record(network, simulator, key)
-    gain, target = _advantages(network, played, recipe, config.episodes)
-    rng = np.random.default_rng([task.seed, step])
-    told = [
-        _learn(network, optimizer, played, gain, target, rows, recipe, step)
-        for _ in range(recipe.epochs)
-        for rows in np.array_split(rng.permutation(len(gain)), min(recipe.minibatches, len(gain)))
+def by_others(played: Trajectory, episodes: int) -> FloatArray:
+    """Return how much less each decision's cost to come is than that of the jobset's other episodes at its time [D].
+
+    The others' costs between their decisions are interpolated; an episode that is over has none to come (Kool, van
+    Hoof, Welling 2019, at equal time: decision numbers of two episodes mean different times).
+    """
+    order = np.lexsort((played.turn, played.episode))
+    mine = np.split(order, np.cumsum(np.bincount(played.episode, minlength=len(played.cost)))[:-1])
+    gain = np.empty(len(order))
+    paths = [
+        (np.append(played.now[rows], played.end[b]), np.append(played.spent[rows], played.cost[b]))
+        for b, rows in enumerate(mine)
     ]
-    report = dict(zip(("actor_loss", "critic_loss", "entropy"), np.mean(told, axis=0), strict=True))
-    jobs = np.array([len(one.arrival) for one in jobsets])
-    return {**report, "cost": float((played.cost / jobs).mean()), "decisions": float(len(gain))}
-
-
-def _advantages(
-    network: ActorCritic, played: Played, recipe: PpoRecipe, episodes: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return the advantages [D] in units of their standard deviation, and the critic's targets [D]."""
-    set_scale(network, played.cost)
-    gain, target = by_critic(played, recipe.gamma, recipe.trace, float(network.scale))
-    if recipe.advantage == "leave_one_out":
-        gain = by_others(played, episodes)
-        group = played.episode // episodes
-        size = np.sqrt(np.bincount(group, weights=gain**2) / np.maximum(np.bincount(group), 1))
-        gain = gain / (size[group] + 1e-9)  # hard jobsets cost a hundred times as much as easy ones
-    return gain / (gain.std() + 1e-9), target
+    for b, rows in enumerate(mine):
+        group = b - b % episodes
+        others = [k for k in range(group, group + episodes) if k != b]
+        to_come = np.mean([played.cost[k] - np.interp(played.now[rows], *paths[k]) for k in others], axis=0)
+        gain[rows] = to_come - (played.cost[b] - played.spent[rows])
+    return gain
 
 
 def _learn(
     network: ActorCritic,
     optimizer: torch.optim.Optimizer,
-    played: Played,
+    played: Trajectory,
     gain: FloatArray,
     target: FloatArray,
     rows: IntArray,
@@ -99,7 +99,7 @@ def _learn(
     better = torch.from_numpy(gain[rows].astype(np.float32))
     actor = -torch.minimum(ratio * better, ratio.clamp(1 - recipe.ratio, 1 + recipe.ratio) * better).mean()
     critic = (value - torch.from_numpy(target[rows].astype(np.float32))).square().mean()
-    entropy = -(chances.exp() * chances).sum(dim=1).mean()
+    entropy = mean_entropy(chances)
     optimizer.zero_grad()
     (actor + recipe.critic * critic - recipe.entropy * entropy).backward()
     take_step(network, optimizer, recipe.clip, number)

@@ -1,4 +1,4 @@
-"""What a learner of many machines is given, and how its play is recorded."""
+"""The task of a learner on many machines, and the recording of its play."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
@@ -6,8 +6,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import torch
 
-from pipeline.config import A3cRecipe, DaggerRecipe, EvolutionRecipe, MachinesRecipe, PpoRecipe
-from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray
+from pipeline.config import EvolutionRecipe, MachinesRecipe
+from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray, keys
 from pipeline.errors import UserError
 from pipeline.learning.returns import generalised_advantage
 from pipeline.learning.sampling import sample
@@ -18,28 +18,23 @@ from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.rules import players
 from pipeline.simulation.rollout import Turn, play_turns
 
-Gradient = PpoRecipe | A3cRecipe | DaggerRecipe
-
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
     "rmsprop": torch.optim.RMSprop,
     "adam": torch.optim.Adam,
 }
+MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
+
+Kind = TypeVar("Kind", bound=MachinesRecipe | EvolutionRecipe)
 
 
-def optimizer_for(network: ActorCritic, recipe: Gradient) -> torch.optim.Optimizer:
+def optimizer_for(network: ActorCritic, recipe: MachinesRecipe) -> torch.optim.Optimizer:
     """Return the recipe's optimizer."""
     return OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
 
 
-def set_scale(network: ActorCritic, cost: FloatArray) -> None:
-    """Set what the critic counts costs in, if it is not known yet: the standard deviation of the episodes' costs."""
-    if not float(network.scale):
-        network.scale.fill_(float(cost.std()) or float(cost.mean()) or 1.0)
-
-
-def set_rate(optimizer: torch.optim.Optimizer, recipe: Gradient, step: int, updates: int) -> None:
-    """Set the learning rate of an update, which depends on its number alone."""
+def set_rate(optimizer: torch.optim.Optimizer, recipe: MachinesRecipe, step: int, updates: int) -> None:
+    """Set the learning rate of an update, which depends only on its number."""
     left = (updates - step + 1) / updates if recipe.falling else 1.0
     for group in optimizer.param_groups:
         group["lr"] = recipe.learning_rate * left
@@ -57,15 +52,10 @@ def take_step(network: ActorCritic, optimizer: torch.optim.Optimizer, clip: floa
     optimizer.step()
 
 
-Kind = TypeVar("Kind", bound=MachinesRecipe | EvolutionRecipe)
-
-MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
-
-
 class Task(NamedTuple):
     """A scheduling problem to learn."""
 
-    begin: Callable[[Sequence[Jobs]], Simulator]  # what plays jobsets; `gained` is minus their cost by the objective
+    begin: Callable[[Sequence[Jobs]], Simulator]  # simulates jobsets; `gained` is minus their cost by the objective
     recipe: MachinesRecipe | EvolutionRecipe
     seed: int
     loads: Sequence[int]  # to train on, in percent
@@ -86,7 +76,7 @@ class Task(NamedTuple):
         return [self.fresh(loads[k % len(loads)], update * count + k) for k in range(count)]
 
 
-class Played(NamedTuple):
+class Trajectory(NamedTuple):
     """D decisions of B episodes, one lock step after the other."""
 
     observed: Features  # of D observations
@@ -99,7 +89,12 @@ class Played(NamedTuple):
     spent: FloatArray  # [D]  cost of its episode so far
     cost: FloatArray  # [B]  of each episode
     end: FloatArray  # [B]  when it was over
-    taught: IntArray  # [D]  what a teacher would have done; none without one
+    taught: IntArray  # [D]  the teacher's action; empty without a teacher
+
+    def cost_of_job(self, jobsets: Sequence[Jobs]) -> float:
+        """Return the mean cost of a job; the episodes of a jobset follow each other."""
+        jobs = np.repeat([len(one.arrival) for one in jobsets], len(self.cost) // len(jobsets))
+        return float((self.cost / jobs).mean())
 
 
 def log_chances(logits: torch.Tensor, may: torch.Tensor) -> torch.Tensor:
@@ -107,11 +102,29 @@ def log_chances(logits: torch.Tensor, may: torch.Tensor) -> torch.Tensor:
     return torch.log_softmax(logits.masked_fill(~may, -1e9), dim=1)
 
 
-def record(network: ActorCritic, simulator: Simulator, key: KeyArray, teacher: CompiledRule | None = None) -> Played:
-    """Let a network play by its own chances to the end of every episode, and record all decisions.
+def mean_entropy(chances: torch.Tensor) -> torch.Tensor:
+    """Return the mean entropy of log-probabilities [D, A]."""
+    return -(chances.exp() * chances).sum(dim=1).mean()
 
-    Draws are those of a key [B] an episode; a teacher, if there is one, is asked what it would do.
-    """
+
+def play_update(
+    network: ActorCritic,
+    task: Task,
+    update: int,
+    jobsets: Sequence[Jobs],
+    episodes: int = 1,
+    teacher: CompiledRule | None = None,
+) -> Trajectory:
+    """Record the play of jobsets, each in several episodes, with the draws of an update."""
+    number = update * MOST_JOBSETS + np.repeat(np.arange(len(jobsets)), episodes)
+    key = keys(task.seed, number, np.tile(np.arange(episodes), len(jobsets)))
+    return record(network, task.begin([jobs for jobs in jobsets for _ in range(episodes)]), key, teacher)
+
+
+def record(
+    network: ActorCritic, simulator: Simulator, key: KeyArray, teacher: CompiledRule | None = None
+) -> Trajectory:
+    """Sample a network's actions to the end of every episode, each with a key [B] of its own; record all decisions."""
     taught_by = None if teacher is None else players([teacher] * len(key), key)
     steps = []
 
@@ -131,12 +144,18 @@ def record(network: ActorCritic, simulator: Simulator, key: KeyArray, teacher: C
     for _ in play_turns(simulator, decide, key):
         pass
     columns = [np.concatenate(column) for column in zip(*steps, strict=True)]
-    observed = Features(*columns[:5])
     ends = -simulator.gained, simulator.now.copy()
-    return Played._make([observed, *columns[5:-1], *ends, columns[-1]])
+    return Trajectory._make([Features(*columns[:5]), *columns[5:-1], *ends, columns[-1]])
 
 
-def by_critic(played: Played, gamma: float, trace: float, scale: float) -> tuple[FloatArray, FloatArray]:
+def scale_of(network: ActorCritic, cost: FloatArray) -> float:
+    """Return the critic's unit of cost; the first costs of episodes set it to their standard deviation."""
+    if not float(network.scale):
+        network.scale.fill_(float(cost.std()) or float(cost.mean()) or 1.0)
+    return float(network.scale)
+
+
+def by_critic(played: Trajectory, gamma: float, trace: float, scale: float) -> tuple[FloatArray, FloatArray]:
     """Return advantages and the critic's targets [D], both in units of `scale`."""
     episodes, turns = len(played.cost), int(played.turn.max()) + 1
     length = np.bincount(played.episode, minlength=episodes)
@@ -149,26 +168,3 @@ def by_critic(played: Played, gamma: float, trace: float, scale: float) -> tuple
     rewards[np.arange(turns)[None] >= length[:, None]] = 0.0
     gain = generalised_advantage(rewards, value, length, gamma, trace)[place]
     return gain, gain + played.value
-
-
-def by_others(played: Played, episodes: int) -> FloatArray:
-    """Return how much less each decision's cost to come is than that of the jobset's other episodes at its time [D].
-
-    The others' costs between their decisions are interpolated; an episode that is over has none to come (Kool, van
-    Hoof, Welling 2019, at equal time: decision numbers of two episodes mean different times).
-    """
-    order = np.lexsort((played.turn, played.episode))
-    first = np.concatenate([[0], np.cumsum(np.bincount(played.episode, minlength=len(played.cost)))])
-    gain = np.empty(len(order))
-    paths = []
-    for b in range(len(played.cost)):
-        mine = order[first[b] : first[b + 1]]
-        times = np.concatenate([played.now[mine], [played.end[b]]])
-        paths.append((times, np.concatenate([played.spent[mine], [played.cost[b]]])))
-    for b in range(len(played.cost)):
-        mine = order[first[b] : first[b + 1]]
-        group = b - b % episodes
-        others = [k for k in range(group, group + episodes) if k != b]
-        to_come = np.mean([played.cost[k] - np.interp(played.now[mine], *paths[k]) for k in others], axis=0)
-        gain[mine] = to_come - (played.cost[b] - played.spent[mine])
-    return gain

@@ -15,7 +15,7 @@ STALL = 10.0  # median run times without an arrival after which void is refused,
 
 
 def machines_of(scenario: MachinesScenario, park: MachinePark) -> Machines:
-    """Return what the simulator must know of a scenario; its times are told in the park's unit."""
+    """Return machines and dispatch of a scenario, whose times are in the park's unit."""
     # Of a log, the unit is the median run time.
     usual = STALL * (scenario.workload.median if isinstance(scenario.workload, Tasks) else 1.0)
     return Machines(
@@ -36,7 +36,7 @@ def time_scale(scenario: MachinesScenario, park: MachinePark) -> float:
 
 
 def grouped(groups: Sequence[Group], unit: float) -> MachinePark:
-    """Return the machines of some groups, kinds in the order in which they first stand."""
+    """Return the machines of some groups, kinds in the order of their first appearance."""
     kinds = list(dict.fromkeys(group.kind for group in groups))
     amounts = [tuple(thousandths(np.array(list(group.has.values()))).tolist()) for group in groups]
     return MachinePark(
@@ -68,9 +68,9 @@ def sampled(machines: MachineTable, chosen: Sampled, kind_names: Sequence[str], 
 
 
 def kinds_at(park: MachinePark, kinds: KeyArray, kind_names: Sequence[str]) -> KeyArray:
-    """Return the bits of the park's kinds that jobs [J] run on, told by the bits of a log's.
+    """Return the bits of the park's kinds that jobs [J] run on, given those of a log's kinds.
 
-    A job that runs on all kinds of the log's machines also runs on those that the log does not know.
+    A job that runs on all kinds of the log's machines also runs on kinds that the log does not know.
     """
     found, place = np.unique(kinds, return_inverse=True)
     shared = [(kind_names.index(name), own) for own, name in enumerate(park.kind_names) if name in kind_names]
@@ -82,8 +82,8 @@ def kinds_at(park: MachinePark, kinds: KeyArray, kind_names: Sequence[str]) -> K
 
 
 def unlimited(scenario: MachinesScenario, park: MachinePark) -> Machines:
-    """Return the machines of a scenario for episodes that are never cut, and in which time passes to the next event.
+    """Return the machines of a scenario for episodes without a time limit, where void waits for the next event.
 
-    Idle machines start a job that fits: after the last arrival there is no next event to wait for.
+    Idle machines start a job that fits, because after the last arrival there is no event to wait for.
     """
     return machines_of(scenario, park)._replace(pause=inf, time_limit=inf, stall=0.0, measured=None)

@@ -1,6 +1,6 @@
 """The jobs of RLScheduler's protocol (Zhang et al., SC 2020), read as its code reads a log.
 
-Jobs are those whose run time is not 0, in order of their ids; a run time below 0 counts as 10 s. Policies are told the
+Jobs are those whose run time is not 0, in order of their ids; a run time below 0 counts as 10 s. Policies know the
 user's estimate (field 9), or the run time where that is -1. A job holds the larger of fields 5 and 8 of the machine's
 pooled processors. Ten sequences of 1,024 consecutive jobs are played, each on an empty machine from its first submit
 time on.
@@ -33,10 +33,10 @@ class Protocol(NamedTuple):
         """Return consecutive jobs, at their own times."""
         rows = self.fields[first : first + count]
         run = np.where(rows[:, RUN] < 0, UNKNOWN_RUN_S, rows[:, RUN])
-        told = np.where(rows[:, ESTIMATE] == -1, run, rows[:, ESTIMATE])
+        known = np.where(rows[:, ESTIMATE] == -1, run, rows[:, ESTIMATE])
         held = np.maximum(rows[:, ALLOCATED], rows[:, REQUESTED]).astype(np.int64)
         nodes = np.ones(len(rows), dtype=np.int64)
-        return Jobs(rows[:, SUBMIT], run, told, held[:, None] * THOUSANDTHS, nodes, np.full(len(rows), ANY_KIND))
+        return Jobs(rows[:, SUBMIT], run, known, held[:, None] * THOUSANDTHS, nodes, np.full(len(rows), ANY_KIND))
 
 
 def read_protocol(path: Path, most: int = 0) -> Protocol:
@@ -49,20 +49,15 @@ def read_protocol(path: Path, most: int = 0) -> Protocol:
     Raises:
         UserError: it cannot be read, or a job is not one that the protocol can play.
     """
-    parts, sizes = [], dict[str, int]()
+    parts, sizes = [np.zeros((0, 18))], dict[str, int]()
     with opened(path) as (content, _):
         for lines in job_lines(content, path):
             parts.append(lines.fields)
             sizes.update(lines.sizes)
-    fields = np.concatenate(parts) if parts else np.zeros((0, 18))
-    if most:
-        fields = fields[:most]
+    fields = np.concatenate(parts)
+    fields = fields[:most] if most else fields
     fields = fields[fields[:, RUN] != 0]
     fields = fields[np.argsort(fields[:, ID], kind="stable")]
-    return _checked(fields, sizes, path)
-
-
-def _checked(fields: FloatArray, sizes: dict[str, int], path: Path) -> Protocol:
     if not len(fields):
         raise UserError(f"{path}: no jobs whose run time is not 0")
     held = np.maximum(fields[:, ALLOCATED], fields[:, REQUESTED])

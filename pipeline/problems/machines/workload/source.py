@@ -1,4 +1,4 @@
-"""A scenario's jobs on many machines, drawn from a recipe or cut from a log: the same questions to both.
+"""A scenario's jobs on many machines, drawn from a recipe or cut from a log.
 
 Every jobset has random draws of its own, keyed by (seed, split, load, number).
 
@@ -7,10 +7,9 @@ each resource's demand is one of a few, all equally often; arrivals are Poisson 
 arrivals per time unit * E[run time] * E[demand] / all machines' capacity, mean over resources, exactly for the cut law.
 
 Blocks are of consecutive jobs of some parts of a log (a block bootstrap, Künsch 1989). A part that is too short to
-learn from gives any number of jobsets in which jobs still come as they came: in bursts, and by users with habits. Each
-job keeps the time since the job before it, stretched or compressed to the load. Parts are named by places of jobs in
-order of arrival, so that what others published on the jobs between them can be tested on jobs that nobody has learned
-from.
+learn from gives any number of jobsets that keep bursts and the habits of users. Each job keeps the time since the job
+before it, stretched or compressed to the load. Parts are named by places of jobs in order of arrival, so that published
+results on the jobs between them can be tested on jobs that were not used for training.
 """
 
 import math
@@ -20,60 +19,15 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Params, Parts, Sampled, Tasks
-from pipeline.core import ANY_KIND, LOG_NAME, NODES_NAME, SPLITS, THOUSANDTHS
+from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Params, Sampled, Tasks
+from pipeline.core import ANY_KIND, SPLITS, THOUSANDTHS
 from pipeline.errors import UserError
-from pipeline.logs.registry import read
 from pipeline.logs.trace import thousandths
 from pipeline.logs.windows import Origin, periods, random_start, starts
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.workload.park import grouped
-from pipeline.problems.machines.workload.windows import Fitted, describe, fitted
+from pipeline.problems.machines.workload.windows import Fitted, describe, fitted, read_log
 from pipeline.progress import ProgressCallback, no_progress
-
-
-@dataclass(frozen=True)
-class Blocks(Origin[Jobs]):
-    """Jobs resampled from parts of a log; its times are seconds."""
-
-    scenario: MachinesScenario
-    workload: MachinesLog
-    parts: Parts
-    fit: Fitted
-    notes: tuple[str, ...]
-
-    @property
-    def park(self) -> MachinePark:
-        """Return the machines and the unit of time."""
-        return self.fit.park
-
-    def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
-        """Return blocks of the split's parts of the log, one after another."""
-        parts: Sequence[tuple[int, int]] = getattr(self.parts, "train" if stream == "fresh" else stream)
-        places = np.concatenate([np.arange(first, after) for first, after in parts])
-        last = len(places) - self.workload.block
-        begins = rng.integers(last + 1, size=-(-self.workload.window // self.workload.block))
-        chosen = places[(begins[:, None] + np.arange(self.workload.block)).ravel()[: self.workload.window]]
-        arrival = self.fit.jobs.arrival
-        gap = np.diff(arrival, prepend=arrival[0])[chosen] * self.fit.stretch(load)
-        gap[np.isin(chosen, [first for first, _ in parts])] = 0.0  # what came before it belongs to another part
-        jobs = Jobs._make(column[chosen] for column in self.fit.jobs)
-        return jobs._replace(arrival=np.cumsum(gap) - gap[0])
-
-
-def check_parts(parts: Parts, block: int, jobs: int) -> None:
-    """Refuse parts that a log is too short for.
-
-    Raises:
-        UserError: a part ends behind the log's last job, or those of a split have less than one block.
-    """
-    for split, spans in parts:
-        for first, after in spans:
-            if after > jobs:
-                span = f"[{first}, {after}]"
-                raise UserError(f"workload.parts.{split}: expected at most {jobs}, the log's jobs, got {span}")
-        if sum(after - first for first, after in spans) < block:
-            raise UserError(f"workload.parts.{split}: fewer jobs than a block of {block}")
 
 
 @dataclass(frozen=True)
@@ -86,13 +40,13 @@ class Drawn(Origin[Jobs]):
     notes: tuple[str, ...] = ()
 
     def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
-        """Return a jobset; its numbers alone tell splits apart."""
+        """Return a jobset; splits differ only by the numbers of their draws."""
         return draw_jobs(self.tasks, load / load_of_one(self.tasks, self.park), rng)
 
 
 @dataclass(frozen=True)
 class Cut(Origin[Jobs]):
-    """Jobs cut from a log; its times are seconds."""
+    """Jobs cut from a log, or resampled from its parts; its times are seconds."""
 
     scenario: MachinesScenario
     workload: MachinesLog
@@ -105,30 +59,40 @@ class Cut(Origin[Jobs]):
         return self.fit.park
 
     def split(self, name: str) -> dict[int, list[Jobs]]:
-        """Return the windows of a split, the same jobs at every load."""
-        first = starts(self._period(name), self.workload.window, getattr(self.scenario.jobsets, name))
-        return {load: [self._window(start, load) for start in first] for load in self.scenario.loads}
+        """Return the windows of a split, the same jobs at every load; or its blocks, drawn at each load."""
+        if self.workload.parts is not None:
+            return super().split(name)
+        size = self.workload.window
+        first = starts(self._period(name), size, getattr(self.scenario.jobsets, name))
+        return {load: [self.fit.window(start, size, load) for start in first] for load in self.scenario.loads}
 
     def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
-        """Return a window that starts at any job of the training period."""
-        return self._window(random_start(self._period("train"), self.workload.window, rng), load)
+        """Return a window from any job of the training period on, or consecutive blocks of the split's parts."""
+        if self.workload.parts is None:
+            size = self.workload.window
+            return self.fit.window(random_start(self._period("train"), size, rng), size, load)
+        parts: Sequence[tuple[int, int]] = getattr(self.workload.parts, "train" if stream == "fresh" else stream)
+        places = np.concatenate([np.arange(first, after) for first, after in parts])
+        last = len(places) - self.workload.block
+        begins = rng.integers(last + 1, size=-(-self.workload.window // self.workload.block))
+        chosen = places[(begins[:, None] + np.arange(self.workload.block)).ravel()[: self.workload.window]]
+        arrival = self.fit.jobs.arrival
+        gap = np.diff(arrival, prepend=arrival[0])[chosen] * self.fit.stretch(load)
+        gap[np.isin(chosen, [first for first, _ in parts])] = 0.0  # what came before it belongs to another part
+        jobs = Jobs._make(column[chosen] for column in self.fit.jobs)
+        return jobs._replace(arrival=np.cumsum(gap) - gap[0])
 
     def _period(self, split: str) -> tuple[int, int]:
         return periods(len(self.fit.jobs.arrival), self.workload)[split]
 
-    def _window(self, start: int, load: int) -> Jobs:
-        return self.fit.window(start, self.workload.window, load)
 
-
-def source(
-    params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress
-) -> Drawn | Cut | Blocks:
-    """Return where the jobs of such a scenario come from.
+def source(params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress) -> Drawn | Cut:
+    """Return the source of a scenario's jobs.
 
     The folder holds its log, and the log's file of machines, or is the log itself; it is not read for a recipe.
 
     Raises:
-        UserError: the log cannot be read, or does not go with the scenario.
+        UserError: the log cannot be read, or contradicts the scenario.
     """
     scenario = params.machines_scenario(name)
     workload = scenario.workload
@@ -136,23 +100,27 @@ def source(
         if isinstance(scenario.machines, Sampled):  # refused by params.yaml's check
             raise TypeError("tasks have no file of machines")
         return Drawn(params.seed, scenario, workload, grouped(scenario.machines, unit=1.0))
-    linked, nodes = folder.is_dir(), None
-    if workload.nodes is not None:
-        nodes = (folder / NODES_NAME if linked else Path(workload.nodes)).resolve()
-    path, instances = (folder / LOG_NAME if linked else folder).resolve(), workload.instances
-    trace = read(path, workload.format, on_progress, nodes=nodes, instances=instances, per_node=workload.per_node)
+    trace = read_log(workload, folder, on_progress)
     try:
         fit = fitted(trace, workload, scenario)
-        if workload.parts is not None:
-            check_parts(workload.parts, workload.block, len(fit.jobs.arrival))
-        for split in SPLITS if workload.parts is None else ():
-            starts(periods(len(fit.jobs.arrival), workload)[split], workload.window, 1)
+        _check_length(workload, len(fit.jobs.arrival))
     except UserError as error:
         raise type(error)(f"params.yaml: scenarios.{name}.{error}") from error
     notes = tuple(describe(trace, fit, {load: fit.stretch(load) for load in scenario.loads}))
-    if workload.parts is not None:
-        return Blocks(params.seed, scenario, workload, workload.parts, fit, notes)
     return Cut(params.seed, scenario, workload, fit, notes)
+
+
+def _check_length(workload: MachinesLog, jobs: int) -> None:
+    """Refuse a log that is too short for its parts or for a window of each period."""
+    for split, spans in workload.parts or ():
+        for first, after in spans:
+            if after > jobs:
+                span = f"[{first}, {after}]"
+                raise UserError(f"workload.parts.{split}: expected at most {jobs}, the log's jobs, got {span}")
+        if sum(after - first for first, after in spans) < workload.block:
+            raise UserError(f"workload.parts.{split}: fewer jobs than a block of {workload.block}")
+    for split in SPLITS if workload.parts is None else ():
+        starts(periods(jobs, workload)[split], workload.window, 1)
 
 
 def mean_run(tasks: Tasks) -> float:
@@ -162,13 +130,12 @@ def mean_run(tasks: Tasks) -> float:
     1.648721
     """
     place = math.log(tasks.longest / tasks.median) / tasks.spread
-    whole = tasks.median * math.exp(tasks.spread**2 / 2) * _below(place - tasks.spread)
-    return whole + tasks.longest * _below(-place)
 
+    def below(place: float) -> float:  # share of the standard normal law
+        return math.erfc(-place / math.sqrt(2)) / 2
 
-def _below(place: float) -> float:
-    """Return the standard normal law's share below a place."""
-    return math.erfc(-place / math.sqrt(2)) / 2
+    whole = tasks.median * math.exp(tasks.spread**2 / 2) * below(place - tasks.spread)
+    return whole + tasks.longest * below(-place)
 
 
 def load_of_one(tasks: Tasks, park: MachinePark) -> float:

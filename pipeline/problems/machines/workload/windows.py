@@ -1,25 +1,28 @@
-"""Jobs of a scenario of many machines cut from a log: windows of consecutive jobs, at the loads of the scenario.
+"""A log as jobs of a scenario's machines: windows of consecutive jobs, at the loads of the scenario.
 
-Arrivals before `first_s` are left out; run times and what policies know of them are cut at `longest_s`; jobs that could
-run on none of the machines are dropped. All of it is counted. Load = what jobs hold times how long, over what the
-machines offer while they arrive, mean over resources; at another load, gaps between arrivals are own load / load as
-long. Own load, predictions and the unit of time, the median run time, are those of the training period.
+Arrivals before `first_s` are left out; run times and their estimates are cut at `longest_s`; jobs that fit on none of
+the machines are dropped. All of it is counted. Load = what jobs hold times how long, over what the machines offer while
+they arrive, mean over resources; at another load, gaps between arrivals are own load / load as long. Own load,
+predictions and the unit of time, the median run time, are those of the training period.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Sampled
-from pipeline.core import THOUSANDTHS, BoolArray, FloatArray, IntArray
+from pipeline.core import LOG_NAME, NODES_NAME, THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.logs.plausible import SIZE, unconfirmed
 from pipeline.logs.predicting.run_times import told
+from pipeline.logs.registry import read
 from pipeline.logs.trace import MachineTable, Trace, fits_somewhere
 from pipeline.logs.windows import periods
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.workload.park import grouped, kinds_at, sampled
+from pipeline.progress import ProgressCallback
 
 NO_MACHINE = "could run on none of the machines"
 
@@ -28,12 +31,12 @@ class Fitted(NamedTuple):
     """A log as jobs of some machines."""
 
     jobs: Jobs  # all that are left, at the log's own times
-    user: IntArray  # [J]  whose they are; -1 = the log does not say
+    user: IntArray  # [J]  of each job; -1 = unknown
     park: MachinePark
     load: dict[str, float]  # per resource that the machines have: that of the training period, 1 = all of it
-    left_out: dict[str, int]  # what became of other jobs: how many
+    left_out: dict[str, int]  # numbers of other jobs by reason
     capped: int  # jobs whose run time was cut
-    unused: tuple[str, ...]  # resources of the log that the machines do not tell
+    unused: tuple[str, ...]  # resources of the log that the machines do not specify
     doubts: tuple[str, ...]  # what is implausible and not accepted
 
     @property
@@ -48,23 +51,37 @@ class Fitted(NamedTuple):
         return jobs._replace(arrival=(jobs.arrival - jobs.arrival[0]) * self.stretch(load))
 
     def stretch(self, load: int) -> float:
-        """Return how much longer gaps between arrivals become at a load in percent."""
+        """Return the factor of gaps between arrivals at a load in percent."""
         return 100 * self.own_load / load
+
+
+def read_log(workload: MachinesLog, place: Path, on_progress: ProgressCallback) -> Trace:
+    """Read a log, or that of a folder with the log and its file of machines."""
+    linked, nodes = place.is_dir(), None
+    if workload.nodes is not None:
+        nodes = (place / NODES_NAME if linked else Path(workload.nodes)).resolve()
+    path, instances = (place / LOG_NAME if linked else place).resolve(), workload.instances
+    return read(path, workload.format, on_progress, nodes=nodes, instances=instances, per_node=workload.per_node)
 
 
 def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> Fitted:
     """Return a log as jobs of a scenario's machines, by the rules above.
 
     Raises:
-        UserError: the log does not say what the scenario needs, or no job is left.
+        UserError: the log lacks what the scenario needs, or no job is left.
     """
     if scenario.policies_know == "estimates" and not trace.has_estimates:
         raise UserError("policies_know: the log has no estimates; expected durations")
     early = trace.submit_s < workload.first_s
     longest = np.inf if workload.longest_s is None else workload.longest_s
     kept = _only(trace, ~early)
-    park = _park(scenario, kept)
-    moved = _moved(kept, park)
+    if not isinstance(scenario.machines, Sampled):
+        park = grouped(scenario.machines, unit=1.0)
+    elif kept.machines is None:
+        raise UserError("machines.sample: the log has no machines; name their file as workload.nodes, or groups")
+    else:
+        park = sampled(kept.machines, scenario.machines, kept.kind_names, unit=1.0)
+    moved = _on_park(kept, park)
     runs = fits_somewhere(moved)
     left = _only(moved, runs)
     learned = _learned(workload, len(left.id))
@@ -76,10 +93,7 @@ def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> F
         user=left.user,
         park=park.model_copy(update={"unit": unit}),
         load=_load(jobs, park, learned),
-        left_out={
-            f"arrived before {workload.first_s:g} s": int(early.sum()),
-            NO_MACHINE: int((~runs).sum()),
-        },
+        left_out={f"arrived before {workload.first_s:g} s": int(early.sum()), NO_MACHINE: int((~runs).sum())},
         capped=int((left.run_s > longest).sum()),
         unused=tuple(name for name in trace.resources if name not in park.resources),
         doubts=unconfirmed(kept, workload.accept)
@@ -89,7 +103,7 @@ def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> F
 
 
 def what_policies_know(scenario: MachinesScenario, trace: Trace, learned: IntArray) -> FloatArray:
-    """Return what policies are told of the run time of each job [J] of a log.
+    """Return the run time of each job [J] of a log as policies know it.
 
     Predictions are learned from the jobs at the places `learned`.
 
@@ -102,11 +116,7 @@ def what_policies_know(scenario: MachinesScenario, trace: Trace, learned: IntArr
 
 
 def _only(trace: Trace, kept: BoolArray) -> Trace:
-    """Return some jobs of a log.
-
-    Raises:
-        UserError: there are none.
-    """
+    """Return some jobs of a log; raise UserError if there are none."""
     if not kept.any():
         raise UserError(f"workload: no job of {len(kept):,} is left: all come before first_s, or fit on no machine")
     columns = ("id", "submit_s", "wait_s", "run_s", "estimate_s", "demand", "nodes", "user", "kinds")
@@ -114,22 +124,14 @@ def _only(trace: Trace, kept: BoolArray) -> Trace:
 
 
 def _learned(workload: MachinesLog, jobs: int) -> IntArray:
-    """Return the places of the jobs that are learned from; parts that end behind the log are refused elsewhere."""
+    """Return the places of the training jobs; parts that exceed the log are refused elsewhere."""
     if workload.parts is None:
         return np.arange(max(1, periods(jobs, workload)["train"][1]))
     found = np.concatenate([np.arange(first, min(after, jobs)) for first, after in workload.parts.train])
     return found if len(found) else np.arange(jobs)
 
 
-def _park(scenario: MachinesScenario, trace: Trace) -> MachinePark:
-    if not isinstance(scenario.machines, Sampled):
-        return grouped(scenario.machines, unit=1.0)
-    if trace.machines is None:
-        raise UserError("machines.sample: the log has no machines; name their file as workload.nodes, or groups")
-    return sampled(trace.machines, scenario.machines, trace.kind_names, unit=1.0)
-
-
-def _moved(trace: Trace, park: MachinePark) -> Trace:
+def _on_park(trace: Trace, park: MachinePark) -> Trace:
     """Return a log whose resources, kinds and machines are those of a park."""
     for name in park.resources:
         if name not in trace.resources:
@@ -150,34 +152,25 @@ def _load(jobs: Jobs, park: MachinePark, learned: IntArray) -> dict[str, float]:
     if not span > 0:
         raise UserError("workload: all jobs of the log arrive at once, so that it has no load which could be changed")
     total = np.array(park.capacity, dtype=np.int64).sum(axis=0)
-    held = _held(Jobs._make(column[learned] for column in jobs))
+    work = jobs.nodes[learned] * jobs.duration[learned]
+    held = [float(work @ jobs.demand[learned][:, r]) for r in range(jobs.demand.shape[1])]
     load = {name: float(held[r] / (total[r] * span)) for r, name in enumerate(park.resources) if total[r]}
     if not any(load.values()):
         raise UserError("workload: no job of the log holds anything that the machines have, so that it has no load")
     return load
 
 
-def _held(jobs: Jobs) -> FloatArray:
-    """Return what all jobs hold of each resource [R], times how long."""
-    work = jobs.nodes * jobs.duration
-    return np.array([float(work @ jobs.demand[:, r]) for r in range(jobs.demand.shape[1])])
-
-
 def describe(trace: Trace, fit: Fitted, loads: Mapping[int, float]) -> list[str]:
-    """Return, for people, what became of a log; loads tell how much longer gaps become at each."""
-    jobs = fit.jobs
+    """Return notes for people about a log; `loads` are factors of gaps by load."""
+    jobs, total = fit.jobs, np.array(fit.park.capacity, dtype=np.int64).sum(axis=0)
+    amounts = ", ".join(f"{n / THOUSANDTHS:,g} {name}" for name, n in zip(fit.park.resources, total, strict=True))
     return [
         *trace.notes,
         *(f"left out: {count:,} jobs that {why}" for why, count in fit.left_out.items() if count),
         f"{len(jobs.arrival):,} jobs are used; {fit.capped:,} of them run longer than the longest and are cut",
-        *([f"not looked at, for the machines do not tell it: {', '.join(fit.unused)}"] if fit.unused else []),
-        f"{len(fit.park.kind):,} machines: {_amounts(fit.park)}; unit of time {fit.park.unit:g} s, the median run time",
+        *([f"unused resources, which the machines do not have: {', '.join(fit.unused)}"] if fit.unused else []),
+        f"{len(fit.park.kind):,} machines: {amounts}; unit of time {fit.park.unit:g} s, the median run time",
         f"own load {fit.own_load:.1%}: {', '.join(f'{name} {share:.1%}' for name, share in fit.load.items())}",
         "median and own load are those of the training period",
         f"gaps between arrivals: {', '.join(f'{gap:.3g} times at load {load}' for load, gap in loads.items())}",
     ]
-
-
-def _amounts(park: MachinePark) -> str:
-    total: IntArray = np.array(park.capacity, dtype=np.int64).sum(axis=0)
-    return ", ".join(f"{amount / THOUSANDTHS:,g} {name}" for name, amount in zip(park.resources, total, strict=True))

@@ -11,8 +11,7 @@ from pipeline.config import MachinesKnobs
 from pipeline.core import ANY_KIND, Policy
 from pipeline.problems.machines.evaluation import play as event_play
 from pipeline.problems.machines.evaluation.play import score
-from pipeline.problems.machines.heuristics.rules import HEURISTICS, with_mix
-from pipeline.problems.machines.heuristics.tuning import MIX, heuristics_with, tuned_mix
+from pipeline.problems.machines.heuristics.rules import HEURISTICS, MIX, heuristics_with, tuned_mix, with_mix
 from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.problems.machines.workload.source import source

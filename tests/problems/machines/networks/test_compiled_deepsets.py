@@ -1,4 +1,4 @@
-"""`deepsets` compiled: what torch says of a state, and the same to the last bit whoever else is asked of."""
+"""`deepsets` compiled: torch's logits of a state, to the last bit independent of the batch."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_it_says_what_torch_says(slots: int, machines: int, resources: int, hidd
     assert np.ptp(expected[observed.may]) > 0.3
 
 
-def test_a_state_alone_has_the_bits_that_it_has_among_others() -> None:
+def test_a_single_state_has_the_bits_that_it_has_in_a_batch() -> None:
     shape = Shape(6, 5, 2, 1.0, True)
     observed, scores = states(shape), compiled(network(shape, 32))
     together = scores(observed)

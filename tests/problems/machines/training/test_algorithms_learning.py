@@ -39,8 +39,8 @@ from pipeline.problems.machines.training.evolution import (
     set_weights,
     weights_in,
 )
-from pipeline.problems.machines.training.ppo import ppo
-from pipeline.problems.machines.training.task import MOST_JOBSETS, Played, Task, by_critic, by_others, record
+from pipeline.problems.machines.training.ppo import by_others, ppo
+from pipeline.problems.machines.training.task import MOST_JOBSETS, Task, Trajectory, by_critic, record
 from pipeline.simulation.rollout import play
 
 BUDGET = {"recipe": "", "loads": (100,), "validate_every": 1}
@@ -210,7 +210,7 @@ def test_a_learning_rate_without_bounds_is_told_in_one_line() -> None:
         list(ppo(untrained(), task, Ppo(name="ppo", updates=5, jobsets=2, episodes=2, **BUDGET)))
 
 
-def played(spent: list[list[float]], now: list[list[float]], total: list[float], end: list[float]) -> Played:
+def played(spent: list[list[float]], now: list[list[float]], total: list[float], end: list[float]) -> Trajectory:
     """Recorded play of which only times and costs matter."""
     episode = np.repeat(np.arange(len(spent)), [len(row) for row in spent])
     turn = np.concatenate([np.arange(len(row)) for row in spent])
@@ -218,7 +218,7 @@ def played(spent: list[list[float]], now: list[list[float]], total: list[float],
     nothing = Features(*(np.zeros((count, 1)) for _ in range(5)))
     flat = [np.concatenate(rows).astype(float) for rows in (now, spent)]
     zero = np.zeros(count)
-    return Played(nothing, zero, zero, zero, episode, turn, *flat, np.array(total), np.array(end), zero[:0])
+    return Trajectory(nothing, zero, zero, zero, episode, turn, *flat, np.array(total), np.array(end), zero[:0])
 
 
 class TestAdvantages:

@@ -1,1 +1,1 @@
-"""Many machines, event by event, compiled: many episodes at once; `reference` says what it must do."""
+"""The compiled simulator; `tests/oracles/machines.py` defines what it must do."""

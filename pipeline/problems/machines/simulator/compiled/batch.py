@@ -1,4 +1,4 @@
-"""Many episodes in lock step, compiled.
+"""Many episodes in lock step, compiled; moves without a choice are carried out without a decision.
 
 The reward of an interval is minus the sum over the jobs in the system of the interval times the job's cost of a time
 unit. With gamma = 1 the return of `slowdown` is minus the sum of the jobs' slowdowns (weighted turnaround), that of
@@ -13,21 +13,12 @@ from numba import njit, prange
 
 from pipeline.core import SHORTEST_BOUNDED, FloatArray, IntArray, Observation
 from pipeline.problems.machines.nouns import GREEDY, Jobs, JobsBatch, Machines, Placed, end_to_end
-from pipeline.problems.machines.simulator.compiled.ahead import fits_in
-from pipeline.problems.machines.simulator.compiled.kernels import begin_all, could_ever, step_rows
-from pipeline.problems.machines.simulator.compiled.placing import fits
+from pipeline.problems.machines.simulator.compiled.dispatch import begin_all, fits_in, step_rows
+from pipeline.problems.machines.simulator.compiled.placement import fits, holds
 from pipeline.problems.machines.simulator.compiled.rules import Players, decide_rows, play_rows
 from pipeline.problems.machines.simulator.compiled.state import Rules, State, empty_state, state_under_way
 from pipeline.simulation.compiled import inlined
 from pipeline.simulation.simulator import CompiledSimulator, Kernels, Layout, Played, copy_episodes, spans
-
-
-def observe(s: State, rules: Rules, rows: IntArray) -> Observation:
-    """Return what the policy sees in some episodes, as copies."""
-    view = _empty(s, len(rows))
-    _look(s, rules, rows, view)
-    told = {name: getattr(view, name).view(np.bool_) for name in ("fits_now", "legal", "may_idle")}
-    return view._replace(**told)
 
 
 def _empty(s: State, count: int) -> Observation:
@@ -55,24 +46,14 @@ def _empty(s: State, count: int) -> Observation:
 
 
 @njit(cache=True, parallel=True)
-def _look(s: State, rules: Rules, rows: IntArray, view: Observation) -> None:
+def _write_views(s: State, rules: Rules, rows: IntArray, view: Observation) -> None:
     for i in prange(rows.shape[0]):
-        # a call: numba takes writes to a tuple's arrays within prange for dead code
-        look_at(s, rules, rows[i], view, i)
+        write_view(s, rules, rows[i], view, i)  # a call: see `dispatch.begin_all`
 
 
 @inlined
-def look_at(s: State, rules: Rules, b: int, view: Observation, i: int) -> None:
-    """Write what the policy sees in an episode to row i."""
-    _look_at_machines(s, rules, b, view, i)
-    for m in range(s.slot_job.shape[1]):
-        _look_at_slot(s, rules, b, view, i, m)
-    if rules.ahead:
-        fits_in(s, rules, b, view.fits_in, i)
-
-
-@inlined
-def _look_at_machines(s: State, rules: Rules, b: int, view: Observation, i: int) -> None:
+def write_view(s: State, rules: Rules, b: int, view: Observation, i: int) -> None:
+    """Write the observation of an episode to row i."""
     for k in range(s.kind.shape[0]):
         for r in range(s.capacity.shape[1]):
             view.free[i, k, 0, r] = s.free[b, k, r]
@@ -80,20 +61,24 @@ def _look_at_machines(s: State, rules: Rules, b: int, view: Observation, i: int)
     view.now[i] = s.now[b]
     view.since_arrival[i] = s.now[b] - s.last_arrival[b]
     view.may_idle[i] = view.since_arrival[i] < rules.stall
-    view.backlog[i] = s.behind[b]
+    view.backlog[i] = s.backlog[b]
     for r in range(s.capacity.shape[1] + 1):
         view.backlog_head[i, r] = 0.0
-    if s.behind[b] > 0:
+    if s.backlog[b] > 0:
         job = s.queue[b]
         while not np.isnan(s.start[job]):  # started by backfilling
             job += 1
         view.backlog_head[i, 0] = s.estimate[job]
         for r in range(s.capacity.shape[1]):
             view.backlog_head[i, r + 1] = s.demand[job, r]
+    for m in range(s.slot_job.shape[1]):
+        _write_slot(s, rules, b, view, i, m)
+    if rules.ahead:
+        fits_in(s, rules, b, view.fits_in, i)
 
 
 @inlined
-def _look_at_slot(s: State, rules: Rules, b: int, view: Observation, i: int, m: int) -> None:
+def _write_slot(s: State, rules: Rules, b: int, view: Observation, i: int, m: int) -> None:
     there = m < s.waiting[b]
     job = s.slot_job[b, m] if there else 0
     fit = there and fits(s, b, m)
@@ -107,7 +92,7 @@ def _look_at_slot(s: State, rules: Rules, b: int, view: Observation, i: int, m: 
         if rules.dispatch == GREEDY:
             view.legal[i, m, k] = fit and s.can[b, m, k]
         else:
-            view.legal[i, m, k] = there and could_ever(s, b, m, k)
+            view.legal[i, m, k] = there and holds(s, s.slot_job[b, m], k, s.capacity[k])
 
 
 TIMES = ("arrival", "duration", "estimate", "unit_cost", "start", "finish", "ends", "estimated")
@@ -119,7 +104,7 @@ LAYOUT = Layout(
 
 
 class Simulator(CompiledSimulator[Players, FloatArray]):
-    """The episodes of a batch; moves that leave no choice are played without asking."""
+    """The episodes of a batch."""
 
     kernels = Kernels(step_rows, decide_rows, play_rows)
     _state: State
@@ -155,33 +140,39 @@ class Simulator(CompiledSimulator[Players, FloatArray]):
 
     @property
     def held(self) -> tuple[IntArray, IntArray]:
-        """Return where the machines of each job stand [J + 1], and those machines: -1 = not started."""
+        """Return the bounds [J + 1] of each job's machines, and the machines: -1 = not started."""
         return self._state.held_first, self._state.held.copy()
 
     def observe(self, rows: IntArray) -> Observation:
-        """Return what the policy sees in some episodes, as copies."""
-        return observe(self._state, self._rules, rows)
+        """Return the observations of some episodes, as copies."""
+        return self._observe(self._rules, rows)
+
+    def _observe(self, rules: Rules, rows: IntArray) -> Observation:
+        view = _empty(self._state, len(rows))
+        _write_views(self._state, rules, rows, view)
+        bits = {name: getattr(view, name).view(np.bool_) for name in ("fits_now", "legal", "may_idle")}
+        return view._replace(**bits)
 
     def views(self, count: int) -> Observation:
-        """Return observations for a kernel to write over; what is a bit elsewhere is a byte."""
+        """Return observations for a kernel to overwrite; booleans are bytes."""
         return _empty(self._state, count)
 
     def fits_in(self, row: int) -> FloatArray:
-        """Return how long it takes until the job of each slot [M] fits, also where observations leave it out."""
-        return np.asarray(observe(self._state, self._rules._replace(ahead=True), np.array([row])).fits_in[0])
+        """Return the time until the job of each slot [M] fits, also where observations leave it out."""
+        return np.asarray(self._observe(self._rules._replace(ahead=True), np.array([row])).fits_in[0])
 
     def placed(self) -> Placed:
-        """Return what has become of every job so far."""
+        """Return the placement of every job so far."""
         s = self._state
         return Placed(s.start.copy(), s.finish.copy(), s.machine.copy(), s.now.copy(), s.busy.copy())
 
     def played(self, rows: IntArray) -> Played:
-        """Return what became of the jobs of some episodes so far."""
+        """Return the outcome so far of the jobs of some episodes."""
         s, (jobs, bounds) = self._state, spans(self._state.first, rows)
         return Played(bounds, s.arrival[jobs], s.duration[jobs], s.start[jobs], s.finish[jobs], s.now[rows])
 
     def fork(self, rows: IntArray) -> "Simulator":
-        """Return copies of some episodes, each to be continued on its own; one may be named often."""
+        """Return independent copies of some episodes; one may be copied several times."""
         s, (jobs, bounds) = self._state, spans(self._state.first, rows)
         mine = JobsBatch(bounds, *(getattr(s, name)[jobs] for name in JobsBatch._fields[1:]))
         copy = Simulator(mine, self.machines, s.unit_cost[jobs])
@@ -210,25 +201,12 @@ class Simulator(CompiledSimulator[Players, FloatArray]):
         self._rows = np.flatnonzero(~s.done)
 
 
-def slowdown(jobs: JobsBatch) -> FloatArray:
-    """Charge each job one over its duration."""
-    return np.asarray(1.0 / jobs.duration)
-
-
-def bounded_slowdown(jobs: JobsBatch) -> FloatArray:
-    """Charge each job one over its duration, none taken for shorter than 10 time units (Feitelson)."""
-    return np.asarray(1.0 / np.maximum(jobs.duration, SHORTEST_BOUNDED))
-
-
-def completion_time(jobs: JobsBatch) -> FloatArray:
-    """Charge each job 1."""
-    return np.ones(len(jobs.duration))
-
-
+# Cost of a time unit of each job's presence [J], by objective. Bounded slowdown takes no job for shorter than 10 time
+# units (Feitelson).
 COSTS: dict[str, Callable[[JobsBatch], FloatArray]] = {
-    "slowdown": slowdown,
-    "bounded_slowdown": bounded_slowdown,
-    "completion_time": completion_time,
+    "slowdown": lambda jobs: np.asarray(1.0 / jobs.duration),
+    "bounded_slowdown": lambda jobs: np.asarray(1.0 / np.maximum(jobs.duration, SHORTEST_BOUNDED)),
+    "completion_time": lambda jobs: np.ones(len(jobs.duration)),
 }
 
 

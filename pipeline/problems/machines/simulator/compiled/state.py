@@ -1,6 +1,6 @@
-"""What the compiled simulator keeps of its episodes."""
+"""State of the compiled simulator."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from pipeline.problems.machines.nouns import JobsBatch, Machines, could_hold
 
 
 class State(NamedTuple):
-    """All episodes; letters as in `core`. What belongs to running jobs fills each episode's part [J] from its first."""
+    """All episodes; letters as in `core`. Columns [J] of running jobs are filled from each episode's first job on."""
 
     first: IntArray  # [B + 1]
     arrival: FloatArray  # [J]
@@ -25,10 +25,10 @@ class State(NamedTuple):
     start: FloatArray  # [J]           nan = not started
     finish: FloatArray  # [J]           nan = not finished
     machine: IntArray  # [J]           -1 = not started
-    held_first: IntArray  # [J + 1]       where its machines stand in `held`
+    held_first: IntArray  # [J + 1]       place of its machines in `held`
     held: IntArray  # [nodes of all jobs]  machines
     running: IntArray  # [J]           jobs, a heap by their end
-    runs: IntArray  # [B]           how many
+    runs: IntArray  # [B]           number of running jobs
     ends: FloatArray  # [J]           when a started job ends
     rank: IntArray  # [J]           how many of its episode had started before it
     free: IntArray  # [B, K, R]
@@ -36,12 +36,12 @@ class State(NamedTuple):
     slot_job: IntArray  # [B, M]        in order of arrival; -1 = empty
     waiting: IntArray  # [B]           jobs in slots
     can: BoolArray  # [B, M, K]     could the machine hold the job now?
-    able: IntArray  # [B, M]        how many machines could
+    able: IntArray  # [B, M]        number of machines that could
     fitting: IntArray  # [B]           jobs in slots that fit
-    queue: IntArray  # [B]           the backlog: what is not started from here
-    to_come: IntArray  # [B]           to here, the next job to arrive
-    behind: IntArray  # [B]           how many jobs those are
-    to_start: IntArray  # [B]           the first measured job that had not started when last looked at
+    queue: IntArray  # [B]           the backlog: all jobs from here on that have not started
+    to_come: IntArray  # [B]           up to here, the next job to arrive
+    backlog: IntArray  # [B]           number of these jobs
+    to_start: IntArray  # [B]           the first measured job that had not started at the last check
     now: FloatArray  # [B]
     last_arrival: FloatArray  # [B]
     present: IntArray  # [B]           jobs in the system
@@ -50,7 +50,7 @@ class State(NamedTuple):
     busy: FloatArray  # [B]
     finished: IntArray  # [B]
     done: BoolArray  # [B]
-    estimated: FloatArray  # [J]           when a started job seems to end
+    estimated: FloatArray  # [J]           estimated end of a started job
     order: IntArray  # [J]           buffer: running jobs by that time
     spare: IntArray  # [B, K, R]     buffer: free at a time to come
 
@@ -62,7 +62,7 @@ class Rules(NamedTuple):
     pause: float
     time_limit: float
     stall: float
-    ahead: bool = True  # do observations say when jobs fit that do not fit now?
+    ahead: bool = True  # do observations show when jobs fit that do not fit now?
     measured: int = 0  # the episode is over once all measured jobs, which are below this number, have started; 0: all
 
 
@@ -73,6 +73,11 @@ def empty_state(jobs: JobsBatch, machines: Machines, unit_cost: FloatArray) -> S
     (number, resources), slots = capacity.shape, machines.slots
     begin, some = np.zeros(episodes), np.diff(jobs.first) > 0  # an episode without jobs is over at 0
     begin[some] = jobs.arrival[jobs.first[:-1][some]]
+    zeros: dict[str, Any] = {name: np.zeros(episodes) for name in ("rate", "cost", "busy")}
+    for name in ("runs", "waiting", "fitting", "backlog", "present", "finished"):
+        zeros[name] = np.zeros(episodes, dtype=np.int64)
+    for name in ("running", "rank", "order"):
+        zeros[name] = np.zeros(count, dtype=np.int64)
     return State(
         *jobs,
         unit_cost=np.ascontiguousarray(unit_cost, dtype=np.float64),
@@ -84,32 +89,21 @@ def empty_state(jobs: JobsBatch, machines: Machines, unit_cost: FloatArray) -> S
         machine=np.full(count, -1, dtype=np.int64),
         held_first=np.concatenate([[0], np.cumsum(jobs.nodes)]).astype(np.int64),
         held=np.full(int(jobs.nodes.sum()), -1, dtype=np.int32),
-        running=np.zeros(count, dtype=np.int64),
-        runs=np.zeros(episodes, dtype=np.int64),
         ends=np.zeros(count),
-        rank=np.zeros(count, dtype=np.int64),
         free=np.tile(capacity, (episodes, 1, 1)),
         in_use=np.zeros((episodes, resources), dtype=np.int64),
         slot_job=np.full((episodes, slots), -1, dtype=np.int64),
-        waiting=np.zeros(episodes, dtype=np.int64),
         can=np.zeros((episodes, slots, number), dtype=np.bool_),
         able=np.zeros((episodes, slots), dtype=np.int64),
-        fitting=np.zeros(episodes, dtype=np.int64),
         queue=jobs.first[:-1].copy(),
         to_come=jobs.first[:-1].copy(),
-        behind=np.zeros(episodes, dtype=np.int64),
         to_start=jobs.first[:-1] + (machines.measured or (0, 0))[0],
         now=begin.copy(),
         last_arrival=begin.copy(),
-        present=np.zeros(episodes, dtype=np.int64),
-        rate=np.zeros(episodes),
-        cost=np.zeros(episodes),
-        busy=np.zeros(episodes),
-        finished=np.zeros(episodes, dtype=np.int64),
         done=np.zeros(episodes, dtype=np.bool_),
         estimated=np.zeros(count),
-        order=np.zeros(count, dtype=np.int64),
         spare=np.zeros((episodes, number, resources), dtype=np.int64),
+        **zeros,
     )
 
 
@@ -139,7 +133,7 @@ def state_under_way(
     can = could_hold(s.demand[mine], s.kinds[mine], s.kind, s.free[0])
     s.slot_job[0, :slots], s.can[0, :slots], s.able[0, :slots] = np.arange(runs, runs + slots), can, can.sum(axis=1)
     s.waiting[0], s.fitting[0] = slots, (s.able[0, :slots] >= s.nodes[mine]).sum()
-    s.queue[0], s.to_come[0], s.behind[0] = runs + slots, count, count - runs - slots
+    s.queue[0], s.to_come[0], s.backlog[0] = runs + slots, count, count - runs - slots
     s.now[0], s.last_arrival[0], s.present[0], s.rate[0] = now, last_arrival, count, count
     s.done[0] = count == 0
     return s

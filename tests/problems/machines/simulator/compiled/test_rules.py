@@ -5,11 +5,11 @@ import pytest
 from machine_builders import Problem, jobs_of, parts, random_problem
 
 from pipeline.core import CompiledRule, IntArray, Observation, keys
-from pipeline.problems.machines.heuristics.rules import HEURISTICS, PEERS, with_mix
 from pipeline.problems.machines.nouns import BLOCKING, DISPATCH, GREEDY, Jobs, Machines, Placed
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.rules import RULES, players
 from pipeline.simulation.rollout import Heuristic, compiled_rule_of, play, play_together
+from tests.oracles.machines_heuristics import HEURISTICS, PEERS, with_mix
 
 CLOSE = 1e-9  # sums of many intervals, taken in another order
 MIXED = with_mix(0.7, 0.1)

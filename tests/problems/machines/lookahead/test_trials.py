@@ -11,7 +11,7 @@ from pipeline.problems.machines.evaluation.play import play_on
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead import search
 from pipeline.problems.machines.lookahead.futures import ArrivalModel, arrival_model
-from pipeline.problems.machines.lookahead.naming import USUAL, planned
+from pipeline.problems.machines.lookahead.plans import USUAL, planned
 from pipeline.problems.machines.lookahead.search import MachinesSearch
 from pipeline.problems.machines.nouns import (
     BLOCKING,
@@ -68,7 +68,7 @@ def planner(rule: CompiledRule, past: ArrivalModel, budget: SearchBudget = USUAL
 
 
 def costs_of(plan: Planner, turn: Turn, found: SearchResult) -> np.ndarray:
-    """What the candidates come to in each future."""
+    """The costs of the candidates in each future."""
     assert isinstance(plan.search, MachinesSearch)
     return plan.search.costs(turn, found.action)
 
@@ -127,7 +127,7 @@ def test_what_comes_later_and_how_long_jobs_really_run_changes_no_decision(dispa
 
 @pytest.mark.parametrize("dispatch", ["easy_dynamic", "easy_shortest"])
 def test_what_is_expected_of_a_decision_does_not_lean_on_who_ends_first(dispatch: str) -> None:
-    """Four jobs run that were told alike; which of them ends first is not known, whatever it is."""
+    """Four jobs with equal estimates run; which of them ends first is unknown."""
     before = drawn(np.random.default_rng(9), 300)
     before = before._replace(estimate=before.duration * np.random.default_rng(2).uniform(1.0, 6.0, 300))
     plan = planner(CompiledRule("saf"), arrival_model([before]), USUAL._replace(candidates=4, futures=8, ahead=3))
@@ -165,7 +165,7 @@ def test_it_is_better_than_its_base_on_jobs_that_come_as_they_came(dispatch: str
 
 
 def test_it_plans_with_how_long_jobs_of_the_past_ran_and_not_with_what_users_say() -> None:
-    """Told 100 of them, jobs ran 1; told 50, they ran 50: the first are the short ones, whatever SJF believes."""
+    """Jobs with estimate 100 ran 1, those with 50 ran 50: the first are the short ones, whatever SJF believes."""
     before = [(float(k), (1.0, 50.0)[k % 2], (100.0, 50.0)[k % 2], 4) for k in range(300)]
     plan = planner(CompiledRule("sjf"), arrival_model([jobs_of(*before)]), USUAL._replace(futures=8, ahead=0))
     now, machines = jobs_of((0.0, 20.0, 20.0, 4), (1.0, 50.0, 50.0, 4), (2.0, 1.0, 100.0, 4)), ONE._replace(dispatch=0)

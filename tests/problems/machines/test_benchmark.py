@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.problems.machines.benchmark import DEFAULT, run
-from pipeline.problems.machines.evaluation.rlscheduler import apart, fitting, paired
+from pipeline.problems.machines.benchmark import DEFAULT, apart, fitting, paired, run
 from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, read_protocol
 
-SHARED = Path(__file__).parents[4].parent / "shared"
+SHARED = Path(__file__).parents[3].parent / "shared"
 LUBLIN = SHARED / "traces" / "lublin_256.swf.gz"
 HPC2N = SHARED / "traces" / "HPC2N-2002-2.2-cln.first15000.swf.gz"
 GOLDEN = SHARED / "reference" / "rlscheduler" / "lublin_256_per_sequence.csv"
@@ -67,7 +66,7 @@ def test_a_slice_plays_the_sequences_that_fit_into_it(tmp_path: Path) -> None:
 
 
 @has_shared
-def test_waits_and_paired_intervals_stand_beside_the_rows(tmp_path: Path) -> None:
+def test_waits_and_paired_intervals_are_written_next_to_the_rows(tmp_path: Path) -> None:
     out = tmp_path / "both.csv"
     run(LUBLIN, 0, False, ["sjf", "fcfs"], out)
     waits = pd.read_csv(tmp_path / "both_waits.csv")
@@ -110,7 +109,7 @@ class TestReading:
         with pytest.raises(UserError, match=r"unknown policy 'sfj'.*did you mean 'sjf'"):
             run(tmp_path / "missing.swf", 0, False, ["sfj"], tmp_path / "out.csv")
 
-    def test_a_model_has_one_name_alone_and_another_looking_ahead(self, tmp_path: Path) -> None:
+    def test_a_model_has_two_names_without_and_with_look_ahead(self, tmp_path: Path) -> None:
         one, other = tmp_path / "x" / "a", tmp_path / "y" / "a"
         for folder in (one, other):
             folder.mkdir(parents=True)
@@ -121,7 +120,7 @@ class TestReading:
 
 
 @has_shared
-def test_who_looks_ahead_plays_behind_the_jobs_that_futures_are_taken_from(tmp_path: Path) -> None:
+def test_look_ahead_plays_after_the_jobs_that_futures_are_taken_from(tmp_path: Path) -> None:
     out = tmp_path / "slice.csv"
     run(LUBLIN, 3100, False, ["saf", "plan_saf"], out)
     means = pd.read_csv(out).set_index("policy")["avg_bounded_slowdown"]
@@ -135,7 +134,7 @@ def test_who_looks_ahead_plays_behind_the_jobs_that_futures_are_taken_from(tmp_p
 def test_sequences_that_do_not_overlap_share_no_job(tmp_path: Path) -> None:
     log = read_protocol(swf(tmp_path / "a.swf", [(k, k, 5, 1, 5) for k in range(1, 3000)]))
     assert apart(log) == [(0, 0), (1, SEQUENCE)]
-    assert apart(log, behind=1) == [(1, SEQUENCE)]
+    assert apart(log, after=1) == [(1, SEQUENCE)]
     assert fitting(log) == []
 
 

@@ -10,13 +10,20 @@ from pipeline.config import MachinePark, MachinesCard, MachinesPlan, MachinesSce
 from pipeline.core import CompiledRule, FloatArray, Observation, Policy
 from pipeline.errors import UserError
 from pipeline.lookahead.planner import PREFIX, Base, Planner, SearchBudget
-from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.heuristics.tuning import heuristics_with
+from pipeline.problems.machines.heuristics.rules import HEURISTICS, heuristics_with
 from pipeline.problems.machines.lookahead.futures import ArrivalModel, arrival_model
-from pipeline.problems.machines.lookahead.search import Asked, MachinesSearch
+from pipeline.problems.machines.lookahead.search import MachinesSearch, PolicyPlayer
 from pipeline.problems.machines.storage import read_park
 from pipeline.problems.machines.workload.source import source
 from pipeline.simulation.rollout import compiled_rule_of
+
+FIRST = 1_000_000  # number of the first fresh jobset that futures are taken from; no training draws as many
+JOBSETS = 4  # of each load that futures are taken from
+USUAL = SearchBudget(candidates=20, futures=64, ahead=10, decisions=200_000, sure=1.0)
+# Networks: every copy of a decision costs a forward pass, and a network is right more often than few futures are.
+LEARNED = SearchBudget(candidates=4, futures=8, ahead=10, decisions=4_000, sure=1.0)
+
+MachinesBase = Base[CompiledRule | PolicyPlayer]
 
 
 def must_fit(name: str, card: MachinesCard, scenario: MachinesScenario, park: MachinePark) -> None:
@@ -25,9 +32,8 @@ def must_fit(name: str, card: MachinesCard, scenario: MachinesScenario, park: Ma
     Raises:
         UserError: one line for the first thing that differs.
     """
-    resources, here = ", ".join(card.resources), ", ".join(park.resources)
     for what, trained, found in (
-        ("resources", resources, here),
+        ("resources", ", ".join(card.resources), ", ".join(park.resources)),
         ("machines", card.machines, len(park.capacity)),
         ("slots", card.slots, scenario.slots),
         ("dispatch", card.dispatch, scenario.dispatch),
@@ -36,34 +42,23 @@ def must_fit(name: str, card: MachinesCard, scenario: MachinesScenario, park: Ma
             raise UserError(f"{name}: trained for {what} {trained}; here: {what} {found}")
 
 
-FIRST = 1_000_000  # number of the first fresh jobset that futures are taken from; no training draws so many
-JOBSETS = 4  # of each load that futures are taken from
-USUAL = SearchBudget(candidates=20, futures=64, ahead=10, decisions=200_000, sure=1.0)
-# Networks: they are asked for every copy of a decision, and are right more often than few futures are.
-LEARNED = SearchBudget(candidates=4, futures=8, ahead=10, decisions=4_000, sure=1.0)
-
-
-def planned(
-    base: Policy | Base[CompiledRule | Asked], name: str, past: ArrivalModel, budget: SearchBudget | None = None
-) -> Planner:
+def planned(base: Policy | MachinesBase, name: str, past: ArrivalModel, budget: SearchBudget | None = None) -> Planner:
     """Return a policy that looks ahead.
 
     Args:
         base: a heuristic, or what `network_base` returns.
         name: its name, for people.
-        past: what futures are taken from.
-        budget: how much is tried; None: as much as fits the kind of base.
+        past: source of futures.
+        budget: of the search; None: the default for the kind of base.
 
     Raises:
-        UserError: it has no compiled rule, or there is too little of a past.
+        UserError: it has no compiled rule, or the past has too few jobs.
     """
     budget = budget or (LEARNED if isinstance(base, Base) else USUAL)
     if not isinstance(base, Base):
         rule = compiled_rule_of(base)
         if rule is None:
-            raise UserError(
-                f"policy '{PREFIX}{name}': expected a heuristic that is compiled behind {PREFIX}, got '{name}'"
-            )
+            raise UserError(f"policy '{PREFIX}{name}': expected a compiled heuristic after {PREFIX}, got '{name}'")
         base = Base(base, rule)
     if not past.reaches(budget.ahead):
         raise UserError(
@@ -79,8 +74,7 @@ def planning(params: Params, plan: str) -> Planner:
         UserError: its agent is not trained yet, or was trained on other machines than the scenario's.
     """
     row = params.plan_of(MachinesPlan, plan)
-    budget = SearchBudget(row.candidates, row.futures, row.jobs, row.decisions, row.min_z)
-    base: Policy | Base[CompiledRule | Asked]
+    base: Policy | MachinesBase
     if row.base in HEURISTICS:
         base = heuristics_with(storage.read_chosen(row.scenario).knobs)[row.base]
     else:
@@ -88,11 +82,12 @@ def planning(params: Params, plan: str) -> Planner:
         model, park = storage.read_model(place, MachinesCard), read_park(storage.jobsets_folder(row.scenario))
         must_fit(str(place), model.card, params.machines_scenario(row.scenario), park)
         base = network_base(model.card, model.weights)
+    budget = SearchBudget(row.candidates, row.futures, row.jobs, row.decisions, row.min_z)
     return planned(base, row.base, past_of(params, row.scenario), budget)
 
 
-def network_base(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Base[CompiledRule | Asked]:
-    """Return a stored network as a base: it plays on with the actions that it likes best.
+def network_base(card: MachinesCard, weights: Mapping[str, FloatArray]) -> MachinesBase:
+    """Return a stored network as a base: it continues greedily.
 
     Raises:
         UserError: the weights are not those of the network on the card.
@@ -103,18 +98,18 @@ def network_base(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Base[
     from pipeline.problems.machines.networks.loading import PLAY, compiled, forward, greedy, restore
 
     network = restore(card, weights).network
-    alike = isinstance(network, DeepSets)
     scores = compiled(network) if isinstance(network, DeepSets) else partial(forward, network)
 
     def likes(view: Observation) -> FloatArray:
         observed = features(view, network.shape)
         return np.where(observed.may, scores(observed), -np.inf)
 
-    return Base(PLAY[card.play](network, scores), Asked(greedy(network, scores), alike), likes)
+    player = PolicyPlayer(greedy(network, scores), isinstance(network, DeepSets))
+    return Base(PLAY[card.play](network, scores), player, likes)
 
 
 def past_of(params: Params, scenario: str) -> ArrivalModel:
-    """Return what a scenario's training jobsets show, of all loads alike."""
+    """Return the arrival model of a scenario's training jobsets, equally many of each load."""
     origin = source(params, scenario, storage.scenario_log(scenario))
     return arrival_model(
         [origin.fresh(load, FIRST + k) for load in params.machines_scenario(scenario).loads for k in range(JOBSETS)]
