@@ -1,4 +1,4 @@
-"""What the ways to learn have in common, whatever the problem: how much of them is run, and evolution."""
+"""Budgets of training, and evolution strategies, for every problem."""
 
 from typing import Annotated, Literal
 
@@ -8,11 +8,11 @@ from pipeline.config.records import Frozen, Loads, Positive, Rate, Seed, Share
 
 
 class Start(Frozen):
-    """What comes before the first update of any pre-training, unless it says otherwise."""
+    """Pre-training."""
 
     @property
     def first(self) -> str:
-        """What happens before the first update."""
+        """Phase before the first update, if any."""
         return ""
 
 
@@ -20,11 +20,11 @@ class NoPretrain(Start):
     """Start from the seeded initial weights."""
 
     name: Literal["none"]
-    seed: Seed | None = None  # of the initial weights; params.yaml's unless told
+    seed: Seed | None = None  # of the initial weights; default: that of params.yaml
 
     @property
     def budget(self) -> int:
-        """Updates at most."""
+        """Most updates."""
         return 1
 
 
@@ -36,7 +36,7 @@ class Budget(Frozen):
     updates: Positive  # how many
     jobsets: Positive  # of each update
     validate_every: Positive  # updates; the best weights on validation jobsets are kept
-    seed: Seed | None = None  # of what is drawn while playing; params.yaml's unless told. Jobsets do not depend on it
+    seed: Seed | None = None  # of draws while playing; default: that of params.yaml. Jobsets do not depend on it
 
     @property
     def budget(self) -> int:

@@ -14,7 +14,7 @@ from queue import Empty, Queue
 from types import TracebackType
 from typing import TextIO
 
-from pipeline.execution.beginning import GROUP
+from pipeline.execution.environment import GROUP
 from pipeline.progress import LINES_EVERY_S, say
 
 FIRST_FREE = 10  # number of a file that sh leaves alone

@@ -15,7 +15,7 @@ from pipeline.logs.rows import Layout, opened
 from pipeline.logs.task_rows import TASK_LOGS
 from pipeline.logs.trace import Dropped, Trace
 from pipeline.progress import ProgressCallback, no_progress
-from pipeline.storage.user_tables import TABLE_SUFFIXES
+from pipeline.storage.files import TABLE_SUFFIXES
 
 SWF_SUFFIXES = (".swf", ".swf.gz")
 HEAD = 1 << 16  # bytes that are looked at

@@ -50,7 +50,7 @@ def _inputs(agent: str, scenario: str) -> tuple[Path, ...]:
 def _scored(params: Params, agent: str, scenario: str, workers: Executor) -> dict[str, Results]:
     """Return the results of all policies: here all at once, else each by a worker."""
     title = f"evaluate {agent} on {scenario}"
-    if workers.alone:
+    if workers.serial:
         with progress(f"{title}, percent", 100) as advance:
             return score(None, params, agent, scenario, lambda share: advance(100 * share))
     names = list(problem_of(params, scenario).learning.policies(params, agent))

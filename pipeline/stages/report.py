@@ -20,7 +20,7 @@ from pipeline.report.pictures import Picture, Shown, data_uri, figures, papers
 from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY
 from pipeline.showing.show import ShowRequest, draw
 from pipeline.simulation.results import BOUNDED
-from pipeline.storage import evidence, leftovers, revisions
+from pipeline.storage import evidence, leftovers
 from pipeline.tracking.source_tree import refusal
 
 PAGE = storage.REPORTS / "index.html"
@@ -52,7 +52,7 @@ def run(params: Params) -> None:
     notes += [*why, *failed.values()]
     for note in notes:
         say(f"report: {note}")
-    head = revisions.head()
+    head = evidence.head()
     page = html(
         Content(
             comparison=comparison,
@@ -114,7 +114,7 @@ def _schedule(params: Params, objectives: pd.DataFrame, agents: Collection[str])
 
 
 def _changes(
-    head: revisions.Commit | None, summary: pd.DataFrame, lock: evidence.Lock, values: Mapping[str, Json]
+    head: evidence.Commit | None, summary: pd.DataFrame, lock: evidence.Lock, values: Mapping[str, Json]
 ) -> Changes:
     if head is None:
         why = refusal() or "No git repository, or no commit in it"
@@ -132,7 +132,7 @@ def _changes(
     )
 
 
-def _origin(head: revisions.Commit | None) -> Origin:
+def _origin(head: evidence.Commit | None) -> Origin:
     versions = {"python": python_version()} | {name: metadata.version(name) for name in PACKAGES}
     if head is None:
         return Origin("", "", (), versions, evidence.has_remote())
