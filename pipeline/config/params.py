@@ -15,7 +15,7 @@ from pipeline.config.groups.scenario import GroupsScenario
 from pipeline.config.learning import EvolutionRecipe
 from pipeline.config.machines.learning import MachinesRecipe
 from pipeline.config.machines.scenario import MachinesScenario
-from pipeline.config.parsing import parsed
+from pipeline.config.parsing import parsed, read_text
 from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import Recipe, Transfer
 from pipeline.config.pool.scenario import Demand, PoolLog, PoolScenario, Synthetic
@@ -200,12 +200,7 @@ def load_params(path: Path = PARAMS_FILE, every: bool = False) -> Params:
 
 def raw_params(path: Path = PARAMS_FILE) -> Any:
     """Return the content of params.yaml, unchecked."""
-    try:
-        return parsed(path.read_text(encoding="utf-8"), str(path))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}); run this at the repository's root") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x}") from error
+    return parsed(read_text(path), str(path))
 
 
 def check_params(raw: Any, where: str, every: bool = False) -> Params:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 from ruamel.yaml import YAML
@@ -46,6 +47,20 @@ class Bounded(Composer):
 
     def _refuse(self, why: str, event: Any) -> NoReturn:
         raise MarkedYAMLError(problem=why, problem_mark=event.start_mark)
+
+
+def read_text(path: Path, most: int = 0) -> str:
+    """Read a text file of the repository or, with a limit of characters, of a user."""
+    try:
+        with path.open(encoding="utf-8") as stream:
+            text = stream.read(most + 1 if most else -1)  # /dev/zero has no end
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}); run this at the repository's root") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x}") from error
+    if 0 < most < len(text):
+        raise UserError(f"{path}: expected at most {most} characters")
+    return text
 
 
 def at_place(values: Any, place: str) -> Any:

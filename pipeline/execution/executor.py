@@ -105,6 +105,7 @@ class Executor:
         tasks: Sequence[Task],
         inputs: Sequence[Path] = (),
         on_progress: ShareCallback = no_progress,
+        resumable: bool = False,
     ) -> list[Result]:
         """Return the function's result for each task, in their order.
 
@@ -113,13 +114,14 @@ class Executor:
             tasks: records, arrays and parameters, sent by value.
             inputs: files and folders below the working directory that it reads.
             on_progress: called with the number of tasks done.
+            resumable: run in this process, and reuse the results of an interrupted stage.
 
         Raises:
             UserError: of a task; or there are no workers, they see no shared folder, or they run other code.
         """
         if not tasks:
             return []
-        if self.serial:
+        if self.serial and not resumable:
             results = []
             for task in tasks:
                 results.append(function(task))
@@ -127,20 +129,16 @@ class Executor:
             return results
         keys = keys_of(function, tasks, inputs)
         self._keys |= set(keys)
+        if resumable:
+            return self._resume(function, tasks, keys, on_progress)
         packed = (pickle.dumps((function, task), protocol=5) for task in tasks)
         found = self._run({key: PackedTask(key, task) for key, task in zip(keys, packed, strict=True)}, on_progress)
         return [found[key] for key in keys]
 
-    def kept(
-        self,
-        function: Callable[[Task], Result],
-        tasks: Sequence[Task],
-        inputs: Sequence[Path] = (),
-        on_progress: ShareCallback = no_progress,
+    def _resume(
+        self, function: Callable[[Task], Result], tasks: Sequence[Task], keys: list[str], on_progress: ShareCallback
     ) -> list[Result]:
-        """Return what `map` does, in this process, reusing the results of an interrupted stage."""
-        keys, found, keeping = keys_of(function, tasks, inputs), list[Result](), True
-        self._keys |= set(keys)
+        found, keeping = list[Result](), True
         self._store.sweep()
         for key, task in zip(keys, tasks, strict=True):
             held = self._store.read(key)

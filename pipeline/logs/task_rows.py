@@ -1,6 +1,6 @@
-"""Logs whose rows are tasks; of several like instances in Alibaba's, and in what CloudSimPy made of one.
+"""Logs whose rows are tasks; those of Alibaba and CloudSimPy have several equal instances.
 
-Times are in seconds. None of these two says whose a task is, nor which machines there were.
+Times are in seconds. Neither log has users or machines.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,16 +14,16 @@ import pandas as pd
 from pipeline.config import Instances
 from pipeline.core import ANY_KIND, BoolArray, FloatArray, KeyArray
 from pipeline.errors import UserError
-from pipeline.logs.gathering import Facts, Part, in_order, jobs, repeated
 from pipeline.logs.lines import CHUNK
 from pipeline.logs.rows import Layout, rows, schema
-from pipeline.logs.trace import CORES, PERCENT, Sieve, Trace, thousandths
+from pipeline.logs.trace import CORES, PERCENT, Facts, Part, Sieve, Trace, in_order, jobs, thousandths
 from pipeline.progress import ProgressCallback, no_progress
 
 NO_SUBMIT, NO_RUN, BACKWARDS = "time of submission unknown", "run time unknown", "run time below 0"
 NOT_DONE, BEFORE = "status other than Terminated", "created before the log begins"
 NO_DEMAND, BELOW_0, NO_INSTANCES = "CPU or memory unknown", "CPU or memory below 0", "no instances"
-CORE = 100.0  # what one core is in plan_cpu
+CORE = 100.0  # plan_cpu of one core
+MOST_JOBS = 50_000_000  # some 4 GiB
 FACTS = Facts(("cpu", "memory"), (CORES, PERCENT))
 
 
@@ -33,10 +33,10 @@ class Tasks(NamedTuple):
     submit_s: FloatArray  # [J]
     run_s: FloatArray  # [J]
     amount: FloatArray  # [J, R]  in the units of the log's resources
-    causes: Mapping[str, BoolArray]  # why rows are set aside, in the order in which that is reported
+    causes: Mapping[str, BoolArray]  # reasons to drop rows, in the order of reports
     wait_s: FloatArray | float = np.nan  # [J]
     kinds: KeyArray | np.uint64 = ANY_KIND  # [J]
-    instances: FloatArray | None = None  # [J]  each a job by itself; None: a task is one job
+    instances: FloatArray | None = None  # [J]  each a job; None: a task is one job
 
 
 Taken = Callable[[pd.DataFrame], Tasks]
@@ -45,10 +45,10 @@ Taken = Callable[[pd.DataFrame], Tasks]
 def read_tasks(
     path: Path, layout: Layout, taken: Taken, facts: Facts, on_progress: ProgressCallback, chunk: int
 ) -> Trace:
-    """Read a log whose rows are tasks, each of which has the number of its row.
+    """Read a log whose rows are tasks, numbered by row.
 
     Raises:
-        UserError: it cannot be read, a row is not a task's, or no job is left.
+        UserError: it cannot be read, has an invalid row or too many instances, or no job is left.
     """
     parts, sieve, seen, found = list[Part](), Sieve(), 0, 0
     for frame in rows(path, layout, on_progress, chunk):
@@ -60,14 +60,17 @@ def read_tasks(
         lasting = sieve.lasting(part.run_s, lines[kept])
         part = part._replace(run_s=lasting, estimate_s=lasting)
         if tasks.instances is not None:
-            part = repeated(part, tasks.instances[kept].astype(np.int64), found, path)
+            instances = tasks.instances[kept].astype(np.int64)
+            if found + int(instances.sum()) > MOST_JOBS:
+                raise UserError(f"{path}: expected at most {MOST_JOBS:,} instances, found more: read one job a task")
+            part = Part._make(np.repeat(column, instances, axis=0) for column in part)
         parts.append(part)
         seen, found = seen + len(frame), found + len(part.id)
     return in_order(parts, sieve, facts, seen, path)
 
 
 class TaskLog(NamedTuple):
-    """A log of tasks of several like instances: its columns, and how its rows are taken."""
+    """A log of tasks with instances: its columns, and the conversion of its rows."""
 
     layout: Layout
     taken: Taken
@@ -113,10 +116,10 @@ def _tasks(
 
 
 def _of_2018(frame: pd.DataFrame) -> Tasks:
-    """Take rows of Alibaba's cluster-trace-v2018; plan_cpu is 100 for a core, plan_mem in percent of a machine.
+    """Convert rows of Alibaba's cluster-trace-v2018; plan_cpu is 100 for a core, plan_mem in percent of a machine.
 
-    The log has no time of submission, and a task counts as submitted when it starts: so waits are unknown, and arrivals
-    carry the delays of the log's own scheduler.
+    The log has no submission times. A task counts as submitted when it starts: waits are unknown, and arrivals include
+    the delays of the log's own scheduler.
     """
     start, run = frame["start_time"], frame["end_time"] - frame["start_time"]
     amounts = frame["plan_cpu"] / CORE, frame["plan_mem"]
@@ -124,11 +127,10 @@ def _of_2018(frame: pd.DataFrame) -> Tasks:
 
 
 def _of_2017(frame: pd.DataFrame) -> Tasks:
-    """Take rows of Alibaba's cluster-trace-v2017; plan_cpu is 100 for a core, as its values show, plan_mem a share.
+    """Convert rows of Alibaba's cluster-trace-v2017; plan_cpu is 100 for a core, as its values show, plan_mem a share.
 
-    A time of 0 and less is before the log begins, and such a task is set aside, because its run time is unknown. A task
-    is submitted when it is created and ends when its row is modified last: its run time is all that lies between, so
-    that waits are in it.
+    Times up to 0 are before the log, and such a task is dropped, because its run time is unknown. A task is submitted
+    at its creation and ends at the last change of its row, so that its run time includes its wait.
     """
     create, run = frame["create_timestamp"], frame["modify_timestamp"] - frame["create_timestamp"]
     amounts = frame["plan_cpu"] / CORE, frame["plan_mem"] * 100
@@ -137,10 +139,7 @@ def _of_2017(frame: pd.DataFrame) -> Tasks:
 
 
 def _of_cloudsimpy(frame: pd.DataFrame) -> Tasks:
-    """Take rows of CloudSimPy's `jobs.csv`, most likely from Alibaba's log of 2017: cores, and shares of a machine.
-
-    Disk is 0 throughout and is not read.
-    """
+    """Convert rows of CloudSimPy's `jobs.csv`, most likely from Alibaba's log of 2017: cores, shares of a machine."""
     amounts = frame["cpu"], frame["memory"] * 100
     return _tasks(frame["submit_time"], frame["duration"], amounts, frame["instances_num"])
 

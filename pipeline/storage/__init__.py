@@ -3,6 +3,7 @@
 Files are written under another name and renamed, so that a killed run leaves no partial file.
 """
 
+from pipeline.config.parsing import read_text
 from pipeline.storage.checkpoints import (
     Checkpoint,
     checkpoint_file,
@@ -17,7 +18,6 @@ from pipeline.storage.files import (
     hold,
     read_json,
     read_table,
-    read_text,
     write,
     write_json,
     write_table,

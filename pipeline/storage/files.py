@@ -129,20 +129,6 @@ def line_of(where: str, row: int) -> str:
     return f"row {row + 1}" if ".parquet" in where else f"line {row + 2}"
 
 
-def read_text(path: Path, most: int = 0) -> str:
-    """Read a text file of the repository or, with a limit of characters, of a user."""
-    try:
-        with path.open(encoding="utf-8") as stream:
-            text = stream.read(most + 1 if most else -1)  # /dev/zero has no end
-        if 0 < most < len(text):
-            raise UserError(f"{path}: expected at most {most} characters")
-        return text
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}); run this at the repository's root") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x}") from error
-
-
 def read_json(path: Path) -> Json:
     """Read a JSON file that the pipeline wrote."""
     try:

@@ -8,6 +8,7 @@ import pandas as pd
 from pydantic import Field, ValidationError
 
 from pipeline.config import Frozen, Params
+from pipeline.config.parsing import read_text
 from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.schemas import CURVE, ResultTables, empty
@@ -17,7 +18,6 @@ from pipeline.storage.files import (
     one_line,
     read_json,
     read_table,
-    read_text,
     write,
     write_json,
     write_table,

@@ -96,7 +96,7 @@ def trial(params: Params, name: str, workers: Executor) -> Trial:
         _played, known=known, scenario=scenario, warm_up_days=site.warm_up_days, name=name, seed=params.seed
     )
     with progress(f"trial of {name}, plays", len(plays)) as advance:
-        courses = workers.kept(played, plays, [model], advance)
+        courses = workers.map(played, plays, [model], advance, resumable=True)
     frames = [
         _frame(_period(known[play.knows], workload, play.split, site.warm_up_days), play, course, site.agent)
         for play, course in zip(plays, courses, strict=True)

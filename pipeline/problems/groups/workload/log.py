@@ -11,7 +11,7 @@ from pipeline.config import GroupsLog, GroupsScenario
 from pipeline.core import SPLITS, THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import TooShortError, UserError
 from pipeline.logs.plausible import SIZE, unconfirmed
-from pipeline.logs.predicting.run_times import told
+from pipeline.logs.predictions import predict_run_times
 from pipeline.logs.trace import DAY_S, Trace
 from pipeline.problems.groups.nouns import Jobs
 
@@ -108,7 +108,7 @@ def _units(trace: Trace, scenario: GroupsScenario) -> IntArray:
 def _told(scenario: GroupsScenario, trace: Trace, learned: IntArray) -> FloatArray:
     """Return what is told of the run time of each job [J]; predictions are learned from some places."""
     if scenario.policies_know == "predictions":
-        return told(trace, learned)
+        return predict_run_times(trace, learned)
     return trace.estimate_s if scenario.policies_know == "estimates" else trace.run_s
 
 

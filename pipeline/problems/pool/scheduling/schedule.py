@@ -13,7 +13,7 @@ import pandas as pd
 from pipeline.config import Params, PoolLog, PoolScenario
 from pipeline.core import IntArray, Policy, keys
 from pipeline.errors import UserError
-from pipeline.logs.predicting.run_times import predicted
+from pipeline.logs.predictions import with_predictions
 from pipeline.logs.registry import distinct, read
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.evaluation.searching import best_of_k, search_from
@@ -169,7 +169,7 @@ def job_columns(params: Params, scenario: PoolScenario) -> JobColumns[JobSet]:
         trace, notes = distinct(read(path, format, on_progress)), []
         if scenario.policies_know == "predictions":
             learned = max(1, periods(len(trace.id), own)["train"][1])
-            trace = predicted(trace, np.arange(learned))
+            trace = with_predictions(trace, np.arange(learned))
             notes = [f"run times are predicted as the first {learned:,} jobs teach: judge by the jobs behind them"]
         steps = discretise(trace, own, scenario.resources, scenario.horizon, scenario.policies_know != "durations")
         found = JobSet(steps.arrival, steps.duration, steps.demand, steps.estimate)
