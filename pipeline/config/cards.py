@@ -50,7 +50,7 @@ def described(weights: Mapping[str, Any]) -> dict[str, Tensor]:
 
 
 def difference(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> str:
-    """Return the first difference, as text; nothing if there is none.
+    """Return the first difference, as text; "" if there is none.
 
     >>> difference({"bias": Tensor(shape=(3,), dtype="float32")}, {"bias": Tensor(shape=(2, 3), dtype="float32")})
     'tensor bias: expected 3 float32, found 2 x 3 float32'

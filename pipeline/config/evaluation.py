@@ -91,7 +91,7 @@ class Gate(Frozen):
 
 
 def too_few(params: "Params", scenario: str) -> str:
-    """Return why no candidate of a scenario can pass the gate, whatever the results; nothing where one can."""
+    """Return why no candidate of a scenario can pass the gate, whatever the results; "" if one can."""
     tests = params.scenario(scenario).jobsets.test
     if params.gate is None or tests >= (needed := params.gate.needed(scenario)):
         return ""

@@ -76,7 +76,7 @@ def _line_by_line(text: bytes, first: int, path: Path, sizes: dict[str, int]) ->
         if not fields:
             continue
         if b"\r" in line.rstrip():
-            wanted = "line ends (LF or CRLF), found CR alone: convert it, as tr '\\r' '\\n' does"
+            wanted = "line ends (LF or CRLF), found only CR: convert it, as tr '\\r' '\\n' does"
             raise UserError(f"{path}:{number}: expected {wanted}")
         if fields[0].startswith(b";"):
             if said := SIZE.match(line):

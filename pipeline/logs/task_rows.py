@@ -5,7 +5,6 @@ Times are in seconds. Neither log has users or machines.
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -22,7 +21,6 @@ from pipeline.progress import ProgressCallback, no_progress
 NO_SUBMIT, NO_RUN, BACKWARDS = "time of submission unknown", "run time unknown", "run time below 0"
 NOT_DONE, BEFORE = "status other than Terminated", "created before the log begins"
 NO_DEMAND, BELOW_0, NO_INSTANCES = "CPU or memory unknown", "CPU or memory below 0", "no instances"
-CORE = 100.0  # plan_cpu of one core
 MOST_JOBS = 50_000_000  # some 4 GiB
 FACTS = Facts(("cpu", "memory"), (CORES, PERCENT))
 
@@ -70,10 +68,15 @@ def read_tasks(
 
 
 class TaskLog(NamedTuple):
-    """A log of tasks with instances: its columns, and the conversion of its rows."""
+    """A log of tasks with instances: its columns, and their units."""
 
     layout: Layout
-    taken: Taken
+    submit: str
+    run: str  # column of the end, or of the run time
+    cpu: tuple[str, float]  # column, and its value for one core
+    memory: tuple[str, float]  # column, and its percent of a machine's memory for a value of 1
+    instances: str
+    begins_at_0: bool = False  # times up to 0 are before the log
 
     def read(
         self,
@@ -88,71 +91,53 @@ class TaskLog(NamedTuple):
             raise UserError(f"{path}: instances: expected one of {', '.join(get_args(Instances))}, found '{instances}'")
 
         def taken(frame: pd.DataFrame) -> Tasks:
-            tasks = self.taken(frame)
+            tasks = self._tasks(frame)
             return tasks if instances == "each" else tasks._replace(instances=None)
 
         return read_tasks(path, self.layout, taken, FACTS, on_progress, chunk)
 
-
-def _tasks(
-    submit: pd.Series,
-    run: pd.Series,
-    amounts: tuple[pd.Series, pd.Series],
-    instances: pd.Series,
-    causes: Mapping[str, pd.Series] = MappingProxyType({}),
-) -> Tasks:
-    """Return rows as tasks; amounts are cores, and percent of a machine's memory."""
-    amount = np.column_stack(amounts)
-    numbers = {
-        NO_SUBMIT: submit.isna(),
-        NO_RUN: run.isna(),
-        BACKWARDS: run < 0,
-        NO_DEMAND: np.isnan(amount).any(axis=1),
-        BELOW_0: (amount < 0).any(axis=1),
-        NO_INSTANCES: ~(instances >= 1),
-    }
-    every = {reason: np.asarray(wrong) for reason, wrong in {**causes, **numbers}.items()}
-    return Tasks(submit.to_numpy(), run.to_numpy(), amount, every, instances=instances.to_numpy())
+    def _tasks(self, frame: pd.DataFrame) -> Tasks:
+        submit, instances = frame[self.submit], frame[self.instances]
+        run = frame[self.run] if self.run == "duration" else frame[self.run] - submit
+        amount = np.column_stack([frame[self.cpu[0]] / self.cpu[1], frame[self.memory[0]] * self.memory[1]])
+        causes: dict[str, pd.Series | BoolArray] = {}
+        causes |= {NOT_DONE: frame["status"].ne("Terminated")} if "status" in frame else {}
+        causes |= {BEFORE: submit <= 0} if self.begins_at_0 else {}
+        causes |= {NO_SUBMIT: submit.isna(), NO_RUN: run.isna(), BACKWARDS: run < 0}
+        causes |= {NO_DEMAND: np.isnan(amount).any(axis=1), BELOW_0: (amount < 0).any(axis=1)}
+        causes |= {NO_INSTANCES: ~(instances >= 1)}
+        every = {reason: np.asarray(wrong) for reason, wrong in causes.items()}
+        return Tasks(submit.to_numpy(), run.to_numpy(), amount, every, instances=instances.to_numpy())
 
 
-def _of_2018(frame: pd.DataFrame) -> Tasks:
-    """Convert rows of Alibaba's cluster-trace-v2018; plan_cpu is 100 for a core, plan_mem in percent of a machine.
-
-    The log has no submission times. A task counts as submitted when it starts: waits are unknown, and arrivals include
-    the delays of the log's own scheduler.
-    """
-    start, run = frame["start_time"], frame["end_time"] - frame["start_time"]
-    amounts = frame["plan_cpu"] / CORE, frame["plan_mem"]
-    return _tasks(start, run, amounts, frame["instance_num"], {NOT_DONE: frame["status"].ne("Terminated")})
-
-
-def _of_2017(frame: pd.DataFrame) -> Tasks:
-    """Convert rows of Alibaba's cluster-trace-v2017; plan_cpu is 100 for a core, as its values show, plan_mem a share.
-
-    Times up to 0 are before the log, and such a task is dropped, because its run time is unknown. A task is submitted
-    at its creation and ends at the last change of its row, so that its run time includes its wait.
-    """
-    create, run = frame["create_timestamp"], frame["modify_timestamp"] - frame["create_timestamp"]
-    amounts = frame["plan_cpu"] / CORE, frame["plan_mem"] * 100
-    causes = {NOT_DONE: frame["status"].ne("Terminated"), BEFORE: create <= 0}
-    return _tasks(create, run, amounts, frame["instance_num"], causes)
-
-
-def _of_cloudsimpy(frame: pd.DataFrame) -> Tasks:
-    """Convert rows of CloudSimPy's `jobs.csv`, most likely from Alibaba's log of 2017: cores, shares of a machine."""
-    amounts = frame["cpu"], frame["memory"] * 100
-    return _tasks(frame["submit_time"], frame["duration"], amounts, frame["instances_num"])
-
-
-# The batch tasks, `batch_task.csv`, of which the columns have no header; CloudSimPy's first line names its own.
+# The batch tasks, `batch_task.csv`, whose columns have no header; the first line of CloudSimPy names its columns.
 OF_2018 = "task_name instance_num job_name task_type status start_time end_time plan_cpu plan_mem"
 OF_2017 = "create_timestamp modify_timestamp job_id task_id instance_num status plan_cpu plan_mem"
 AMOUNTS = "instance_num plan_cpu plan_mem"
 ALIBABA2018 = schema("alibaba2018", times="start_time end_time", amounts=AMOUNTS, words="status")
 ALIBABA2017 = schema("alibaba2017", times="create_timestamp modify_timestamp", amounts=AMOUNTS, words="status")
 CLOUDSIMPY = schema("cloudsimpy", times="submit_time duration", amounts="cpu memory instances_num")
+CPU = ("plan_cpu", 100.0)
 TASK_LOGS = {
-    "alibaba2018": TaskLog(Layout(ALIBABA2018, tuple(OF_2018.split())), _of_2018),
-    "alibaba2017": TaskLog(Layout(ALIBABA2017, tuple(OF_2017.split())), _of_2017),
-    "cloudsimpy": TaskLog(Layout(CLOUDSIMPY), _of_cloudsimpy),
+    # Alibaba's cluster-trace-v2018; plan_mem is percent of a machine. The log has no submission times. A task counts as
+    # submitted when it starts: waits are unknown, and arrivals include the delays of the log's own scheduler.
+    "alibaba2018": TaskLog(
+        Layout(ALIBABA2018, tuple(OF_2018.split())), "start_time", "end_time", CPU, ("plan_mem", 1.0), "instance_num"
+    ),
+    # Alibaba's cluster-trace-v2017; plan_cpu is 100 for a core, as its values show, plan_mem a share. A task from
+    # before the log is dropped, because its run time is unknown. A task is submitted at its creation and ends at the
+    # last change of its row, so that its run time includes its wait.
+    "alibaba2017": TaskLog(
+        Layout(ALIBABA2017, tuple(OF_2017.split())),
+        "create_timestamp",
+        "modify_timestamp",
+        CPU,
+        ("plan_mem", 100.0),
+        "instance_num",
+        begins_at_0=True,
+    ),
+    # CloudSimPy's `jobs.csv`, most likely from Alibaba's log of 2017: cores, and shares of a machine.
+    "cloudsimpy": TaskLog(
+        Layout(CLOUDSIMPY), "submit_time", "duration", ("cpu", 1.0), ("memory", 100.0), "instances_num"
+    ),
 }
