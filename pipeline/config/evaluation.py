@@ -44,15 +44,15 @@ def _word(value: str) -> str:
 
 
 class External(Frozen):
-    """A policy that was made elsewhere, scored on a scenario's test jobsets."""
+    """An external policy, scored on a scenario's test jobsets."""
 
-    problem: Literal["pool", "machines", "groups"]  # the scenario's
+    problem: Literal["pool", "machines", "groups"]  # of the scenario
     scenario: Name  # whose test jobsets it plays
     # package.module:name or path/to/file.py:name of a callable, a .zip of Stable-Baselines3 or an .onnx file.
     policy: Annotated[str, AfterValidator(_word)]
-    files: tuple[str, ...] = ()  # others that it reads, as weights: a change of one makes its results stale
-    objective: Literal["slowdown", "delay"]  # what it is judged by; without it delay for groups, else slowdown
-    limit_ms: Annotated[float, Field(gt=0)] = 10.0  # that a decision may take, the mean over all of a batch
+    files: tuple[str, ...] = ()  # further ones that it reads, such as weights: changes make its results stale
+    objective: Literal["slowdown", "delay"]  # by which it is judged; default: delay for groups, else slowdown
+    limit_ms: Annotated[float, Field(gt=0)] = 10.0  # time limit of a decision, as the mean over a batch
 
     @model_validator(mode="before")
     @classmethod
@@ -63,27 +63,27 @@ class External(Frozen):
 
 
 class Watch(Frozen):
-    """When `watch` raises an alarm over a champion."""
+    """Conditions for an alarm of `watch` about a champion."""
 
-    level: Level  # chance of an alarm without regret, however often and however long it is looked at
-    # Regret in a window: how much worse the champion is than the best heuristic, as part of the worse of the two. Its
-    # mean may be so much without an alarm.
+    level: Level  # chance of an alarm without regret, over any number of looks
+    # Mean regret without an alarm. The regret of a window is the champion's loss against the best heuristic, as part of
+    # the worse of the two.
     tolerance: Share
-    bound: Annotated[float, Field(gt=0, le=1)]  # the regret of one window is cut here, above and below 0
-    plan: Annotated[float, Field(gt=0, le=1)]  # regret to be seen: how many windows are too few
+    bound: Annotated[float, Field(gt=0, le=1)]  # limit of one window's regret, above and below 0
+    plan: Annotated[float, Field(gt=0, le=1)]  # regret to detect, which sets the number of windows needed
 
 
 class Gate(Frozen):
-    """What a candidate must show to become the champion; declared before its results are seen."""
+    """Conditions for a candidate to become the champion, declared before its results are known."""
 
-    jobsets: Annotated[Many, Field(ge=LEAST)]  # independent jobsets, or windows, that each load needs at least
-    # The same of scenarios in which fewer are enough, by name.
+    jobsets: Annotated[Many, Field(ge=LEAST)]  # least number of independent jobsets, or windows, of each load
+    # Smaller numbers for some scenarios, by name.
     fewer: dict[Name, Annotated[Many, Field(ge=LEAST)]]
-    level: Level  # chance that a candidate which is no better is promoted, over all candidates of a scenario (Holm)
+    level: Level  # chance to promote a candidate that is no better, over all candidates of a scenario (Holm)
     margin: Share  # part of the champion's mean over all loads by which a candidate must be better
     load_margin: Share  # part of the champion's mean by which it may be worse at any one load, with its interval
-    tail_margin: Share  # the same of the 99th percentile, over all loads
-    watch: Watch  # of the champion, once it is one
+    tail_margin: Share  # the same for the 99th percentile, over all loads
+    watch: Watch  # alarms about the champion
 
     def needed(self, scenario: str) -> int:
         """Return the number of independent jobsets that each load of a scenario needs."""
@@ -100,8 +100,8 @@ def too_few(params: "Params", scenario: str) -> str:
 
 
 class Site(Frozen):
-    """What a site runs today, and who else may be advised."""
+    """A site's heuristic today, and the learned policy that may be advised."""
 
-    today: Name  # the heuristic that orders its queue now; with `dispatch: easy`, fcfs is EASY
-    agent: Name  # a learned policy, trained on the scenario; it is advised where it is clearly better, or never
+    today: Name  # heuristic that orders its queue; with `dispatch: easy`, fcfs is EASY
+    agent: Name  # learned policy, trained on the scenario; advised only where it is clearly better
     warm_up_days: Annotated[float, Field(ge=0, le=365)] = 7.0  # played before a period and not counted

@@ -29,7 +29,7 @@ class NoPretrain(Start):
 
 
 class Budget(Frozen):
-    """How much of a recipe to run."""
+    """Amount of training by a recipe."""
 
     recipe: str  # a name of `recipes`
     loads: Loads  # percent, of the scenario's
@@ -45,13 +45,13 @@ class Budget(Frozen):
 
 
 class EvolutionRecipe(Frozen):
-    """How an evolution strategy searches weights: CMA-ES (Hansen and Ostermeier 2001)."""
+    """An evolution strategy on weights: CMA-ES (Hansen and Ostermeier 2001)."""
 
     algorithm: Literal["evolution"]
-    play: Literal["greedy"] = "greedy"  # once trained, as candidates play
+    play: Literal["greedy"] = "greedy"  # after training, as during it
     population: Annotated[int, Field(ge=4, le=10_000)]  # candidates of a generation
     spread: Rate  # standard deviation of the first candidates' weights
-    averaged: Share = 0.0  # of the generations so far, the last ones: the mean of their centres is what is learned
+    averaged: Share = 0.0  # of the generations, the last ones: the result is the mean of their centres
 
     @property
     def masked(self) -> bool:

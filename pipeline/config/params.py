@@ -32,15 +32,15 @@ Row = TypeVar("Row", bound=Frozen)
 class Params(Frozen):
     """All of params.yaml."""
 
-    seed: Seed  # of everything; each split, load, jobset and episode draws from its own stream
+    seed: Seed  # of everything; each split, load, jobset and episode has a random stream of its own
     # Of torch and numba; part of the result, since they order sums.
     threads: Annotated[int, Field(gt=0, le=1024)]
-    device: Literal["auto", "cpu", "cuda"]  # where networks compute; on a GPU the same bytes are not promised
-    workload: Annotated[Synthetic | PoolLog, Field(discriminator="name")]  # where jobs of pooled clusters come from
-    demands: dict[Name, Demand]  # what jobs ask for; a scenario picks one by name
+    device: Literal["auto", "cpu", "cuda"]  # where networks compute; a GPU may give other bytes
+    workload: Annotated[Synthetic | PoolLog, Field(discriminator="name")]  # jobs of pooled clusters
+    demands: dict[Name, Demand]  # of jobs; a scenario selects one by name
     # Clusters, their jobs and their loads, by name.
     scenarios: Annotated[dict[Name, Annotated[AnyScenario, Field(discriminator="problem")]], Field(min_length=1)]
-    heuristics: HeuristicKnobs  # what validation jobsets choose among for heuristics
+    heuristics: HeuristicKnobs  # knobs of heuristics, chosen on validation jobsets
     evaluation: Evaluation  # how intervals are computed
     recipes: dict[Name, AnyRecipe]  # how agents learn, by name
     # One row is one learned scheduler.
@@ -51,12 +51,12 @@ class Params(Frozen):
     plans: dict[Name, Annotated[Plan, Field(discriminator="problem")]] = Field(
         default_factory=dict, exclude_if=lambda rows: not rows
     )
-    # Policies that were made elsewhere, compared as agents are.
+    # External policies, compared in the same way as agents.
     policies: dict[Name, External] = Field(default_factory=dict, exclude_if=lambda rows: not rows)
-    hindsight: Hindsight  # schedules that know all jobs beforehand
-    # What a candidate must show to become the champion of a scenario.
+    hindsight: Hindsight  # schedules with knowledge of all jobs
+    # Conditions for a candidate to become the champion of a scenario.
     gate: Annotated[Gate | None, Field(exclude_if=lambda rules: rules is None)] = None
-    # Clusters whose logs are replayed to advise them, by their scenarios' names.
+    # Clusters to advise by replays of their logs, by the name of their scenario.
     sites: dict[Name, Site] = Field(default_factory=dict, exclude_if=lambda rows: not rows)
 
     def scenario(self, name: str) -> AnyScenario:

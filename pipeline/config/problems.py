@@ -39,7 +39,7 @@ class NoKnobs(Frozen):
 
 
 class HeuristicKnobs(Frozen):
-    """What validation jobsets choose among for the heuristics of each problem."""
+    """Knobs of the heuristics of each problem, chosen on validation jobsets."""
 
     pool: PoolKnobs  # of pooled clusters
     machines: MachinesKnobs  # of many machines

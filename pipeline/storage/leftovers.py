@@ -19,7 +19,7 @@ OURS = {place.name for place in (DATA, MODELS, REPORTS)}  # only these are remov
 HEAD = re.compile(r"  (\S.*):$")  # of a stage, as DVC writes it
 
 
-class Out(BaseModel):
+class StageOutput(BaseModel):
     """An output in dvc.lock."""
 
     path: Path
@@ -30,7 +30,7 @@ class Stage(BaseModel):
     """A stage, in dvc.yaml or in dvc.lock."""
 
     foreach: str = ""  # of dvc.yaml: the section of params.yaml that it multiplies over
-    outs: list[Out] = []
+    outs: list[StageOutput] = []
 
     @field_validator("outs", mode="before")
     @classmethod
