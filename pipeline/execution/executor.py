@@ -163,6 +163,10 @@ class Executor:
         lost = 0
         if len(found) == len(work):
             return found
+
+        def on_done(done: int) -> None:
+            on_progress(len(found) + done)
+
         self._store.sweep()
         with self._store.marked() as (mark, word):
             torch: Any = sys.modules.get("torch")
@@ -173,7 +177,7 @@ class Executor:
                 while len(found) < len(work):
                     before = len(found)
                     left = [task for key, task in work.items() if key not in found]
-                    workers.run(left, lambda done, before=before: on_progress(before + done))
+                    workers.run(left, on_done)
                     found |= self._read(task.key for task in left)
                     lost = lost + 1 if len(found) == before else 0
                     if lost == LOST:

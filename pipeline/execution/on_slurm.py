@@ -187,7 +187,8 @@ def _exit_code(job: "subprocess.Popen[bytes]", name: str, beat: Path, end: Path)
     srun may not notice that a node died and came back, and may report 0 for a job that was cancelled. So a silent job
     is cancelled, and one that left no file `end` counts as killed.
     """
-    last, since, code = 0, time.monotonic(), None
+    code: int | None = None
+    last, since = 0, time.monotonic()
     while code is None:
         with suppress(subprocess.TimeoutExpired):
             code = job.wait(HEARD_S)

@@ -25,7 +25,7 @@ def link_log(params: Params) -> None:
         UserError: a log does not exist, or a link cannot be written.
     """
     shared = _log_files("workload", params.workload) if isinstance(params.workload, PoolLog) else {}
-    wanted = {}  # complete before anything changes
+    wanted: dict[str, dict[Path, Path]] = {}  # complete before anything changes
     for name, row in params.scenarios.items():
         own = getattr(row, "workload", None)
         has_log = isinstance(own, MachinesLog | GroupsLog)
