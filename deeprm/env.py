@@ -11,7 +11,7 @@ import numpy.typing as npt
 from deeprm.episodes import Episodes
 from deeprm.games import Game, GroupsGame, MachinesGame, Observations, PeerGame, PoolGame
 from deeprm.scenarios import PEER, Scenario, settings
-from pipeline.config import there_are
+from pipeline.config import known_names
 from pipeline.core import IntArray
 from pipeline.errors import UserError
 
@@ -40,7 +40,7 @@ def game_of(
         UserError: an argument is wrong, or a log cannot be read.
     """
     for word in unknown:
-        raise UserError(f"no argument '{word}'; {there_are(ARGUMENTS, word)}")
+        raise UserError(f"no argument '{word}'; {known_names(ARGUMENTS, word)}")
     aim = {} if objective is None else {"objective": objective}
     if own == PEER:
         if scenario is not None or policies_know is not None:

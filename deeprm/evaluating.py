@@ -11,7 +11,7 @@ from deeprm.games import Game, GroupsGame, Jobs, MachinesGame, Observations, Pla
 from deeprm.policies import NamedPolicy, heuristics_of, load_policy, made
 from deeprm.scenarios import Scenario
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import there_are
+from pipeline.config import known_names
 from pipeline.core import SPLITS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.simulation.results import Results, best_of, best_single, slowdown_column
@@ -178,7 +178,7 @@ def _answering(policy: Any, name: str) -> Callable[[Observations, BoolArray], An
     if not callable(policy):
         raise UserError(
             f"policy '{name}': expected a callable, a model with `predict` or the name of a heuristic, "
-            f"got {type(policy).__name__}; {there_are(('sjf', 'fcfs'), '')}"
+            f"got {type(policy).__name__}; {known_names(('sjf', 'fcfs'), '')}"
         )
     answer: Callable[[Observations, BoolArray], Any] = policy
     return answer

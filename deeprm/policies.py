@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from deeprm.env import game_of
 from deeprm.games import Game, GroupsGame, PlacingGame, PoolGame
 from deeprm.scenarios import IDS, Scenario
-from pipeline.config import there_are
+from pipeline.config import known_names
 from pipeline.errors import UserError
 from pipeline.external.loading import external, is_external
 
@@ -28,7 +28,7 @@ def made(env: Scenario, **settings: Any) -> Game:
     if isinstance(env, str) and env in IDS:
         return game_of(IDS[env], **settings)
     if isinstance(env, str) and env.startswith("deeprm/"):
-        raise UserError(f"no environment '{env}'; {there_are(IDS, env)}")
+        raise UserError(f"no environment '{env}'; {known_names(IDS, env)}")
     return game_of("online", env, **settings)
 
 
@@ -69,7 +69,7 @@ def load_policy(name: str | Path, env: Scenario = "deeprm/Pool-v0", **settings: 
         return NamedPolicy(word, external(word, game.row, scale))
     if not Path(word).is_dir():
         expected = "expected a heuristic, a model directory or an external policy (a .zip, an .onnx, file.py:name)"
-        raise UserError(f"unknown policy '{word}': {expected}; {there_are(known, word)}")
+        raise UserError(f"unknown policy '{word}': {expected}; {known_names(known, word)}")
     return NamedPolicy(Path(word).name, _network(word, game))
 
 

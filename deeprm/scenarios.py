@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pipeline.config import PARAMS_FILE, Params, check_params, there_are
+from pipeline.config import PARAMS_FILE, Params, check_params, known_names
 from pipeline.config.parsing import parsed
 from pipeline.errors import UserError
 
@@ -45,7 +45,7 @@ def settings(
     name = scenario if isinstance(scenario, str) else own
     rows = raw["scenarios"]
     if name not in rows:
-        raise UserError(f"{where}: no scenario '{name}'; {there_are(rows, name)}")
+        raise UserError(f"{where}: no scenario '{name}'; {known_names(rows, name)}")
     changes = {"slots": slots, "policies_know": policies_know}
     row = dict(rows[name]) | {key: value for key, value in changes.items() if value is not None}
     row |= scenario if isinstance(scenario, Mapping) else {}

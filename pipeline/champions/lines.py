@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 
 from pipeline.config import Frozen
 from pipeline.config.parsing import parsed
-from pipeline.config.records import first_problem
+from pipeline.config.records import first_error
 from pipeline.errors import UserError
 
 CHAMPIONS = Path("champions.yaml")
@@ -86,7 +86,7 @@ def champions_in(text: str) -> dict[str, Champion]:
         try:
             found[str(scenario)] = Champion.model_validate(row)
         except ValidationError as error:
-            raise UserError(first_problem(error, row, f"{CHAMPIONS}: {scenario}")) from error
+            raise UserError(first_error(error, row, f"{CHAMPIONS}: {scenario}")) from error
     return found
 
 

@@ -58,4 +58,4 @@ from pipeline.config.pool.networks import Cnn, Mlp, PoolNetworkConfig, Scores, S
 from pipeline.config.pool.plan import PoolPlan
 from pipeline.config.pool.scenario import AtOnce, Demand, PoolLog, PoolScenario, Streaming, Synthetic
 from pipeline.config.problems import Agent, AnyRecipe, AnyScenario, FinetuneConfig, HeuristicKnobs, Plan, PretrainConfig
-from pipeline.config.records import Counts, Frozen, Instances, pick, there_are
+from pipeline.config.records import Counts, Frozen, Instances, known_names, pick

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from pipeline.config.learning import NoPretrain
-from pipeline.config.records import must_know
+from pipeline.config.records import check_known
 from pipeline.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,23 +17,23 @@ SIMILAR = 0.9  # ratio of difflib between two names of which one is misspelt
 def check_names(params: "Params", where: str) -> None:
     """Refuse rows that name an unknown row, one of another problem, or have the name of another policy."""
     for name, agent in params.agents.items():
-        must_know(where, f"agents.{name}.scenario", agent.scenario, params.scenarios)
-        must_know(where, f"agents.{name}.finetune.recipe", agent.finetune.recipe, params.recipes)
+        check_known(where, f"agents.{name}.scenario", agent.scenario, params.scenarios)
+        check_known(where, f"agents.{name}.finetune.recipe", agent.finetune.recipe, params.recipes)
         _check_problem(params, f"{where}: agents.{name}", agent.problem, agent.scenario)
     for name, plan in params.plans.items():
-        must_know(where, f"plans.{name}.scenario", plan.scenario, params.scenarios)
+        check_known(where, f"plans.{name}.scenario", plan.scenario, params.scenarios)
         of, place = params.scenarios[plan.scenario].problem, f"{where}: plans.{name}.scenario"
         if plan.problem != of:
             wanted = f"expected problem {plan.problem}, as the plan is"
             raise UserError(f"{place}: {wanted}; scenario '{plan.scenario}' is of problem {of}")
     for name, row in params.policies.items():
-        must_know(where, f"policies.{name}.scenario", row.scenario, params.scenarios)
+        check_known(where, f"policies.{name}.scenario", row.scenario, params.scenarios)
         _check_problem(params, f"{where}: policies.{name}", row.problem, row.scenario)
         if name in params.agents or name in params.plans:
             raise UserError(f"{where}: policies.{name}: '{name}' is the name of another policy; choose another")
     for name, site in params.sites.items():
-        must_know(where, f"sites.{name}", name, params.scenarios)
-        must_know(where, f"sites.{name}.agent", site.agent, params.agents)
+        check_known(where, f"sites.{name}", name, params.scenarios)
+        check_known(where, f"sites.{name}.agent", site.agent, params.agents)
         home = params.agents[site.agent].scenario
         if home != name:
             raise UserError(
@@ -41,7 +41,7 @@ def check_names(params: "Params", where: str) -> None:
             )
     for name in params.gate.fewer if params.gate else ():
         if get_close_matches(name, params.scenarios, cutoff=SIMILAR):  # a scenario that was removed has no effect
-            must_know(where, f"gate.fewer.{name}", name, params.scenarios)
+            check_known(where, f"gate.fewer.{name}", name, params.scenarios)
 
 
 def _check_problem(params: "Params", place: str, problem: str, scenario: str) -> None:
@@ -49,15 +49,15 @@ def _check_problem(params: "Params", place: str, problem: str, scenario: str) ->
         raise UserError(f"{place}.problem: expected {of}, as of scenario '{scenario}', got '{problem}'")
 
 
-def must_be_plans(params: "Params", problem: str, bases: Collection[str], taken: Collection[str]) -> None:
+def check_plan_names(params: "Params", problem: str, bases: Collection[str], taken: Collection[str]) -> None:
     """Refuse a problem's plans without a base among its heuristics and agents, or with the name of another policy."""
-    must_be_free(params, problem, taken)
+    check_names_free(params, problem, taken)
     for name, plan in params.plans.items():
         if plan.problem == problem:
-            must_know("params.yaml", f"plans.{name}.base", plan.base, bases)
+            check_known("params.yaml", f"plans.{name}.base", plan.base, bases)
 
 
-def must_be_free(params: "Params", problem: str, taken: Collection[str]) -> None:
+def check_names_free(params: "Params", problem: str, taken: Collection[str]) -> None:
     """Refuse a problem's plans and external policies with the name of another policy."""
     for section, rows in (("plans", params.plans), ("policies", params.policies)):
         for name, row in rows.items():
@@ -67,7 +67,7 @@ def must_be_free(params: "Params", problem: str, taken: Collection[str]) -> None
                 )
 
 
-def must_learn_by(params: "Params", where: str, name: str, algorithm: str) -> None:
+def check_algorithm(params: "Params", where: str, name: str, algorithm: str) -> None:
     """Refuse an agent whose recipe is of another algorithm."""
     chosen = params.agents[name].finetune.recipe
     found = params.recipes[chosen].algorithm
@@ -75,7 +75,7 @@ def must_learn_by(params: "Params", where: str, name: str, algorithm: str) -> No
         raise UserError(f"{where}: agents.{name}.finetune.recipe: '{chosen}' is one of {found}, not of {algorithm}")
 
 
-def must_be_drawn(params: "Params", where: str, name: str, only_generated: bool = False) -> None:
+def check_jobsets_drawn(params: "Params", where: str, name: str, only_generated: bool = False) -> None:
     """Refuse an agent that trains on loads or jobsets which `generate` does not draw.
 
     With `only_generated`, fine-tuning as well draws no jobsets of its own.

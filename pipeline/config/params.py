@@ -20,7 +20,7 @@ from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import Recipe, Transfer
 from pipeline.config.pool.scenario import Demand, PoolLog, PoolScenario, Synthetic
 from pipeline.config.problems import CHECKS, Agent, AnyRecipe, AnyScenario, HeuristicKnobs, Plan
-from pipeline.config.records import Frozen, Name, Seed, all_problems, first_problem, pick
+from pipeline.config.records import Frozen, Name, Seed, all_errors, first_error, pick
 from pipeline.errors import UserError
 from pipeline.progress import say
 
@@ -224,7 +224,7 @@ def check_params(raw: Any, where: str, every: bool = False) -> Params:
     try:
         params = Params.model_validate_json(text, strict=True)
     except ValidationError as error:
-        *before, last = all_problems(error, raw, where) if every else [first_problem(error, raw, where, LIST_ALL)]
+        *before, last = all_errors(error, raw, where) if every else [first_error(error, raw, where, LIST_ALL)]
         for line in before:
             say(f"error: {line}")
         raise UserError(last) from error

@@ -63,7 +63,7 @@ def read_text(path: Path, most: int = 0) -> str:
     return text
 
 
-def at_place(values: Any, place: str) -> Any:
+def value_at(values: Any, place: str) -> Any:
     """Return the value of nested mappings at a place, such as evaluation.confidence; None if there is none."""
     for key in place.split("."):
         values = values.get(key) if isinstance(values, Mapping) else None

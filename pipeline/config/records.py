@@ -82,7 +82,7 @@ class Periods(Frozen):
         return self
 
 
-def no_column_of(columns: Collection[str]) -> Callable[[dict[str, Number]], dict[str, Number]]:
+def not_a_column(columns: Collection[str]) -> Callable[[dict[str, Number]], dict[str, Number]]:
     """Return a validator that refuses resources with the name of a column of job tables."""
 
     def checked(resources: dict[str, Number]) -> dict[str, Number]:
@@ -97,20 +97,20 @@ def no_column_of(columns: Collection[str]) -> Callable[[dict[str, Number]], dict
 def pick(rows: dict[str, Row], name: str, kind: str) -> Row:
     """Return rows[name]; a UserError with the known names if there is none."""
     if name not in rows:
-        raise UserError(f"unknown {kind} '{name}'; {there_are(rows, name)}")
+        raise UserError(f"unknown {kind} '{name}'; {known_names(rows, name)}")
     return rows[name]
 
 
-def must_know(where: str, place: str, name: str, rows: Collection[str]) -> None:
+def check_known(where: str, place: str, name: str, rows: Collection[str]) -> None:
     """Refuse a name that is not among the rows, with a UserError."""
     if name not in rows:
-        raise UserError(f"{where}: {place}: unknown '{name}'; {there_are(rows, name)}")
+        raise UserError(f"{where}: {place}: unknown '{name}'; {known_names(rows, name)}")
 
 
-def there_are(known: Iterable[str], name: str) -> str:
+def known_names(known: Iterable[str], name: str) -> str:
     """Return the known names, and the nearest one to an unknown name.
 
-    >>> there_are(["online", "offline"], "onlin")
+    >>> known_names(["online", "offline"], "onlin")
     "there are: offline, online; did you mean 'online'?"
     """
     names = sorted(known)
@@ -122,7 +122,7 @@ def _nearest(known: Sequence[str], name: str) -> str:
     return f"; did you mean '{near[0]}'?" if near else ""
 
 
-def first_problem(error: ValidationError, raw: Any, where: str, others: str = "") -> str:
+def first_error(error: ValidationError, raw: Any, where: str, others: str = "") -> str:
     """Return one line for the first problem of a record: its place, what is wrong, the value.
 
     Args:
@@ -131,11 +131,11 @@ def first_problem(error: ValidationError, raw: Any, where: str, others: str = ""
         where: the file.
         others: how to see the other problems.
     """
-    first, *more = all_problems(error, raw, where)
+    first, *more = all_errors(error, raw, where)
     return f"{first} (and {len(more)} more{others})" if more else first
 
 
-def all_problems(error: ValidationError, raw: Any, where: str) -> list[str]:
+def all_errors(error: ValidationError, raw: Any, where: str) -> list[str]:
     """Return a line for each problem of a record; unknown keys first."""
     # A misspelt key is also a missing one; only the former can be found in the file.
     problems = sorted(error.errors(), key=lambda wrong: wrong["type"] != "extra_forbidden")

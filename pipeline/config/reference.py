@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, get_args
 from pydantic import BaseModel
 
 from pipeline.config.params import Params
-from pipeline.config.records import DISCRIMINATORS, there_are
+from pipeline.config.records import DISCRIMINATORS, known_names
 from pipeline.errors import UserError
 
 WORDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "null"}
@@ -140,7 +140,7 @@ def explained(params: Params, place: str) -> tuple[str, list[tuple[Key, str]]]:
     for part in filter(None, place.split(".")):
         known = _parts(held)
         if part not in known:
-            raise UserError(f"{done or 'params.yaml'}: no key '{part}'; {there_are(known, part)}")
+            raise UserError(f"{done or 'params.yaml'}: no key '{part}'; {known_names(known, part)}")
         if isinstance(held, BaseModel):
             means = meanings(type(held))[part]
         held, done = known[part], f"{done}.{part}".lstrip(".")

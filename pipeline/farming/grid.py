@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from pipeline.config import PARAMS_FILE, Params, check_params, raw_params
 from pipeline.config.parsing import parsed
-from pipeline.config.records import there_are
+from pipeline.config.records import known_names
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.tracking.digests import md5_of
@@ -172,7 +172,7 @@ def _rows_at(rows: dict[str, Any], key: str) -> dict[str, Any]:
     for place, word in enumerate(way):
         if word not in at:
             before = ".".join(way[:place]) or str(PARAMS_FILE)
-            raise UserError(f"farm: --set {key}: {before} has no '{word}'; {there_are(map(str, at), word)}")
+            raise UserError(f"farm: --set {key}: {before} has no '{word}'; {known_names(map(str, at), word)}")
         if not isinstance(at := at[word], dict):
             raise UserError(f"farm: --set {key}: {'.'.join(way[: place + 1])} is no mapping of keys")
     return cast(dict[str, Any], at)

@@ -73,7 +73,7 @@ class LivePolicy(Generic[AnyNow]):
     """A policy, and what it knows."""
 
     asked: Callable[[Observation, FloatArray], tuple[FloatArray, int]]  # (view, draw [1]) -> scores [M], an action
-    must_know: Callable[[AnyNow], None] = _anything  # raises RefusedError
+    check_known: Callable[[AnyNow], None] = _anything  # raises RefusedError
     masked: bool = True  # does it keep to the legal actions?
 
 
@@ -104,7 +104,7 @@ class Decider(Generic[State, AnyNow, Decision]):
             RefusedError: the policy does not know such a state, or has no answer.
         """
         now = self.from_state(state)
-        self.policy.must_know(now)
+        self.policy.check_known(now)
         if not now.ids:
             return self.worded(now, Answer())
         view = now.simulator.observe(ONLY)
@@ -187,7 +187,7 @@ def network(
     encode: Callable[[Observation], Any],
     forward: Callable[[Any], FloatArray],
     card: Any,
-    must_know: Callable[[AnyNow], None],
+    check_known: Callable[[AnyNow], None],
     masked: bool = True,
 ) -> LivePolicy[AnyNow]:
     """Return a network that is asked once for both, its logits of jobs and its action.
@@ -196,7 +196,7 @@ def network(
         encode: returns what the network reads of a view, with the legal actions `may` [1, A].
         forward: returns the logits [1, A].
         card: of the stored model.
-        must_know: raises RefusedError.
+        check_known: raises RefusedError.
         masked: does it keep to the legal actions?
     """
     from pipeline.learning.sampling import best, sample  # torch and numba: seconds that heuristics do without
@@ -208,4 +208,4 @@ def network(
         actions = best(*how) if card.play == "greedy" else sample(*how, draws)
         return of_jobs(logits[:, :-1].reshape(view.legal.shape), view), int(actions[0])
 
-    return LivePolicy(asked, must_know, masked)
+    return LivePolicy(asked, check_known, masked)

@@ -38,7 +38,7 @@ def unconfirmed(
     return tuple(line for line in implausible(trace, capacity) if word(line) not in (*accepted, ESTIMATES))
 
 
-def refuse_implausible(doubts: Collection[str], where: str) -> None:
+def check_plausible(doubts: Collection[str], where: str) -> None:
     """Refuse a log with unconfirmed signs, in one line."""
     if doubts:
         words = f"accept: [{', '.join(map(word, doubts))}]"

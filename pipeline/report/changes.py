@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from pipeline.config.parsing import at_place
+from pipeline.config.parsing import value_at
 from pipeline.core import Json
 from pipeline.storage.evidence import Lock
 
@@ -130,7 +130,7 @@ def stale(lock: Lock, params: Json) -> list[str]:
     found: dict[str, None] = {}
     for params_used in lock.params:
         for name, used in params_used.items():
-            found |= dict.fromkeys(change.what for change in revalued(used, at_place(params, name), name))
+            found |= dict.fromkeys(change.what for change in revalued(used, value_at(params, name), name))
     return list(found)
 
 

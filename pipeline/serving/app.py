@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import models_json_schema
 from pydantic_core import from_json
 
-from pipeline.config.records import first_problem
+from pipeline.config.records import first_error
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.serving.desk import BusyError, Desk
@@ -125,4 +125,4 @@ def _problem(error: ValidationError, raw: bytes) -> str:
         found: Json = from_json(raw)
     except ValueError:
         found = None
-    return first_problem(error, found, "state")
+    return first_error(error, found, "state")

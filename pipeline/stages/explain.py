@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipeline.config import Params, pick
-from pipeline.config.records import there_are
+from pipeline.config.records import known_names
 from pipeline.errors import UserError
 from pipeline.explaining.explain import ExplainRequest, explain
 from pipeline.problems import problem_of
@@ -32,7 +32,7 @@ def resolved(params: Params, asked: ExplainRequest) -> ExplainRequest:
     if name in params.plans or (name.startswith(AHEAD) and not Path(asked.agent).is_dir()):
         raise UserError(
             f"policy '{name}': a policy that looks ahead is explained where a row of `plans` in params.yaml has it, "
-            f"in the scenario of that row; {there_are(params.plans, name) if params.plans else 'there is none'}"
+            f"in the scenario of that row; {known_names(params.plans, name) if params.plans else 'there is none'}"
         )
     if asked.scenario is None:
         try:

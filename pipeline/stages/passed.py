@@ -11,4 +11,4 @@ def run(params: Params, name: str) -> None:
         UserError: it did, and why.
     """
     params.policy(name)
-    storage.must_have_passed(name)
+    storage.check_passed(name)

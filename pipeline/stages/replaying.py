@@ -9,7 +9,7 @@ import pandas as pd
 
 from pipeline import storage
 from pipeline.champions.lines import CHAMPIONS, Seat, digest_of_tuned, tuned_of
-from pipeline.config import Params, there_are
+from pipeline.config import Params, known_names
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
 from pipeline.simulation.results import slowdown_column
@@ -85,7 +85,7 @@ def play(params: Params, scenario: str, seats: Mapping[str, Seat], knobs: Mappin
         known = {seat.policy: external_policy(params, seat.policy, here.scale)} if made else known
         if seat.policy not in known:
             where = f"{CHAMPIONS}: {scenario}: unknown policy '{seat.policy}'"
-            raise UserError(f"{where}; {there_are([*known, *params.agents_of(scenario)], seat.policy)}")
+            raise UserError(f"{where}; {known_names([*known, *params.agents_of(scenario)], seat.policy)}")
         done = here.score({name: known[seat.policy]}, jobsets=here.read("test"))
         found.append(done[name].jobsets)
     return pd.concat(found, ignore_index=True)

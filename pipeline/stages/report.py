@@ -33,7 +33,7 @@ PACKAGES = ("torch", "numpy", "numba", "pandas", "pyarrow", "pandera", "pydantic
 
 def run(params: Params) -> None:
     """Write reports/index.html."""
-    evidence.must_exist([*TABLES, storage.REPORTS / "figures", evidence.LOCK])
+    evidence.check_exist([*TABLES, storage.REPORTS / "figures", evidence.LOCK])
     summary = storage.read_table(SUMMARY_FILE, SUMMARY)
     comparison = storage.read_table(COMPARISON_FILE, COMPARISON)
     agents = {name: row.objective for name, row in params.judged.items()}

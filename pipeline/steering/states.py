@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from pipeline.config import Params
-from pipeline.config.records import first_problem
+from pipeline.config.records import first_error
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.problems.machines.live.state import MachinesDecision, MachinesState
@@ -177,7 +177,7 @@ def checked(model: type[BaseModel], told: Json) -> BaseModel:
     try:
         return model.model_validate(told)
     except ValidationError as error:
-        raise OddError(first_problem(error, told, "what Slurm told")) from None
+        raise OddError(first_error(error, told, "what Slurm told")) from None
 
 
 def scored(decision: MachinesDecision, pool: Pool) -> tuple[list[int], list[float | None]]:
@@ -210,7 +210,7 @@ def started(decision: MachinesDecision, pool: Pool) -> tuple[list[Start], list[i
 def misfits(params: Params, scenario: str, nodes: Sequence[NodeRow]) -> Iterator[str]:
     """Yield a line for each queue whose nodes a model of a scenario does not know, and for which it decides nothing."""
     from pipeline.live.deciding import RefusedError
-    from pipeline.problems.machines.live.deciding import from_state, must_know
+    from pipeline.problems.machines.live.deciding import check_known, from_state
     from pipeline.problems.machines.user_jobs import park_of
 
     park = park_of(params, scenario)
@@ -218,6 +218,6 @@ def misfits(params: Params, scenario: str, nodes: Sequence[NodeRow]) -> Iterator
         state = checked(MachinesState, state_of(pool, 0.0, park.resources, 1.0))
         assert isinstance(state, MachinesState)
         try:
-            must_know(from_state(params, scenario, state), park)
+            check_known(from_state(params, scenario, state), park)
         except RefusedError as error:
             yield f"{', '.join(pool.partitions)}: the model refuses these nodes ({error}): Slurm's own order stands"

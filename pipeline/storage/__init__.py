@@ -39,9 +39,9 @@ from pipeline.storage.paths import (
 )
 from pipeline.storage.results import (
     Chosen,
+    check_passed,
     failures,
     knobs_for,
-    must_have_passed,
     read_also,
     read_chosen,
     read_curve,

@@ -73,7 +73,7 @@ def _git(*words: str) -> bytes | None:
         return None
 
 
-def must_exist(paths: Sequence[Path]) -> None:
+def check_exist(paths: Sequence[Path]) -> None:
     """Refuse, in one line, to continue without some outputs."""
     gone = [path.as_posix() for path in paths if not path.exists()]
     if gone:

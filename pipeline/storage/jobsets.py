@@ -81,7 +81,7 @@ def jobsets_of(
     return found
 
 
-def must_run(jobsets: Mapping[int, Sequence[Jobs]], check: Callable[[Jobs], None], path: Path) -> None:
+def check_can_run(jobsets: Mapping[int, Sequence[Jobs]], check: Callable[[Jobs], None], path: Path) -> None:
     """Refuse, with a UserError, jobs that could never run: in the simulator they would wait for ever."""
     for load, group in jobsets.items():
         for k, jobs in enumerate(group):

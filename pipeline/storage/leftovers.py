@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError, field_validator
 
 from pipeline.config import PARAMS_FILE
-from pipeline.config.parsing import at_place, parsed
+from pipeline.config.parsing import parsed, value_at
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.storage.evidence import from_commit
@@ -91,7 +91,7 @@ def _named() -> Iterator[str]:
         if not stage.foreach:
             yield kind
             continue
-        rows = at_place(params, stage.foreach.removeprefix("${").removesuffix("}"))
+        rows = value_at(params, stage.foreach.removeprefix("${").removesuffix("}"))
         yield from (f"{kind}@{row}" for row in (rows if isinstance(rows, Mapping | list) else ()))
 
 

@@ -16,7 +16,7 @@ from safetensors.numpy import save as save_weights
 
 from pipeline.config import FORMAT, Card, Weights, described, difference
 from pipeline.config.cards import POOL
-from pipeline.config.records import there_are
+from pipeline.config.records import known_names
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.storage.files import one_line, read_json, write
@@ -129,5 +129,5 @@ def unknown_policy(name: str, heuristics: Iterable[str]) -> UserError:
     models = [folder.name for folder in MODELS.glob("*") if folder.is_dir()]
     near = difflib.get_close_matches(Path(name).name, models, n=1)
     meant = f"; did you mean '{MODELS / near[0]}'?" if near else ""
-    there = there_are(heuristics, name)
+    there = known_names(heuristics, name)
     return UserError(f"unknown policy '{name}': expected a model directory or a heuristic; {there}{meant}")

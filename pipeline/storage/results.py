@@ -146,7 +146,7 @@ def scored(params: Params, scenario: str) -> list[str]:
     return [name for name in params.agents_of(scenario) if name not in failed]
 
 
-def must_have_passed(name: str) -> None:
+def check_passed(name: str) -> None:
     """Refuse an external policy without results, with a UserError that has the reason."""
     place = results_folder("policies", name)
     if not place.is_dir():

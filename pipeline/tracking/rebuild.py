@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.config.parsing import at_place
+from pipeline.config.parsing import value_at
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.tracking.identity import (
@@ -90,7 +90,7 @@ def _reads(stage: Done, path: str) -> bool:
 
 
 def _is_stale(stage: Done, tree: SourceTree, stages: list[Done], stored: StoredOutputs) -> bool:
-    if any(at_place(tree.raw_params, place) != value for place, value in stage.values.items()):
+    if any(value_at(tree.raw_params, place) != value for place, value in stage.values.items()):
         return True
     written = {path: md5 for other in stages for path, md5 in other.outs.items()}
     for path, md5 in stage.deps.items():

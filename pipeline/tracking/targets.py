@@ -70,9 +70,9 @@ def _named(rev: str, experiments: list[Target]) -> Target:
             return one
     commit = _commit(rev)
     if commit is None:
-        there_are = ", ".join(sorted(one.title for one in experiments)) or "none"
+        known_names = ", ".join(sorted(one.title for one in experiments)) or "none"
         raise UserError(
-            f"unknown revision '{rev}': expected a commit, tag, branch or experiment; experiments: {there_are}"
+            f"unknown revision '{rev}': expected a commit, tag, branch or experiment; experiments: {known_names}"
         )
     return Target(rev, commit, "", commit)
 

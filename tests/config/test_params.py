@@ -138,25 +138,25 @@ OUT_OF_RANGE: list[tuple[str, Any, str]] = [
 ]
 
 
-def there_are(section: str) -> str:
+def known_names(section: str) -> str:
     """The names of a section, as a mistake is told them."""
     return f"there are: {', '.join(sorted(YAML(typ='safe').load(PARAMS)[section]))}"
 
 
-SCENARIOS = f"{there_are('scenarios')}; did you mean 'online'?"
+SCENARIOS = f"{known_names('scenarios')}; did you mean 'online'?"
 DEMANDS = "there are: code, text, wide; did you mean 'code'?"
-RECIPES = f"{there_are('recipes')}; did you mean 'ours'?"
+RECIPES = f"{known_names('recipes')}; did you mean 'ours'?"
 UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
     ("agents.deeprm.scenario", "onlin", f"agents.deeprm.scenario: unknown 'onlin'; {SCENARIOS}"),
     (
         "transfers.streams.scenario",
         "stream",
-        f"transfers.streams.scenario: unknown 'stream'; {there_are('scenarios')}; did you mean 'streams'?",
+        f"transfers.streams.scenario: unknown 'stream'; {known_names('scenarios')}; did you mean 'streams'?",
     ),
     (
         "transfers.streams.agent",
         "deeprm33",
-        f"transfers.streams.agent: unknown 'deeprm33'; {there_are('agents')}; did you mean 'deeprm3'?",
+        f"transfers.streams.agent: unknown 'deeprm33'; {known_names('agents')}; did you mean 'deeprm3'?",
     ),
     ("transfers.To", {}, f"transfers.To: {NAMES}, got 'To' (and 2 more: python -m pipeline check --all)"),
     ("scenarios.online.demand", "cod", f"scenarios.online.demand: unknown 'cod'; {DEMANDS}"),
@@ -208,7 +208,7 @@ DO_NOT_FIT: list[tuple[str, Any, str]] = [
     (
         "plans.mine",
         {**PLAN, "scenario": "onlin"},
-        f"plans.mine.scenario: unknown 'onlin'; {there_are('scenarios')}; did you mean 'online'?",
+        f"plans.mine.scenario: unknown 'onlin'; {known_names('scenarios')}; did you mean 'online'?",
     ),
     (
         "plans.mine",
@@ -622,9 +622,9 @@ def test_a_log_has_its_own_load_whatever_the_agents_list() -> None:
 
 
 def test_an_unknown_name_is_answered_with_those_there_are(params: Params) -> None:
-    with pytest.raises(UserError, match=f"^unknown agent 'x'; {there_are('agents')}$"):
+    with pytest.raises(UserError, match=f"^unknown agent 'x'; {known_names('agents')}$"):
         params.agent("x")
-    with pytest.raises(UserError, match=f"^unknown scenario 'x'; {there_are('scenarios')}$"):
+    with pytest.raises(UserError, match=f"^unknown scenario 'x'; {known_names('scenarios')}$"):
         params.pool_scenario("x")
 
 

@@ -7,7 +7,7 @@ import pytest
 from swf_lines import CASES, HPC2N, LUBLIN, TRACES, line, there
 
 from pipeline.errors import UserError
-from pipeline.logs.plausible import implausible, least_held, refuse_implausible, unconfirmed, word
+from pipeline.logs.plausible import check_plausible, implausible, least_held, unconfirmed, word
 from pipeline.logs.registry import read
 from pipeline.logs.trace import Trace
 
@@ -119,9 +119,9 @@ def test_what_is_accepted_is_confirmed_and_what_is_not_is_refused_in_one_line(tm
     assert words(trace) == ["size", "load", "misfits"]
     assert unconfirmed(trace, ("size", "load", "misfits")) == ()
     doubts = unconfirmed(trace, ("size", "misfits"))
-    refuse_implausible((), "params.yaml: workload")
+    check_plausible((), "params.yaml: workload")
     with pytest.raises(UserError) as caught:
-        refuse_implausible(doubts, "params.yaml: workload")
+        check_plausible(doubts, "params.yaml: workload")
     assert str(caught.value) == (
         "params.yaml: workload: implausible log: load: 1,231% of 8 cpu, from the first arrival to the last end: "
         "are the machines larger?; correct this, or confirm it by accept: [load] there"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from pipeline.config.cards import FORMAT, Card, Weights
-from pipeline.config.checks import must_be_drawn, must_learn_by
+from pipeline.config.checks import check_algorithm, check_jobsets_drawn
 from pipeline.config.learning import Budget, Evolution, NoPretrain, Start
 from pipeline.config.records import Frozen, Loads, Many, Name, Positive, Rate, Seed, Share, Weight, Wide
 from pipeline.errors import UserError
@@ -97,8 +97,8 @@ def check_groups(params: "Params", where: str) -> None:
         UserError: one line for the first row that does not go with another.
     """
     for name, agent in params.agents_with(GroupsAgent).items():
-        must_learn_by(params, where, name, agent.finetune.name)
-        must_be_drawn(params, where, name)
+        check_algorithm(params, where, name, agent.finetune.name)
+        check_jobsets_drawn(params, where, name)
         replayed, evolved = agent.pretrain, isinstance(agent.finetune, Evolution)
         if evolved != isinstance(agent.network, WorthConfig):
             wanted = "worth" if evolved else "q_network"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from pipeline.config.cards import FORMAT, Card, Weights
-from pipeline.config.checks import must_be_drawn, must_learn_by
+from pipeline.config.checks import check_algorithm, check_jobsets_drawn
 from pipeline.config.learning import Budget, Evolution, NoPretrain
 from pipeline.config.records import Frozen, Name, Positive, PositiveShare, Rate, Share, Weight, Wide
 from pipeline.errors import UserError
@@ -160,7 +160,7 @@ def check_machines(params: "Params", where: str) -> None:
         UserError: one line for the first row that does not go with another.
     """
     for name, agent in params.agents_with(MachinesAgent).items():
-        must_learn_by(params, where, name, agent.finetune.name)
+        check_algorithm(params, where, name, agent.finetune.name)
         recipe = params.machines_recipe(name)
         part = agent.finetune
         alone = isinstance(part, Ppo) and part.episodes < 2
@@ -168,7 +168,7 @@ def check_machines(params: "Params", where: str) -> None:
             raise UserError(f"{where}: agents.{name}.finetune.episodes: expected at least 2 for leave_one_out, got 1")
         if isinstance(part, MachinesEvolution):
             _check_evolution(f"{where}: agents.{name}", agent, part)
-        must_be_drawn(params, where, name)
+        check_jobsets_drawn(params, where, name)
 
 
 def _check_evolution(where: str, agent: MachinesAgent, part: MachinesEvolution) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from pipeline.config.records import Counts, Frozen, Instances, Loads, Many, Name, Periods, Positive, Rate, no_column_of
+from pipeline.config.records import Counts, Frozen, Instances, Loads, Many, Name, Periods, Positive, Rate, not_a_column
 
 Whole = Annotated[int, Field(ge=0)]
 JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "estimate", "nodes", "kinds")
@@ -42,7 +42,7 @@ class Group(Frozen):
     count: Annotated[int, Field(gt=0, le=100_000)]  # how many
     kind: str = ""  # a GPU model, say; jobs may ask for some kinds only
     has: Annotated[
-        dict[Name, Amount], Field(min_length=1), AfterValidator(no_column_of(JOB_COLUMNS))
+        dict[Name, Amount], Field(min_length=1), AfterValidator(not_a_column(JOB_COLUMNS))
     ]  # units, to thousandths
 
 

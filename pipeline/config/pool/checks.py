@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from pipeline.config.checks import must_be_drawn, must_learn_by
+from pipeline.config.checks import check_algorithm, check_jobsets_drawn
 from pipeline.config.pool.hindsight import must_be_solvable
 from pipeline.config.pool.learning import PoolAgent, PoolEvolution, Recipe, ShortRunsAndStreams, Transfer
 from pipeline.config.pool.networks import Cnn
 from pipeline.config.pool.scenario import PoolLog, PoolScenario
-from pipeline.config.records import must_know
+from pipeline.config.records import check_known
 from pipeline.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ def check_pool(params: "Params", where: str) -> None:
     """
     scenarios = params.scenarios_of(PoolScenario)
     for name, scenario in scenarios.items():
-        must_know(where, f"scenarios.{name}.demand", scenario.demand, params.demands)
+        check_known(where, f"scenarios.{name}.demand", scenario.demand, params.demands)
     for name in params.hindsight.scenarios:
-        must_know(where, "hindsight.scenarios", name, params.scenarios)
+        check_known(where, "hindsight.scenarios", name, params.scenarios)
         if name not in scenarios:
             found = params.scenarios[name].problem
             raise UserError(f"{where}: hindsight.scenarios: '{name}': expected problem pool, found {found}")
@@ -41,7 +41,7 @@ def check_pool(params: "Params", where: str) -> None:
 
 def _check_agent(params: "Params", where: str, name: str, agent: PoolAgent) -> None:
     evolves = isinstance(agent.finetune, PoolEvolution)
-    must_learn_by(params, where, name, "evolution" if evolves else "reinforce")
+    check_algorithm(params, where, name, "evolution" if evolves else "reinforce")
     recipe, scenario = params.pool_recipe(name), params.scenario_of(PoolScenario, agent.scenario)
     _goes_with_the_network(where, name, agent)
     if isinstance(recipe, Recipe):
@@ -51,9 +51,9 @@ def _check_agent(params: "Params", where: str, name: str, agent: PoolAgent) -> N
         raise UserError(f"{place}: expected at least {LEAST_CNN_ROWS} for the cnn of agent '{name}', got {got}")
     if isinstance(agent.finetune, ShortRunsAndStreams | PoolEvolution):
         for demand in agent.finetune.demands or ():
-            must_know(where, f"agents.{name}.finetune.demands", demand, params.demands)
+            check_known(where, f"agents.{name}.finetune.demands", demand, params.demands)
     if not isinstance(params.workload_of(scenario), PoolLog):  # a log has a load of its own
-        must_be_drawn(params, where, name, only_generated=getattr(recipe, "jobsets", "") == "fixed")
+        check_jobsets_drawn(params, where, name, only_generated=getattr(recipe, "jobsets", "") == "fixed")
 
 
 def _goes_with_the_network(where: str, name: str, agent: PoolAgent) -> None:
@@ -97,8 +97,8 @@ def _check_transfers(params: "Params", where: str) -> None:
     pairs: dict[tuple[str, str], str] = {}
     for name, row in params.transfers.items():
         place = f"{where}: transfers.{name}"
-        must_know(where, f"transfers.{name}.agent", row.agent, params.agents)
-        must_know(where, f"transfers.{name}.scenario", row.scenario, params.scenarios)
+        check_known(where, f"transfers.{name}.agent", row.agent, params.agents)
+        check_known(where, f"transfers.{name}.scenario", row.scenario, params.scenarios)
         _can_be_carried_over(params, place, row)
         same = pairs.setdefault((row.agent, row.scenario), name)
         if same != name:

@@ -17,8 +17,8 @@ from pipeline.config.records import (
     ShareRange,
     StepRange,
     Units,
-    first_problem,
-    no_column_of,
+    first_error,
+    not_a_column,
 )
 from pipeline.errors import UserError
 
@@ -133,7 +133,7 @@ class PoolScenario(Frozen):
 
     problem: Literal["pool"]
     # Units of each.
-    resources: Annotated[dict[Name, Units], Field(min_length=1), AfterValidator(no_column_of(JOB_COLUMNS))]
+    resources: Annotated[dict[Name, Units], Field(min_length=1), AfterValidator(not_a_column(JOB_COLUMNS))]
     horizon: Annotated[int, Field(gt=1, le=10_000)]  # steps that a policy looks ahead
     slots: Annotated[int, Field(gt=0, le=1000)]  # waiting jobs that a policy sees
     # Jobs behind the slots that a policy can count; none is ever dropped.
@@ -201,7 +201,7 @@ class PoolScenario(Frozen):
         try:
             return PoolScenario.model_validate(raw)
         except ValidationError as error:
-            raise UserError(first_problem(error, raw, "scenario")) from error
+            raise UserError(first_error(error, raw, "scenario")) from error
 
     @model_validator(mode="after")
     def _all_jobs_are_seen(self) -> "PoolScenario":

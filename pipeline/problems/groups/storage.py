@@ -32,7 +32,7 @@ def read_jobsets(folder: Path, split: str, resources: Iterable[str], cluster: Sh
     path, names = tables.jobsets_file(folder, split), list(resources)
     frame = read_table(path, jobs_schema(names))
     found = tables.jobsets_of(frame, [frame[name].to_numpy() for name in (*TIMES, names, *WHOLE)], Jobs)
-    tables.must_run(found, lambda jobs: check_jobs(jobs, cluster), path)
+    tables.check_can_run(found, lambda jobs: check_jobs(jobs, cluster), path)
     return found
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline import storage
-from pipeline.config import MachinesCard, there_are
+from pipeline.config import MachinesCard, known_names
 from pipeline.errors import UserError
 from pipeline.external.guard import PolicyError
 from pipeline.external.loading import external, is_external
@@ -140,7 +140,9 @@ def _player(name: str) -> Callable[[Protocol], Player]:
         return lambda log: Player(planned(rules[base], base, arrival_model([log.jobs(0, PAST)])), SEQUENCE)
     folder = name if Path(name).is_dir() else base
     if not Path(folder).is_dir():
-        raise UserError(f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(rules, name)}")
+        raise UserError(
+            f"unknown policy '{name}': expected a model directory or a heuristic; {known_names(rules, name)}"
+        )
     model = _model(folder)
     if folder != name:
         asked = network_base(model.card, model.weights)

@@ -5,7 +5,7 @@ from pathlib import Path
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import SPLITS
-from pipeline.logs.plausible import refuse_implausible
+from pipeline.logs.plausible import check_plausible
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.storage import write_jobsets, write_park
 from pipeline.problems.machines.workload.source import Blocks, Cut, source
@@ -18,7 +18,7 @@ def draw(params: Params, scenario: str, on_progress: ProgressCallback) -> Drawn[
     origin = source(params, scenario, storage.scenario_log(scenario), on_progress)
     splits = {split: origin.split(split) for split in SPLITS}
     if isinstance(origin, Cut | Blocks):
-        refuse_implausible(origin.fit.doubts, f"params.yaml: scenarios.{scenario}.workload")
+        check_plausible(origin.fit.doubts, f"params.yaml: scenarios.{scenario}.workload")
 
     def write(folder: Path) -> None:
         write_park(folder, origin.park)

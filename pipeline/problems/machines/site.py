@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from pipeline.config import MachinesLog, MachinesScenario, Params
 from pipeline.config.evaluation import LEAST
-from pipeline.config.records import Frozen, first_problem
+from pipeline.config.records import Frozen, first_error
 from pipeline.core import THOUSANDTHS, Json
 from pipeline.errors import UserError
 from pipeline.logs.plausible import unconfirmed, word
@@ -53,7 +53,7 @@ def site_rows(
     try:
         scenario = MachinesScenario.model_validate(row)
     except ValidationError as error:
-        raise UserError(first_problem(error, row, "--machines" if machines else str(log))) from error
+        raise UserError(first_error(error, row, "--machines" if machines else str(log))) from error
     fit, doubts = _usable(trace, scenario, log, sure)
     if doubts:
         row["workload"]["accept"] = sorted({*row["workload"].get("accept", ()), *map(word, doubts)})

@@ -38,7 +38,7 @@ def read_jobsets(folder: Path, split: str, park: MachinePark) -> dict[int, list[
     columns = [frame[name].to_numpy() for name in (*TIMES, list(park.resources), "nodes")]
     found = tables.jobsets_of(frame, [*columns, frame["kinds"].to_numpy().astype(np.uint64)], Jobs)
     machines = Machines(np.array(park.capacity), np.array(park.kind), slots=1, dispatch=0, pause=1.0, time_limit=1.0)
-    tables.must_run(found, lambda jobs: check_jobs(jobs, machines), path)
+    tables.check_can_run(found, lambda jobs: check_jobs(jobs, machines), path)
     return found
 
 

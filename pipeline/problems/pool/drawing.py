@@ -5,7 +5,7 @@ from pathlib import Path
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import SPLITS
-from pipeline.logs.plausible import refuse_implausible, unconfirmed
+from pipeline.logs.plausible import check_plausible, unconfirmed
 from pipeline.problems.parts import Drawn
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.storage import write_jobsets
@@ -19,7 +19,7 @@ def draw(params: Params, scenario: str, on_progress: ProgressCallback) -> Drawn[
     splits = {split: origin.split(split) for split in SPLITS}
     if isinstance(origin, LogSource):
         doubts = unconfirmed(origin.log, origin.workload.accept)
-        refuse_implausible(doubts, "params.yaml: workload")
+        check_plausible(doubts, "params.yaml: workload")
     resources = params.pool_scenario(scenario).resources
 
     def write(folder: Path) -> None:

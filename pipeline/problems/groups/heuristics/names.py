@@ -1,7 +1,7 @@
 """Names of params.yaml that must not be those of rules that share a cluster."""
 
 from pipeline.config import Params
-from pipeline.config.checks import must_be_free
+from pipeline.config.checks import check_names_free
 from pipeline.errors import UserError
 
 # In the tables of results. Written out: `scores` imports numba, which must not begin before its threads are set.
@@ -21,7 +21,7 @@ def check_names(params: Params) -> None:
     """
     agents = [name for name, agent in params.agents.items() if agent.scenario in params.groups_scenarios]
     taken = {*RULES, *(OWN.format(agent=agent) for agent in agents)}
-    must_be_free(params, "groups", taken)
+    check_names_free(params, "groups", taken)
     for name in agents:
         if name in taken:
             raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")

@@ -1,8 +1,8 @@
 """Names of params.yaml that must be, or must not be, those of heuristics on many machines."""
 
 from pipeline.config import Dagger, MachinesAgent, MachinesEvolution, Params
-from pipeline.config.checks import must_be_plans
-from pipeline.config.records import must_know
+from pipeline.config.checks import check_plan_names
+from pipeline.config.records import check_known
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.heuristics.teachers import TEACHERS
@@ -20,13 +20,13 @@ def check_names(params: Params) -> None:
         if name in HEURISTICS:
             raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")
         if isinstance(agent.finetune, Dagger):
-            must_know("params.yaml", f"agents.{name}.finetune.teacher", agent.finetune.teacher, TEACHERS)
+            check_known("params.yaml", f"agents.{name}.finetune.teacher", agent.finetune.teacher, TEACHERS)
         if isinstance(agent.finetune, MachinesEvolution):
-            must_know("params.yaml", f"agents.{name}.finetune.base", agent.finetune.base, TEACHERS)
+            check_known("params.yaml", f"agents.{name}.finetune.base", agent.finetune.base, TEACHERS)
     _check_plans(params)
 
 
 def _check_plans(params: Params) -> None:
     agents = params.agents_with(MachinesAgent)
     taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ("", "_pretrained"))}
-    must_be_plans(params, "machines", {**dict.fromkeys(HEURISTICS), **agents}, taken)
+    check_plan_names(params, "machines", {**dict.fromkeys(HEURISTICS), **agents}, taken)

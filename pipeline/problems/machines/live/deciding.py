@@ -200,11 +200,11 @@ def _network(name: str, row: MachinesScenario, park: MachinePark, scenario: str)
 
     model = storage.read_model(Path(name), MachinesCard)
     asked = restore(model.card, model.weights).network
-    knows = partial(must_know, park=park)
+    knows = partial(check_known, park=park)
     return network(lambda view: features(view, asked.shape), partial(forward, asked), model.card, knows)
 
 
-def must_know(now: MachinesNow, park: MachinePark) -> None:
+def check_known(now: MachinesNow, park: MachinePark) -> None:
     """Refuse what a trained policy never met.
 
     Raises:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.config import Clone, Imitate, Params, PoolAgent
-from pipeline.config.checks import must_be_plans
-from pipeline.config.records import must_know
+from pipeline.config.checks import check_plan_names
+from pipeline.config.records import check_known
 from pipeline.core import CompiledRule, FloatArray, Observation, Policy, legal_actions
 from pipeline.errors import UserError
 from pipeline.problems.pool.heuristics.rules import alignment, easy, linear, mean_share
@@ -138,7 +138,7 @@ def check_plans(params: Params) -> None:
     bases = {**dict.fromkeys(HEURISTICS), **dict.fromkeys(agents)}
     ends = ("", "_pretrained", "_tree")
     taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ends)}
-    must_be_plans(params, "pool", bases, taken)
+    check_plan_names(params, "pool", bases, taken)
 
 
 def check_teachers(params: Params) -> None:
@@ -150,9 +150,9 @@ def check_teachers(params: Params) -> None:
     for name, agent in params.agents.items():
         asked = agent.pretrain
         if isinstance(asked, Clone):
-            must_know("params.yaml", f"agents.{name}.pretrain.teacher", asked.teacher, TEACHERS)
+            check_known("params.yaml", f"agents.{name}.pretrain.teacher", asked.teacher, TEACHERS)
         for teacher in asked.teachers if isinstance(asked, Imitate) else ():
-            must_know("params.yaml", f"agents.{name}.pretrain.teachers", teacher, COMPILED)
+            check_known("params.yaml", f"agents.{name}.pretrain.teachers", teacher, COMPILED)
 
 
 # Heuristics as they are without tuning, by their params.yaml word.

@@ -164,7 +164,7 @@ def policy_by_name(
     if name != base and Path(base).is_dir():
         model = storage.read_model(Path(base), PoolCard)
         known, alone = network_base(model.card, model.weights, row), _network(Path(base), row)
-        return _planner(planned(params, scenario, cluster, known), row, alone.must_know)
+        return _planner(planned(params, scenario, cluster, known), row, alone.check_known)
     if base not in HEURISTICS:
         raise storage.unknown_policy(name, HEURISTICS)
     policy = heuristics_with(tuned)[base]
@@ -183,14 +183,14 @@ def _planner(plan: PoolPlanner, row: PoolScenario, base_knows: Callable[[PoolNow
         scores[tried] = 0.0 - found.values.cost[0, : len(tried)]
         return scores[:-1], int(found.chosen[0])
 
-    def must_know(now: PoolNow) -> None:
+    def check_known(now: PoolNow) -> None:
         if now.state.arrivals_end is not None:
             raise RefusedError("it looks ahead as if arrivals went on: leave 'arrivals_end' out")
         _same_cluster(now, row)
         _so_far(now)
         base_knows(now)
 
-    return LivePolicy(asked, must_know)
+    return LivePolicy(asked, check_known)
 
 
 def _network(folder: Path, row: PoolScenario) -> PoolPolicy:
@@ -201,14 +201,14 @@ def _network(folder: Path, row: PoolScenario) -> PoolPolicy:
     must_match(card, row)
     scorer, any_size = restore(card, model.weights).network, isinstance(card.network, Sets | Scores)
 
-    def must_know(now: PoolNow) -> None:
+    def check_known(now: PoolNow) -> None:
         _same_cluster(now, row, any_size)
         if any_size:
             _so_far(now)
         if not 0 <= now.state.now <= row.step_limit:
             raise RefusedError(f"trained for {row.step_limit} steps from 0 on; now is {now.state.now}")
 
-    return network(scorer.encode, scorer.frozen(), card, must_know, card.masked)
+    return network(scorer.encode, scorer.frozen(), card, check_known, card.masked)
 
 
 def _same_cluster(now: PoolNow, row: PoolScenario, any_size: bool = False) -> None:

@@ -13,7 +13,7 @@ from pipeline.config import Params
 from pipeline.live.deciding import MOST_STARTS, Decider, LivePolicy, RefusedError, heuristic
 from pipeline.problems import problem_of
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.live.deciding import decider, episode_of, must_know, worded
+from pipeline.problems.machines.live.deciding import check_known, decider, episode_of, worded
 from pipeline.problems.machines.live.state import MachinesState
 from pipeline.problems.machines.nouns import EASY_ANEW, EASY_SHORTEST, GREEDY
 from pipeline.problems.machines.user_jobs import park_of
@@ -96,7 +96,7 @@ def test_a_trained_policy_refuses_what_it_never_met(params: Params, changes: dic
     decide = decider(params, "machines", "sjf", {})
     state = asked(params, running=[], **changes)
     assert decide(state)
-    knows = replace(decide.policy, must_know=partial(must_know, park=park_of(params, "machines")))
+    knows = replace(decide.policy, check_known=partial(check_known, park=park_of(params, "machines")))
     with pytest.raises(RefusedError, match=said):
         replace(decide, policy=knows)(state)
 

@@ -282,7 +282,7 @@ def linked(folder: Path, log: Path, nodes: Path | None = None) -> Path:
     return folder
 
 
-def must_run(origin: Drawn | Cut) -> list[Jobs]:
+def check_can_run(origin: Drawn | Cut) -> list[Jobs]:
     machines = machines_of(origin.scenario, origin.park)
     jobsets = [jobs for group in origin.split("test").values() for jobs in group]
     for jobs in jobsets:
@@ -299,7 +299,7 @@ def test_hpc2n_has_the_load_that_its_archive_says(tmp_path: Path) -> None:
     assert isinstance(origin, Cut)
     assert origin.fit.own_load == pytest.approx(0.60, abs=0.02)
     assert origin.fit.unused == ("memory",)
-    jobs = must_run(origin)[0]
+    jobs = check_can_run(origin)[0]
     assert (jobs.estimate >= jobs.duration).mean() > 0.8
 
 
@@ -311,7 +311,7 @@ def test_machines_of_openb_are_sampled_with_their_gpus(tmp_path: Path) -> None:
     assert origin.park.resources == ("cpu", "memory", "gpu")
     assert len(origin.park.capacity) == 40
     assert origin.fit.left_out["arrived before 1e+07 s"] > 0
-    for jobs in must_run(origin):
+    for jobs in check_can_run(origin):
         assert (jobs.duration <= 86400).all()
 
 
@@ -319,4 +319,4 @@ def test_cloudsimpys_jobs_run_on_deepk8s_machines(tmp_path: Path) -> None:
     (path,) = real("alibaba2017_cloudsimpy_jobs.csv.gz")
     machines = [{"count": 5, "has": {"cpu": 10, "memory": 64}}]
     origin = source(few(machines=machines, workload=LOG | {"window": 100}), "few", linked(tmp_path, path))
-    assert len(must_run(origin)) == 2 * 3
+    assert len(check_can_run(origin)) == 2 * 3

@@ -92,7 +92,7 @@ def test_a_network_chooses_what_it_chooses_in_the_simulator(params: Params, agen
     policy, _ = policy_by_name(folder, row, "online")
     of, rng = Cluster.of(row)._replace(arrivals_end=None), np.random.default_rng(2)
     simulator = Timestep(random_jobset(rng, of, 25, 8), of, step_limit=60)
-    knows, looked = replace(decide.policy, must_know=lambda now: None), 0  # the resources have other names here
+    knows, looked = replace(decide.policy, check_known=lambda now: None), 0  # the resources have other names here
     decide = replace(decide, policy=knows, from_state=partial(episode_of, own=units_of(of), cluster=of))
     while not simulator.done:
         in_order(simulator)

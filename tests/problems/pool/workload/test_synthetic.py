@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from pipeline.config import AtOnce, Demand, Params, PoolScenario, Streaming, Synthetic
-from pipeline.config.records import first_problem
+from pipeline.config.records import first_error
 from pipeline.errors import UserError
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.workload.synthetic import check_synthetic, draw_jobset, load_of_one, units
@@ -196,7 +196,7 @@ def test_measured_steps_that_there_are_not_are_refused(params: Params, measured:
     raw["arrivals"]["measured"] = measured
     with pytest.raises(ValidationError) as told:
         PoolScenario.model_validate(raw)
-    assert first_problem(told.value, raw, "params.yaml") == (
+    assert first_error(told.value, raw, "params.yaml") == (
         f"params.yaml: arrivals: measured: expected [first, after] with 0 <= first < after <= steps 50, got {measured}"
     )
 
@@ -205,7 +205,7 @@ def test_a_stream_that_is_played_after_its_arrivals_is_refused(params: Params) -
     raw = params.scenarios["streams"].model_dump() | {"step_limit": 6001}
     with pytest.raises(ValidationError) as told:
         PoolScenario.model_validate(raw)
-    assert first_problem(told.value, raw, "params.yaml") == (
+    assert first_error(told.value, raw, "params.yaml") == (
         "params.yaml: top level: step_limit: expected at most arrivals.steps 6000, for jobs arrive as long as a "
         "stream is played, got 6001"
     )
