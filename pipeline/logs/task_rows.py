@@ -5,7 +5,7 @@ Times are in seconds. Neither log has users or machines.
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -100,8 +100,7 @@ class TaskLog(NamedTuple):
         submit, instances = frame[self.submit], frame[self.instances]
         run = frame[self.run] if self.run == "duration" else frame[self.run] - submit
         amount = np.column_stack([frame[self.cpu[0]] / self.cpu[1], frame[self.memory[0]] * self.memory[1]])
-        causes: dict[str, pd.Series | BoolArray] = {}
-        causes |= {NOT_DONE: frame["status"].ne("Terminated")} if "status" in frame else {}
+        causes: dict[str, Any] = {NOT_DONE: frame["status"].ne("Terminated")} if "status" in frame else {}
         causes |= {BEFORE: submit <= 0} if self.begins_at_0 else {}
         causes |= {NO_SUBMIT: submit.isna(), NO_RUN: run.isna(), BACKWARDS: run < 0}
         causes |= {NO_DEMAND: np.isnan(amount).any(axis=1), BELOW_0: (amount < 0).any(axis=1)}

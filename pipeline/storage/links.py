@@ -28,8 +28,8 @@ def link_log(params: Params) -> None:
     wanted: dict[str, dict[Path, Path]] = {}  # complete before anything changes
     for name, row in params.scenarios.items():
         own = getattr(row, "workload", None)
-        has_log = isinstance(own, MachinesLog | GroupsLog)
-        wanted[name] = _log_files(f"scenarios.{name}.workload", own) if has_log else {}
+        place = f"scenarios.{name}.workload"
+        wanted[name] = _log_files(place, own) if isinstance(own, MachinesLog | GroupsLog) else {}
     with _linking(LOG):
         if LOG.is_symlink() or not LOG.is_dir():
             LOG.unlink(missing_ok=True)  # never write through a link into the user's log
