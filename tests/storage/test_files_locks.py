@@ -11,7 +11,7 @@ import pytest
 from builders import REPOSITORY
 
 from pipeline.errors import UserError
-from pipeline.storage import locks
+from pipeline.storage import files as locks
 from pipeline.storage.files import hold
 
 CODE = """
