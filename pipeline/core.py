@@ -1,8 +1,8 @@
-"""Nouns that problems have in common, the glossary of dimensions, and what a policy is.
+"""Types shared by all problems, the glossary of dimensions, and the type of a policy.
 
-Glossary, used beside every field and nowhere repeated:
+Glossary, used with every field and repeated nowhere:
 
-    B  episodes played side by side      J  jobs of one jobset (or of all episodes, flattened)
+    B  episodes played in parallel       J  jobs of one jobset (or of all episodes, flattened)
     M  job slots a policy sees           K  machines (1: a pooled cluster)
     T  steps of the horizon              R  resources
     A  actions: M * K placements and, last, void
@@ -19,13 +19,13 @@ FloatArray = npt.NDArray[np.floating]
 BoolArray = npt.NDArray[np.bool_]
 KeyArray = npt.NDArray[np.uint64]
 TimeArray = npt.NDArray[np.integer | np.floating]  # whole steps, or time
-Json = Mapping[str, "Json"] | Sequence["Json"] | str | float | bool | None  # what a JSON or YAML file holds
+Json = Mapping[str, "Json"] | Sequence["Json"] | str | float | bool | None  # content of a JSON or YAML file
 
 LOG_NAME, NODES_NAME = "log", "nodes"  # in the folder of a scenario's log
 THOUSANDTHS = 1000  # of a unit: how amounts are counted
 MOST_KINDS = 63  # of machines; a job's are bits of one number
 ANY_KIND = np.uint64(2**MOST_KINDS - 1)  # the job runs everywhere
-SHORTEST_BOUNDED = 10.0  # time units: bounded slowdown takes no job for shorter (Feitelson)
+SHORTEST_BOUNDED = 10.0  # time units: least run time in bounded slowdown (Feitelson)
 SPLITS = ("train", "validation", "test")
 SPLIT_NUMBERS = {name: number for number, name in enumerate((*SPLITS, "fresh"))}
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # SplitMix64's step: 2^64 over the golden ratio
@@ -36,9 +36,9 @@ class Observation(NamedTuple):
 
     free: IntArray  # [B, K, T, R]  units free in each step to come; row 0 is now
     demand: IntArray  # [B, M, R]     units the waiting job wants; 0 = empty slot
-    duration: TimeArray  # [B, M]        it will run, or is said to; 0 = empty slot
+    duration: TimeArray  # [B, M]        its run time, or the known estimate; 0 = empty slot
     waited: TimeArray  # [B, M]        since its arrival
-    backlog: IntArray  # [B]           jobs waiting behind the slots
+    backlog: IntArray  # [B]           waiting jobs without a slot
     backlog_head: TimeArray  # [B, R + 1]    duration and demand of the first of them; 0 = none
     capacity: IntArray  # [B, K, R]     units in all
     since_arrival: TimeArray  # [B]           since a job last arrived
@@ -46,11 +46,11 @@ class Observation(NamedTuple):
     fits_now: BoolArray  # [B, M, K]     would it start at once?
     now: TimeArray  # [B]           current step, or time
     nodes: IntArray  # [B, M]        machines it runs on at once; 0 = empty slot
-    fits_in: FloatArray  # [B, M]     time until it fits by what is told of running jobs; 0 where `free` shows a horizon
-    arrived: FloatArray  # [B, 2 + R]  jobs so far, their duration, and duration * demand; 0 where not told
-    may_idle: BoolArray  # [B]         has a job arrived of late, so that void is legal whatever else holds?
-    to_end: FloatArray  # [B]         time until arrivals end, by what the scenario says; inf where it says nothing
-    load: FloatArray  # [B]  percent of the cluster that arrives on average, by what it says; nan where it says nothing
+    fits_in: FloatArray  # [B, M]     time until it fits, by known run times of running jobs; 0 if `free` has a horizon
+    arrived: FloatArray  # [B, 2 + R]  jobs so far, their duration, and duration * demand; 0 if unknown
+    may_idle: BoolArray  # [B]         has a job arrived recently, so that void is always legal?
+    to_end: FloatArray  # [B]         time until arrivals end, by the scenario; inf if unknown
+    load: FloatArray  # [B]  mean percent of the cluster that arrives, by the scenario; nan if unknown
 
     def take(self, rows: IntArray | slice) -> "Observation":
         """Return the observation of some episodes."""
@@ -61,7 +61,7 @@ Policy = Callable[[Observation, FloatArray], IntArray]  # (view, uniform draws [
 
 
 class CompiledRule(NamedTuple):
-    """The compiled rule that decides as a policy does, for simulators to play without asking it."""
+    """The compiled rule equal to a policy, so that simulators need not call the policy."""
 
     rule: str  # a word of RULES of heuristics.compiled
     knob: float = 0.0
@@ -78,7 +78,7 @@ def legal_actions(view: Observation) -> BoolArray:
     """Return which actions [B, A] may be chosen.
 
     Void is illegal only while nothing runs, a waiting job could start, and no job has arrived for the scenario's
-    `stall`: or a deterministic policy could stand still for ever.
+    `stall`: otherwise a deterministic policy could idle for ever.
     """
     placements = view.legal.reshape(len(view.now), -1)
     void = view.may_idle | ~(idle(view) & view.fits_now.any(axis=(1, 2)))
@@ -86,8 +86,8 @@ def legal_actions(view: Observation) -> BoolArray:
 
 
 def keys(seed: int, jobset: IntArray, episode: IntArray) -> KeyArray:
-    """Return the random key of each (jobset, episode); what is drawn from it depends on nothing else."""
-    # Each number enters unmixed into what is mixed already, so that no two of them can change places.
+    """Return the random key of each (jobset, episode), which fully determines its draws."""
+    # Each number enters after the others are mixed, so that no two of them can be exchanged.
     mixed = _mix(np.full(len(jobset), seed, dtype=np.uint64) + GOLDEN)
     mixed = _mix((mixed ^ jobset.astype(np.uint64)) + GOLDEN)
     return _mix((mixed ^ episode.astype(np.uint64)) + GOLDEN)

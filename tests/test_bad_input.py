@@ -707,7 +707,7 @@ LOGS = [
     Case(
         "a log of old Mac line ends",
         "trace log.swf",
-        ("log.swf:1: expected line ends (LF or CRLF), found CR alone",),
+        ("log.swf:1: expected line ends (LF or CRLF), found only CR",),
         {"log.swf": log(*LOG).replace(b"\n", b"\r")},
     ),
     Case(

@@ -34,7 +34,7 @@ def check(every: Annotated[bool, Option("--all", help="Report every mistake, not
     Example: python -m pipeline check
     """
     params = read_params(every)
-    from pipeline.config.gate import too_few
+    from pipeline.config.evaluation import too_few
     from pipeline.logs.registry import check_there
     from pipeline.progress import say
 

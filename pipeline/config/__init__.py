@@ -1,12 +1,11 @@
 """Params: a frozen, checked view of params.yaml, free of torch.
 
-Unknown keys are refused by name, every number has its type and range, and derived sizes are properties. The defaults
-live in params.yaml; only logs have some here, because `{name: swf, path: ...}` is all a user must write to read one.
+Unknown keys are refused by name, and every number has its type and range. Defaults are in params.yaml, except for logs:
+`{name: swf, path: ...}` is enough to read one.
 """
 
 from pipeline.config.cards import FORMAT, Card, Weights, described, difference
-from pipeline.config.external import External
-from pipeline.config.gate import Gate, Watch
+from pipeline.config.evaluation import Evaluation, External, Gate, Site, Watch
 from pipeline.config.groups.learning import (
     Dqn,
     DqnRecipe,
@@ -37,15 +36,7 @@ from pipeline.config.machines.learning import (
     Vector,
 )
 from pipeline.config.machines.scenario import Group, MachinePark, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
-from pipeline.config.params import (
-    PARAMS_FILE,
-    Evaluation,
-    Params,
-    check_params,
-    load_params,
-    raw_params,
-    repository_root,
-)
+from pipeline.config.params import PARAMS_FILE, Params, check_params, load_params, raw_params, repository_root
 from pipeline.config.pool.heuristics import LinearRuleSearch, PoolKnobs
 from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import (
@@ -64,4 +55,3 @@ from pipeline.config.pool.plan import PoolPlan
 from pipeline.config.pool.scenario import AtOnce, Demand, PoolLog, PoolScenario, Streaming, Synthetic
 from pipeline.config.problems import Agent, AnyRecipe, AnyScenario, FinetuneConfig, HeuristicKnobs, Plan, PretrainConfig
 from pipeline.config.records import Counts, Frozen, Instances, known_names, pick
-from pipeline.config.site import Site

@@ -1,12 +1,12 @@
-"""What a stored network says of itself."""
+"""Cards: descriptions of stored networks."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pipeline.config.records import Frozen
 
 POOL = "pool"  # the problem of cards that name none
-FORMAT: Literal[2] = 2  # of the card; 1 did not describe the weights
+FORMAT: Literal[2] = 2  # of the card
 
 
 class Tensor(Frozen):
@@ -16,22 +16,22 @@ class Tensor(Frozen):
     dtype: str
 
     def __str__(self) -> str:
-        """Return shape and type, as 20 x 11 float32."""
+        """Return shape and type, such as 20 x 11 float32."""
         return f"{' x '.join(str(size) for size in self.shape) or 'one'} {self.dtype}"
 
 
 class Weights(Frozen):
-    """What is in the weights file."""
+    """Content of the weights file."""
 
     sha256: str
     tensors: dict[str, Tensor]
-    packages: dict[str, str]  # and versions that made it; said and not checked
+    packages: dict[str, str]  # and their versions that made it; not checked
 
 
 class Card(Frozen):
-    """What a stored network is: all that is needed to rebuild it, and the problem it was trained on."""
+    """All that is needed to rebuild a stored network, and the problem that it was trained on."""
 
-    if TYPE_CHECKING:  # each kind of card has them at places of its own
+    if TYPE_CHECKING:  # the order of fields differs by problem
         agent: str
         scenario: str
         objective: str
@@ -39,30 +39,18 @@ class Card(Frozen):
 
     @classmethod
     def word(cls) -> str:
-        """Return params.yaml's word for that problem."""
+        """Return the name of the problem in params.yaml."""
         named = cls.model_fields.get("problem")
         return POOL if named is None else str(get_args(named.annotation)[0])
 
 
-class Array(Protocol):
-    """What has a shape and a type, as numpy's arrays."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Return the sizes."""
-
-    @property
-    def dtype(self) -> object:
-        """Return the type of the elements."""
-
-
-def described(weights: Mapping[str, Array]) -> dict[str, Tensor]:
-    """Return shapes and types by name, in the order of names."""
+def described(weights: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Return shapes and types of arrays, in the order of their names."""
     return {name: Tensor(shape=value.shape, dtype=str(value.dtype)) for name, value in sorted(weights.items())}
 
 
 def difference(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> str:
-    """Return the first tensor that differs, with what was expected and found; nothing if none does.
+    """Return the first difference, as text; "" if there is none.
 
     >>> difference({"bias": Tensor(shape=(3,), dtype="float32")}, {"bias": Tensor(shape=(2, 3), dtype="float32")})
     'tensor bias: expected 3 float32, found 2 x 3 float32'

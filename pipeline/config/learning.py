@@ -1,4 +1,4 @@
-"""What the ways to learn have in common, whatever the problem: how much of them is run, and evolution."""
+"""Budgets of training, and evolution strategies, for every problem."""
 
 from typing import Annotated, Literal
 
@@ -11,23 +11,23 @@ class NoPretrain(Frozen):
     """Start from the seeded initial weights."""
 
     name: Literal["none"]
-    seed: Seed | None = None  # of the initial weights; params.yaml's unless told
+    seed: Seed | None = None  # of the initial weights; default: that of params.yaml
 
     @property
     def budget(self) -> int:
-        """Updates at most."""
+        """Most updates."""
         return 1
 
 
 class Budget(Frozen):
-    """How much of a recipe to run."""
+    """Amount of training by a recipe."""
 
     recipe: str  # a name of `recipes`
     loads: Loads  # percent, of the scenario's
     updates: Positive  # how many
     jobsets: Positive  # of each update
     validate_every: Positive  # updates; the best weights on validation jobsets are kept
-    seed: Seed | None = None  # of what is drawn while playing; params.yaml's unless told. Jobsets do not depend on it
+    seed: Seed | None = None  # of draws while playing; default: that of params.yaml. Jobsets do not depend on it
 
     @property
     def budget(self) -> int:
@@ -36,13 +36,13 @@ class Budget(Frozen):
 
 
 class EvolutionRecipe(Frozen):
-    """How an evolution strategy searches weights: CMA-ES (Hansen and Ostermeier 2001)."""
+    """An evolution strategy on weights: CMA-ES (Hansen and Ostermeier 2001)."""
 
     algorithm: Literal["evolution"]
-    play: Literal["greedy"] = "greedy"  # once trained, as candidates play
+    play: Literal["greedy"] = "greedy"  # after training, as during it
     population: Annotated[int, Field(ge=4, le=10_000)]  # candidates of a generation
     spread: Rate  # standard deviation of the first candidates' weights
-    averaged: Share = 0.0  # of the generations so far, the last ones: the mean of their centres is what is learned
+    averaged: Share = 0.0  # of the generations, the last ones: the result is the mean of their centres
 
     @property
     def masked(self) -> bool:

@@ -1,7 +1,8 @@
-"""YAML that a user or DVC wrote, read within bounds: no file of a few bytes takes all memory, or the stack."""
+"""Bounded reading of YAML from users and DVC: a small file cannot exhaust memory or the stack."""
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 from ruamel.yaml import YAML
@@ -12,22 +13,22 @@ from ruamel.yaml.nodes import Node
 
 from pipeline.errors import UserError
 
-DEEPEST = 50  # lists and mappings in one another
-MOST = 200_000  # values, those of an alias counted wherever it stands
-LARGEST = 4_000_000  # letters
-# What DVC never writes: an anchor, or what is deep. Its own files are long, and the compiled reader reads them.
+DEEPEST = 50  # nested lists and mappings
+MOST = 200_000  # values, with those of an alias counted at each use
+LARGEST = 4_000_000  # characters
+# Content that DVC never writes: an anchor, or deep nesting. The fast compiled reader is for the long files of DVC.
 STRANGE = re.compile(r"(?:^|[\s\[{,])[&*]\w|^[ ?-]{100}|[\[{][^\]}]*[\[{]", re.MULTILINE)
 
 
 class Bounded(Composer):
-    """A composer that refuses what would grow without bound."""
+    """A composer with bounds."""
 
     def __init__(self, loader: Any = None) -> None:
         super().__init__(loader)
-        self._deep, self._found, self._sizes = 0, 0, dict[str, int]()  # sizes: by anchor, of what is whole
+        self._deep, self._found, self._sizes = 0, 0, dict[str, int]()  # sizes: of complete nodes, by anchor
 
     def compose_node(self, parent: Node | None, index: Any) -> Any:
-        """Compose a node and what is in it."""
+        """Compose a node and its children."""
         event, before = self.parser.peek_event(), self._found
         anchor, alias = str(event.anchor), isinstance(event, AliasEvent)
         if alias and anchor in self.anchors and anchor not in self._sizes:
@@ -48,21 +49,35 @@ class Bounded(Composer):
         raise MarkedYAMLError(problem=why, problem_mark=event.start_mark)
 
 
+def read_text(path: Path, most: int = 0) -> str:
+    """Read a text file of the repository or, with a limit of characters, of a user."""
+    try:
+        with path.open(encoding="utf-8") as stream:
+            text = stream.read(most + 1 if most else -1)  # /dev/zero has no end
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}); run this at the repository's root") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x}") from error
+    if 0 < most < len(text):
+        raise UserError(f"{path}: expected at most {most} characters")
+    return text
+
+
 def value_at(values: Any, place: str) -> Any:
-    """Return what nested mappings hold at a place, as evaluation.confidence; None where they hold nothing there."""
+    """Return the value of nested mappings at a place, such as evaluation.confidence; None if there is none."""
     for key in place.split("."):
         values = values.get(key) if isinstance(values, Mapping) else None
     return values
 
 
 def parsed(text: str, where: str, of_dvc: bool = False) -> Any:
-    """Return what a YAML text holds; a UserError with file and line where it is no YAML, or not within bounds.
+    """Return the content of a YAML text; a UserError with file and line if it is not YAML or exceeds the bounds.
 
-    `of_dvc`: DVC writes it, and it may be long; the compiled reader reads it if it looks like DVC's.
+    `of_dvc`: the text may be a long file of DVC.
     """
     if of_dvc and not STRANGE.search(text):
         yaml = YAML(typ="safe")
-    else:  # what the compiled reader says of a mistake is less clear, and of another line
+    else:  # its error messages are clearer, with the right line
         yaml = YAML(typ="safe", pure=True)
         yaml.Composer = Bounded
         if len(text) > LARGEST:

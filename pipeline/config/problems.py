@@ -1,8 +1,7 @@
-"""The one place of config where a new problem is entered: what its rows may be, and what checks them.
+"""Registration of problems in config: the records of a problem, and its checks.
 
-A problem brings a scenario, an agent, its recipes, ways to pre-train and to fine-tune, how policies look ahead if they
-do, and the knobs of its heuristics: a folder here, a name in each of the lines below, and what checks that they go
-together.
+A problem has a scenario, an agent, recipes, ways to pre-train and to fine-tune, plans if its policies look ahead, and
+the knobs of its heuristics: a folder here, a name in each of the lines below, and a check that they are consistent.
 """
 
 from collections.abc import Callable
@@ -45,7 +44,7 @@ class NoKnobs(Frozen):
 
 
 class HeuristicKnobs(Frozen):
-    """What validation jobsets choose among for the heuristics of each problem."""
+    """Knobs of the heuristics of each problem, chosen on validation jobsets."""
 
     pool: PoolKnobs  # of pooled clusters
     machines: MachinesKnobs  # of many machines

@@ -1,4 +1,4 @@
-"""What every record of params.yaml is, the types its fields share, and how a problem with one is told."""
+"""Base class and field types of the records of params.yaml, and messages about invalid ones."""
 
 import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 NAME = r"^[a-z][a-z0-9_]*$"
 NAMED = "expected a name of small letters, digits and _, a letter first"
 LONGEST_SHOWN = 80  # characters of a wrong value
-TELLING = ("name", "problem", "algorithm")  # keys that say which record of several a mapping is
-# Keys that have another name now, and what is said of them.
+DISCRIMINATORS = ("name", "problem", "algorithm")  # keys that select the record of a union
+# Renamed keys, with the message to users.
 RENAMED = {
     "told": "this key is called 'policies_know' now",
     "swing": "this key is called 'amplitude' now",
@@ -59,13 +59,13 @@ Name = Annotated[str, Field(pattern=NAME)]
 
 
 class Frozen(BaseModel):
-    """A record that cannot change and takes no key it does not know."""
+    """An immutable record without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Counts(Frozen):
-    """Jobsets of each load in each split."""
+    """Number of jobsets of each load in each split."""
 
     train: Many  # jobsets to learn from
     validation: Many  # jobsets to choose by
@@ -73,11 +73,11 @@ class Counts(Frozen):
 
 
 class Periods(Frozen):
-    """The shares of a log that are trained and validated on; the rest is for tests."""
+    """Shares of a log for training and validation; the rest is for tests."""
 
     train_share: PositiveShare = 0.6  # of the jobs, in order of time
     validation_share: PositiveShare = 0.15  # of the jobs, after those of training
-    # What is implausible in the log and confirmed nevertheless: the words that `trace` reports.
+    # Implausible signs in the log that are confirmed: the words that `trace` reports.
     accept: Annotated[tuple[Doubt, ...], Field(exclude_if=lambda words: not words)] = ()
 
     @model_validator(mode="after")
@@ -88,7 +88,7 @@ class Periods(Frozen):
 
 
 def not_a_column(columns: Collection[str]) -> Callable[[dict[str, Number]], dict[str, Number]]:
-    """Return what refuses resources that are called as one of the columns of job tables."""
+    """Return a validator that refuses resources with the name of a column of job tables."""
 
     def checked(resources: dict[str, Number]) -> dict[str, Number]:
         for name in resources:
@@ -100,28 +100,20 @@ def not_a_column(columns: Collection[str]) -> Callable[[dict[str, Number]], dict
 
 
 def pick(rows: dict[str, Row], name: str, kind: str) -> Row:
-    """Return rows[name], or say which names there are.
-
-    Raises:
-        UserError: there is no such name.
-    """
+    """Return rows[name]; a UserError with the known names if there is none."""
     if name not in rows:
         raise UserError(f"unknown {kind} '{name}'; {known_names(rows, name)}")
     return rows[name]
 
 
 def check_known(where: str, place: str, name: str, rows: Collection[str]) -> None:
-    """Refuse a name that is not among the rows it is chosen from.
-
-    Raises:
-        UserError: it is not.
-    """
+    """Refuse a name that is not among the rows, with a UserError."""
     if name not in rows:
         raise UserError(f"{where}: {place}: unknown '{name}'; {known_names(rows, name)}")
 
 
 def known_names(known: Iterable[str], name: str) -> str:
-    """Return which names there are, and which of them is nearest to one that there is not.
+    """Return the known names, and the nearest one to an unknown name.
 
     >>> known_names(["online", "offline"], "onlin")
     "there are: offline, online; did you mean 'online'?"
@@ -136,33 +128,32 @@ def _nearest(known: Sequence[str], name: str) -> str:
 
 
 def first_error(error: ValidationError, raw: Any, where: str, others: str = "") -> str:
-    """Return one line for the first problem of a record: its place, what is wrong, what was found.
+    """Return one line for the first problem of a record: its place, what is wrong, the value.
 
     Args:
-        error: pydantic's.
-        raw: what was checked; it tells keys from the words that pydantic puts among them.
+        error: of pydantic.
+        raw: the checked value, to find the keys in pydantic's locations.
         where: the file.
-        others: how somebody may see the other problems.
+        others: how to see the other problems.
     """
     first, *more = all_errors(error, raw, where)
     return f"{first} (and {len(more)} more{others})" if more else first
 
 
 def all_errors(error: ValidationError, raw: Any, where: str) -> list[str]:
-    """Return a line for each problem of a record, as above; unknown keys first."""
-    problems = error.errors()
-    # A misspelt key is also a missing one; what stands in the file is what can be found there.
-    problems.sort(key=lambda wrong: wrong["type"] != "extra_forbidden")
+    """Return a line for each problem of a record; unknown keys first."""
+    # A misspelt key is also a missing one; only the former can be found in the file.
+    problems = sorted(error.errors(), key=lambda wrong: wrong["type"] != "extra_forbidden")
     lines = []
     for problem in problems:
         keys = _keys(problem["loc"], raw)
         if problem["type"].startswith("union_tag"):
             keys.append(problem["ctx"]["discriminator"].strip("'"))
-        lines.append(f"{where}: {'.'.join(keys) or 'top level'}: {_said(problem, problems)}")
+        lines.append(f"{where}: {'.'.join(keys) or 'top level'}: {_message(problem, problems)}")
     return lines
 
 
-def _said(problem: "ErrorDetails", problems: "Sequence[ErrorDetails]") -> str:
+def _message(problem: "ErrorDetails", problems: "Sequence[ErrorDetails]") -> str:
     kind, expected = problem["type"], problem.get("ctx", {})
     if kind in ("missing", "union_tag_not_found"):
         return "missing key"
@@ -172,13 +163,13 @@ def _said(problem: "ErrorDetails", problems: "Sequence[ErrorDetails]") -> str:
             str(wrong["loc"][-1]) for wrong in problems if wrong["type"] == "missing" and [*wrong["loc"][:-1]] == around
         ]
         return RENAMED.get(str(key)) or f"unknown key{_nearest(absent, str(key))}"
-    if kind == "value_error":  # one of ours, which says what was found
+    if kind == "value_error":  # one of ours, with the value
         return str(expected["error"])
     if kind == "union_tag_invalid":
         return f"unknown '{expected['tag']}'; there are: {expected['expected_tags']}"
     if kind == "too_short":
         return f"expected at least {expected['min_length']}, got {_shown(problem['input'])}"
-    pattern = kind == "string_pattern_mismatch"  # names alone have one
+    pattern = kind == "string_pattern_mismatch"  # only names have one
     wanted = NAMED if pattern else problem["msg"].replace("Input should be ", "expected ", 1)
     return f"{wanted}, got {_shown(problem['input'])}"
 
@@ -189,16 +180,14 @@ def _shown(value: Any) -> str:
 
 
 def _keys(place: tuple[int | str, ...], raw: Any) -> list[str]:
-    """Return the keys of a place; pydantic names the chosen record of a union among them, params.yaml does not."""
-    keys, told = [], False
+    """Return the keys of a location, in which pydantic also names the selected record of a union."""
+    keys, selected = [], False
     for part in place:
-        if isinstance(raw, Mapping) and not told and part in (raw.get(key) for key in TELLING):
-            told = True  # said once: the record may have a key of that word, as `groups` has
+        if isinstance(raw, Mapping) and not selected and part in (raw.get(key) for key in DISCRIMINATORS):
+            selected = True  # only once: the record may have a key of that name, such as `groups`
             continue
-        told = False
-        if str(part).startswith(
-            "["
-        ):  # pydantic's word for "the key itself", and ours for a record that has no such key
+        selected = False
+        if str(part).startswith("["):  # pydantic's "the key itself", and our records without such a key
             continue
         keys.append(str(part))
         named = isinstance(raw, Mapping) and part in raw

@@ -1,6 +1,6 @@
-"""What every key of params.yaml means, told from the records themselves: for `explain-params`, the site, and editors.
+"""Meaning of every key of params.yaml, for `explain-params`, the site, and editors.
 
-What a field means is the comment beside it (or in the lines above it); what it may be is its type.
+The meaning of a field is the comment on its line or in the lines above it; the allowed values are its type.
 """
 
 import ast
@@ -8,14 +8,14 @@ import inspect
 import io
 import re
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple, get_args
 
 from pydantic import BaseModel
 
 from pipeline.config.params import Params
-from pipeline.config.records import TELLING, known_names
+from pipeline.config.records import DISCRIMINATORS, known_names
 from pipeline.errors import UserError
 
 WORDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "null"}
@@ -39,15 +39,15 @@ class Key(NamedTuple):
 
 @cache
 def meanings(record: type[BaseModel]) -> dict[str, str]:
-    """Return what the comment beside each field of a record says, those of its bases included."""
+    """Return the comment of each field of a record, including those of its bases."""
     found: dict[str, str] = {}
     for kind in reversed(record.__mro__):
         if issubclass(kind, BaseModel) and kind is not BaseModel:
             found |= _commented(inspect.getsource(kind))
     said = inspect.cleandoc(record.__doc__ or "").splitlines()[0]
     found = {name: means[:1].upper() + means[1:].rstrip(".") for name, means in found.items()}
-    told = f"Which of several this is: {said[:1].lower()}{said[1:].rstrip('.')}"
-    return {name: told if name in TELLING else found.get(name, "") for name in record.model_fields}
+    selects = f"Which of several this is: {said[:1].lower()}{said[1:].rstrip('.')}"
+    return {name: selects if name in DISCRIMINATORS else found.get(name, "") for name in record.model_fields}
 
 
 def _commented(source: str) -> dict[str, str]:
@@ -61,32 +61,27 @@ def _commented(source: str) -> dict[str, str]:
             first = node.lineno
             while lines[first - 2].lstrip().startswith("#"):
                 first -= 1
-            beside = [comments[line] for line in range(first, (node.end_lineno or first) + 1) if line in comments]
-            if beside:
-                found[node.target.id] = " ".join(beside)
+            said = [comments[line] for line in range(first, (node.end_lineno or first) + 1) if line in comments]
+            if said:
+                found[node.target.id] = " ".join(said)
     return found
 
 
 def records(kind: object = Params) -> dict[str, type[BaseModel]]:
-    """Return the records that params.yaml is made of, by name, each before those that it holds."""
+    """Return the records of params.yaml by name, each before those in it."""
     found: dict[str, type[BaseModel]] = {}
-    for record in _within(kind):
-        found.setdefault(record.__name__, record)
-    return found
-
-
-def _within(kind: object) -> Iterator[type[BaseModel]]:
+    inside: list[object] = [*get_args(kind)]
     if isinstance(kind, type) and issubclass(kind, BaseModel):
-        yield kind
-        for field in kind.model_fields.values():
-            yield from _within(field.annotation)
-    for part in get_args(kind):
-        yield from _within(part)
+        found[kind.__name__] = kind
+        inside += [field.annotation for field in kind.model_fields.values()]
+    for part in inside:
+        found = {**found, **{name: record for name, record in records(part).items() if name not in found}}
+    return found
 
 
 @cache
 def schema() -> dict[str, Any]:
-    """Return the JSON schema of params.yaml, in which each key says what it means."""
+    """Return the JSON schema of params.yaml, with the meaning of each key."""
     found = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Params.model_json_schema()}
     for name, record in records().items():
         properties = (found if record is Params else found["$defs"][name])["properties"]
@@ -102,18 +97,14 @@ def keys(record: type[BaseModel]) -> list[Key]:
     found = []
     for name, means in meanings(record).items():
         held = own["properties"][name]
-        default = "" if name in own.get("required", ()) else _default(record, name)
-        found.append(Key(name, may_be(held), default, means))
+        default = record.model_fields[name].get_default(call_default_factory=True)
+        required = name in own.get("required", ())
+        found.append(Key(name, may_be(held), "" if required else written(default), means))
     return found
 
 
-def _default(record: type[BaseModel], name: str) -> str:
-    value = record.model_fields[name].get_default(call_default_factory=True)
-    return written(value)
-
-
 def may_be(held: Schema) -> str:
-    """Return in words what a part of a JSON schema allows.
+    """Return the values allowed by a part of a JSON schema, in words.
 
     >>> may_be({"type": "integer", "exclusiveMinimum": 0, "maximum": 1000})
     'whole number above 0, at most 1,000'
@@ -123,21 +114,14 @@ def may_be(held: Schema) -> str:
     '2 of: number'
     """
     if "$ref" in held:
-        return _record(schema()["$defs"][held["$ref"].rpartition("/")[2]]["properties"])
+        properties = schema()["$defs"][held["$ref"].rpartition("/")[2]]["properties"]
+        selector = next((name for name in DISCRIMINATORS if {"const", "enum"} & {*properties.get(name, ())}), None)
+        return may_be(properties[selector]) if selector else f"{{{', '.join(properties)}}}"
     words = [str(held["const"])] if "const" in held else [*map(str, held.get("enum", ()))]
     if words:
         return " or ".join(words)
     if several := held.get("anyOf") or held.get("oneOf"):
         return ", or ".join(map(may_be, several))
-    return _composed(held)
-
-
-def _record(properties: Schema) -> str:
-    told = next((name for name in TELLING if {"const", "enum"} & {*properties.get(name, ())}), None)
-    return may_be(properties[told]) if told else f"{{{', '.join(properties)}}}"
-
-
-def _composed(held: Schema) -> str:
     if held["type"] == "array":
         parts = [*map(may_be, held.get("prefixItems", ()))]
         together = f"{len(parts)} of: {parts[0]}" if len(set(parts)) == 1 else f"[{', '.join(parts)}]"
@@ -150,11 +134,7 @@ def _composed(held: Schema) -> str:
 
 
 def explained(params: Params, place: str) -> tuple[str, list[tuple[Key, str]]]:
-    """Return what a place of params.yaml is, and its keys with their values now.
-
-    Raises:
-        UserError: there is no such place.
-    """
+    """Return the meaning of a place of params.yaml, and its keys with their values; a UserError if it is unknown."""
     held: object = params
     means, done = "", ""
     for part in filter(None, place.split(".")):
@@ -178,10 +158,10 @@ def _parts(held: object) -> dict[str, object]:
 
 
 def written(value: object) -> str:
-    """Return a value as params.yaml has it; of a record, its kind."""
+    """Return a value as in params.yaml; of a record, its kind."""
     if isinstance(value, BaseModel):
-        told = [str(getattr(value, name)) for name in TELLING if name in type(value).model_fields]
-        return f"{{{', '.join(told)}, ...}}" if told else "{...}"
+        kinds = [str(getattr(value, name)) for name in DISCRIMINATORS if name in type(value).model_fields]
+        return f"{{{', '.join(kinds)}, ...}}" if kinds else "{...}"
     if isinstance(value, Mapping):
         return f"{{{', '.join(value)}}}"
     if isinstance(value, tuple):

@@ -15,8 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from pipeline.config.parsing import parsed
 from pipeline.errors import UserError
-from pipeline.storage.files import write
-from pipeline.storage.locks import hold
+from pipeline.storage.files import hold, write
 
 FOLDER = Path(".dvc/tmp/farm")
 KEPT = FOLDER / "dvc.lock"  # from the end of the last stage: DVC writes in place, and a kill may truncate it

@@ -13,7 +13,7 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import TextIO
 
-from pipeline.execution.beginning import GROUP
+from pipeline.execution.environment import GROUP
 from pipeline.progress import LINES_EVERY_S, say
 
 FIRST_FREE = 10  # file descriptor that sh does not use

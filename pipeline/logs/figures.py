@@ -1,4 +1,4 @@
-"""Figures of a log, from the tables of `overview`: arrivals and load over time, how run times and demands differ."""
+"""Figures of a log, from the tables of `overview`: arrivals and load over time, distributions of jobs."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ def figures(name: str, frames: Mapping[str, pd.DataFrame]) -> "dict[str, Figure]
 
 
 def arrivals(over_time: pd.DataFrame, title: str) -> "Figure":
-    """Draw how many jobs arrive in each span of a log."""
+    """Draw the number of arrivals in each span of a log."""
     figure, axes = canvas(title)
     axes.fill_between(over_time["begin_days"], over_time["arrivals"], step="post", color=COLOUR, lw=0)
     axes.set_xlabel(DAYS)
@@ -39,7 +39,7 @@ def arrivals(over_time: pd.DataFrame, title: str) -> "Figure":
 
 
 def run_times(shares: pd.DataFrame, title: str) -> "Figure":
-    """Draw which share of jobs runs no longer than a time, and estimates where there are any."""
+    """Draw the distributions of run times and, if there are any, of estimates."""
     figure, axes = canvas(title)
     _rising(axes, shares, "run_s", COLOUR, "run time")
     if shares["estimate_s"].notna().any():
@@ -52,14 +52,14 @@ def run_times(shares: pd.DataFrame, title: str) -> "Figure":
 
 
 def demands(shares: pd.DataFrame, load: pd.DataFrame, name: str) -> "Figure":
-    """Draw which share of jobs wants no more than an amount of each resource."""
+    """Draw the distribution of demands for each resource."""
     figure, every = panels([f"{name}: {resource} of jobs" for resource in load["resource"]], 3.2 * len(load))
     for axes, (_, row) in zip(every, load.iterrows(), strict=True):
         _rising(axes, shares, str(row["resource"]), COLOUR, str(row["resource"]))
         amount = shares[row["resource"]]
         if (amount > 0).all():
             axes.set_xscale("log")
-        elif (amount > 0).any():  # logarithmic from the least amount on, with room for those who want none
+        elif (amount > 0).any():  # logarithmic from the least amount on, with room for demands of 0
             axes.set_xscale("symlog", linthresh=float(amount[amount > 0].min()))
             axes.set_xlim(left=0)
         axes.set_xlabel(f"{row['unit'].capitalize() if row['unit'].islower() else row['unit']} on each node")
@@ -68,7 +68,7 @@ def demands(shares: pd.DataFrame, load: pd.DataFrame, name: str) -> "Figure":
 
 
 def load(over_time: pd.DataFrame, load: pd.DataFrame, name: str) -> "Figure":
-    """Draw what jobs held of each resource, and what there was of it."""
+    """Draw the amount held of each resource, and its capacity."""
     figure, every = panels([f"{name}: {resource} held" for resource in load["resource"]], 3.2 * len(load))
     for axes, (_, row) in zip(every, load.iterrows(), strict=True):
         axes.step(over_time["begin_days"], over_time[row["resource"]], where="post", color=COLOUR, linewidth=1)

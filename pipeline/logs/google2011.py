@@ -4,11 +4,10 @@ The thirteen columns have no header. A row is an event of a task, which is a job
 A task is submitted (event 0), is given to a machine (1) and finishes (4): its run time lies between the last two. It
 wants what it asked for when it was submitted; cores and memory are shares of the largest machine, here in percent.
 
-A task that was ever evicted (2), failed (3), killed (5) or lost (6) is set aside for the first of these, for what it
-ran before is not all that it would have run. So is one that was there before the log began (time 0), or did not finish
-before it ended. Of a task that finished and was submitted again, the first run counts. Later changes of requests (7, 8)
-do not. Rows that are counted are tasks, each by the line of its first event; in a folder lines are counted on from
-file to file.
+A task that was ever evicted (2), failed (3), killed (5) or lost (6) is dropped for the first of these, because its run
+time is unknown. So is a task from before the log (time 0), or one that did not finish before its end. If a task
+finished and was submitted again, its first run counts. Later changes of requests (7, 8) do not. The counted rows are
+tasks, each at the line of its first event; in a folder, line numbers continue from file to file.
 """
 
 from pathlib import Path
@@ -20,10 +19,9 @@ import pandera.pandas as pa
 
 from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.logs.gathering import Facts, Part, in_order, jobs, together
 from pipeline.logs.lines import CHUNK
 from pipeline.logs.rows import MOST, NUMBER, Layout, number, rows, schema
-from pipeline.logs.trace import PERCENT, Sieve, Trace, thousandths
+from pipeline.logs.trace import PERCENT, Facts, Part, Sieve, Trace, in_order, jobs, thousandths, together
 from pipeline.progress import ProgressCallback, no_progress
 
 NAMES = "time missing job task machine event user class priority cpu memory disk different_machine"
@@ -49,7 +47,7 @@ AGAIN = "submitted again after it finished: first run taken"
 
 
 class _Events(NamedTuple):
-    """Some events; compact, for there are many."""
+    """Some events, in compact types, because there are many."""
 
     job: IntArray  # [E]
     task: IntArray  # [E]  its index in the job
@@ -64,8 +62,14 @@ class _Events(NamedTuple):
 
 def read(path: Path, on_progress: ProgressCallback = no_progress, *, chunk: int = CHUNK) -> Trace:
     """Read the tasks of a file of events, or of a folder of such files."""
-    sieve = Sieve()
-    events = _in_order(_chunks(path, on_progress, chunk), path)
+    sieve, parts = Sieve(), _chunks(path, on_progress, chunk)
+    if not parts:
+        raise UserError(f"{path}: expected jobs, found an empty log")
+    joined = together(parts)
+    order = np.lexsort((joined[1], joined[0]))  # task by task, with the events of a task in their order
+    for k in range(len(joined)):
+        joined[k] = joined[k][order]
+    events = _Events(*joined)
     first = np.flatnonzero(np.diff(events.job, prepend=-1) | np.diff(events.task, prepend=-1))
     return in_order([_tasks(events, first, sieve)], sieve, FACTS, len(first), path)
 
@@ -82,44 +86,32 @@ def _chunks(path: Path, on_progress: ProgressCallback, chunk: int) -> list[_Even
 
         before = lines
         for frame in rows(file, LAYOUT, of_all, chunk):
-            parts.append(_compact(frame, users, before, seen))
+            codes, names = pd.factorize(frame["user"])
+            known = np.array([users.setdefault(name, len(users)) for name in names] + [-1], dtype=np.int32)
+            part = _Events(
+                job=frame["job"].to_numpy(dtype=np.int64),
+                task=frame["task"].to_numpy(dtype=np.int32),
+                time=frame["time"].to_numpy(),
+                event=frame["event"].to_numpy(dtype=np.int8),
+                cpu=frame["cpu"].to_numpy(dtype=np.float32),
+                memory=frame["memory"].to_numpy(dtype=np.float32),
+                user=known[codes],  # an unknown user has the code -1: the last index
+                line=(frame.index.to_numpy() + before).astype(np.int32),
+                row=np.arange(seen + 1, seen + len(frame) + 1, dtype=np.int32),
+            )
+            parts.append(part)
             seen, lines = seen + len(frame), before + int(frame.index[-1])
     return parts
 
 
-def _compact(frame: pd.DataFrame, users: dict[str, int], lines: int, rows: int) -> _Events:
-    codes, names = pd.factorize(frame["user"])
-    known = np.array([users.setdefault(name, len(users)) for name in names] + [-1], dtype=np.int32)
-    return _Events(
-        job=frame["job"].to_numpy(dtype=np.int64),
-        task=frame["task"].to_numpy(dtype=np.int32),
-        time=frame["time"].to_numpy(),
-        event=frame["event"].to_numpy(dtype=np.int8),
-        cpu=frame["cpu"].to_numpy(dtype=np.float32),
-        memory=frame["memory"].to_numpy(dtype=np.float32),
-        user=known[codes],  # an unknown user's code, -1, is the last place
-        line=(frame.index.to_numpy() + lines).astype(np.int32),
-        row=np.arange(rows + 1, rows + len(frame) + 1, dtype=np.int32),
-    )
-
-
-def _in_order(parts: list[_Events], path: Path) -> _Events:
-    """Return all events task by task, those of a task as they came, and let go of the parts."""
-    if not parts:
-        raise UserError(f"{path}: expected jobs, found an empty log")
-    joined = together(parts)
-    order = np.lexsort((joined[1], joined[0]))
-    for k in range(len(joined)):
-        joined[k] = joined[k][order]
-    return _Events(*joined)
-
-
 def _tasks(events: _Events, first: IntArray, sieve: Sieve) -> Part:
-    """Return the tasks that can be used."""
+    """Return the usable tasks."""
     submit, start, finish = (_place(events.event == event, first) for event in (SUBMIT, SCHEDULE, FINISH))
     time = np.append(events.time, np.nan)
     causes = {NO_SUBMIT: submit < 0, BEFORE: time[submit] <= 0}
-    causes |= _broken(events, first)
+    broken = _place(np.isin(events.event, list(BROKEN)), first)
+    ended_by = np.where(broken < 0, -1, events.event[broken])
+    causes |= {reason: ended_by == event for event, reason in BROKEN.items()}
     causes |= {NEVER: start < 0, NOT_DONE: (finish < 0) | (time[finish] >= AFTER)}
     cpu, memory = (np.append(column, np.nan)[submit].astype(np.float64) for column in (events.cpu, events.memory))
     causes |= {BACKWARDS: time[finish] < time[start], NO_DEMAND: np.isnan(cpu) | np.isnan(memory)}
@@ -137,15 +129,8 @@ def _tasks(events: _Events, first: IntArray, sieve: Sieve) -> Part:
     )
 
 
-def _broken(events: _Events, first: IntArray) -> dict[str, BoolArray]:
-    """Return which tasks ended otherwise than by finishing, by what ended them first."""
-    place = _place(np.isin(events.event, list(BROKEN)), first)
-    found = np.where(place < 0, -1, events.event[place])
-    return {reason: found == event for event, reason in BROKEN.items()}
-
-
 def _place(events: BoolArray, first: IntArray) -> IntArray:
-    """Return the place of each task's first event of a kind; -1 = there is none.
+    """Return the index of each task's first event of a kind; -1 = none.
 
     >>> _place(np.array([False, True, True, False, False, True]), np.array([0, 3, 4]))
     array([ 1, -1,  5])

@@ -1,7 +1,7 @@
-"""A log that has grown since a champion was judged on it: its new jobs as a test period, and what changed in them.
+"""A log that has grown since a champion was judged on it: its new jobs as a test period, and their changes.
 
-Training and validation stay where they were, so that loads mean what they meant; all jobs behind the last one of the
-judged log are the test period. What changed is told of the judged log's own test period and of the new one.
+The training and validation periods stay, so that loads keep their meaning; all jobs after the last one of the judged
+log are the test period. Changes are between the judged log's own test period and the new one.
 """
 
 from collections.abc import Iterator
@@ -18,11 +18,11 @@ from pipeline.logs.trace import DAY_S, Trace
 from pipeline.progress import ProgressCallback
 
 AnyLog = PoolLog | MachinesLog | GroupsLog
-MANY = 100_000  # windows: as many as there are
+MANY = 100_000  # windows: all
 
 
 class Change(NamedTuple):
-    """One thing of the input, as it was when the champion was judged, and as it is."""
+    """One property of the input, when the champion was judged and now."""
 
     what: str
     judged: float
@@ -30,17 +30,17 @@ class Change(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """What is new in a log."""
+    """New jobs of a log."""
 
-    params: Params  # with the scenario alone, its test period the new jobs
-    jobs: int  # that are new
+    params: Params  # with only this scenario, whose test period is the new jobs
+    jobs: int  # number of new ones
     days: float  # from the first new job to the last
-    judged_days: float  # of the test period that the champion was judged on
+    judged_days: float  # of the judged test period
     changes: list[Change]
 
 
 def logged(params: Params) -> dict[str, AnyLog]:
-    """Return the logs of the scenarios that are cut from one, in order of time."""
+    """Return the logs of scenarios, except resampled ones."""
     found = {}
     for name, row in params.scenarios.items():
         workload = params.workload_of(row) if isinstance(row, PoolScenario) else row.workload
@@ -51,11 +51,7 @@ def logged(params: Params) -> dict[str, AnyLog]:
 
 
 def grown(params: Params, scenario: str, path: Path, on_progress: ProgressCallback) -> Growth:
-    """Return what is new in a log that begins as the scenario's own.
-
-    Raises:
-        UserError: it begins otherwise, or one of the two cannot be read.
-    """
+    """Return the new jobs of a log; a UserError if it does not begin as the scenario's own, or is not readable."""
     workload = logged(params)[scenario]
     own = repository_root() / workload.path
     judged, now = (_read(workload, log, on_progress) for log in (own, path))
@@ -83,7 +79,7 @@ def _read(workload: AnyLog, path: Path, on_progress: ProgressCallback) -> Trace:
 
 
 def _at(workload: AnyLog, judged: Trace, share: float) -> float:
-    """Return the time at which a period of the judged log ends; shares are of time for user groups, else of jobs."""
+    """Return the end time of a period of the judged log; shares are of time for user groups, else of jobs."""
     begin, end = judged.submit_s[[0, -1]]
     if isinstance(workload, GroupsLog):
         return float(begin + share * (end - begin))
@@ -91,7 +87,7 @@ def _at(workload: AnyLog, judged: Trace, share: float) -> float:
 
 
 def _on_new_jobs(params: Params, scenario: str, workload: AnyLog, path: Path, traces: tuple[Trace, Trace]) -> Params:
-    """Return params in which the scenario is cut from the grown log, and tested on its new jobs."""
+    """Return params with the grown log in the scenario, which is tested on the new jobs."""
     judged, now = traces
     if isinstance(workload, GroupsLog):
         part = (judged.submit_s[-1] - judged.submit_s[0]) / (now.submit_s[-1] - now.submit_s[0])

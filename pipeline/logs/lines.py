@@ -1,7 +1,7 @@
 """The job lines of a log in the Standard Workload Format, read a chunk at a time.
 
-A chunk of plain numbers goes through pandas' parser; any other one line by line, which knows comments, short lines, and
-what to say of a line that is no job. Both give the same numbers.
+pandas parses chunks of plain numbers. Other chunks are parsed line by line, with comments, short lines, and errors for
+lines that are no jobs. Both give the same numbers.
 """
 
 import csv
@@ -18,11 +18,11 @@ import pandas as pd
 from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 
-MARK = b"\xef\xbb\xbf"  # of UTF-8, with which some programs begin a file
+MARK = b"\xef\xbb\xbf"  # byte order mark of UTF-8
 FIELDS = 18
 MOST = 1e12  # of any field: more is junk, and could overflow sums
 CHUNK = 1 << 24  # bytes: some 200,000 lines
-LONGEST_LINE = 1 << 20  # bytes: a file without line ends is no log, and need not be held whole
+LONGEST_LINE = 1 << 20  # bytes, so that a file without line ends is not read whole
 SIZE = re.compile(rb"\s*;\s*(Max\s*Procs|Max\s*Nodes)\s*:(.*)", re.IGNORECASE)
 WHOLE = re.compile(r"([1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.0*)?(?:\s+\D.*)?")  # words may follow
 UNKNOWN = ("", "0", "-1", "unknown", "n/a", "none", "?")
@@ -30,20 +30,16 @@ TIMES = (2, 3, 4, 9)  # fields
 
 
 class Lines(NamedTuple):
-    """Some job lines as they stand."""
+    """Some job lines, unchanged."""
 
     fields: FloatArray  # [J, 18]
     number: IntArray  # [J]  of each line in the file, from 1
     short: IntArray  # numbers of the lines that have 17 fields
-    sizes: dict[str, int]  # what the header says of the machine, up to these lines
+    sizes: dict[str, int]  # of the machine, by the header up to these lines
 
 
 def job_lines(content: BinaryIO, path: Path, chunk: int = CHUNK) -> Iterator[Lines]:
-    """Yield the job lines of a log in order.
-
-    Raises:
-        UserError: a line is not a job's; it is named.
-    """
+    """Yield the job lines of a log in order; a UserError names a line that is no job."""
     first, sizes = 1, dict[str, int]()
     while text := content.read(chunk):
         text += content.readline(LONGEST_LINE)
@@ -57,7 +53,7 @@ def job_lines(content: BinaryIO, path: Path, chunk: int = CHUNK) -> Iterator[Lin
 
 
 def _plain_numbers(text: bytes) -> FloatArray | None:
-    """Return the fields of lines that are all 18 numbers; None where there may be anything else, or an empty line."""
+    """Return the fields of lines of 18 numbers; None if there may be any other line, or an empty one."""
     if not text.isascii() or b";" in text or b"\0" in text or text.count(b"\r") != text.count(b"\r\n"):
         return None
     try:
@@ -80,7 +76,7 @@ def _line_by_line(text: bytes, first: int, path: Path, sizes: dict[str, int]) ->
         if not fields:
             continue
         if b"\r" in line.rstrip():
-            wanted = "line ends (LF or CRLF), found CR alone: convert it, as tr '\\r' '\\n' does"
+            wanted = "line ends (LF or CRLF), found only CR: convert it, as tr '\\r' '\\n' does"
             raise UserError(f"{path}:{number}: expected {wanted}")
         if fields[0].startswith(b";"):
             if said := SIZE.match(line):
@@ -96,7 +92,7 @@ def _line_by_line(text: bytes, first: int, path: Path, sizes: dict[str, int]) ->
 
 
 def _enter(said: re.Match[bytes], sizes: dict[str, int], where: str) -> None:
-    """Enter a size of the machine that a header says; -1, 0 and words for it are unknown."""
+    """Enter a size of the machine from a header; -1, 0 and some words mean unknown."""
     word = "MaxProcs" if b"p" in said[1].lower() else "MaxNodes"
     value = said[2].decode(errors="replace").strip()
     if value.lower() in UNKNOWN:
@@ -120,7 +116,7 @@ def _numbers(fields: list[bytes], where: str) -> "array[float]":
     if len(row) != FIELDS or any(b"_" in field for field in fields):  # Python reads 1_000 as a number
         raise UserError(f"{where}: expected {FIELDS} numbers, found {_found(fields)}")
     for place, value in enumerate(row, 1):
-        if not abs(value) < MOST:  # so that nan is wrong, too
+        if not abs(value) < MOST:  # nan is wrong as well
             hint = ", a time in seconds: milliseconds?" if place in TIMES and value >= MOST else ""
             raise UserError(
                 f"{where}: expected {FIELDS} numbers below {MOST:g}, found {value:g} as field {place}{hint}"
@@ -138,7 +134,7 @@ def _found(fields: list[bytes]) -> str:
 
 
 def is_number(field: bytes | str) -> bool:
-    """Return whether a field is a finite number, written as logs do."""
+    """Return whether a field is a finite number, without underscores."""
     try:
         return bool(np.isfinite(float(field))) and "_" not in str(field)
     except ValueError:

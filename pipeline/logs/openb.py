@@ -4,8 +4,8 @@ The first line names the columns. A pod is submitted when it is created, waits u
 is deleted. It wants cpu_milli of a core, memory_mib, and num_gpu times gpu_milli of a GPU: the GPUs of a node are
 pooled, and two pods may share one in any parts. gpu_spec names the models it may run on; without one, it runs on all.
 
-The kinds of machines are the models of the nodes, in the order in which they first stand; "" has no GPU. Without a
-file of nodes they are the models that pods name.
+The kinds of machines are the models of the nodes, in order of appearance; "" has no GPU. Without a file of nodes they
+are the models in the pods.
 """
 
 from pathlib import Path
@@ -15,11 +15,10 @@ import pandas as pd
 
 from pipeline.core import ANY_KIND, MOST_KINDS, THOUSANDTHS, IntArray, KeyArray
 from pipeline.errors import UserError
-from pipeline.logs.gathering import Facts
 from pipeline.logs.lines import CHUNK
 from pipeline.logs.rows import Layout, rows, schema
 from pipeline.logs.task_rows import Tasks, read_tasks
-from pipeline.logs.trace import CORES, GIB, GPUS, MachineTable, Trace, thousandths
+from pipeline.logs.trace import CORES, GIB, GPUS, Facts, MachineTable, Trace, thousandths
 from pipeline.progress import ProgressCallback, no_progress
 
 TIMES, AMOUNTS = "creation_time deletion_time scheduled_time", "cpu_milli memory_mib num_gpu gpu_milli"
@@ -35,15 +34,13 @@ NO_MODEL = "wants GPU models that no node has"
 def read(
     path: Path, on_progress: ProgressCallback = no_progress, *, nodes: Path | None = None, chunk: int = CHUNK
 ) -> Trace:
-    """Read the pods of the log, and its nodes from another file.
-
-    Without a file of nodes, the log has no machines.
+    """Read the pods of the log, and its machines from a file of nodes, if given.
 
     Raises:
-        UserError: a file cannot be read, a row is not a pod's or a node's, or no job is left.
+        UserError: a file cannot be read, a row is no pod or node, or no job is left.
     """
     names: dict[str, int] = {}
-    machines = None if nodes is None else read_nodes(nodes, names, chunk)
+    machines = None if nodes is None else _read_nodes(nodes, names, chunk)
 
     def taken(frame: pd.DataFrame) -> Tasks:
         return _pods(frame, _kinds(frame["gpu_spec"], names, machines is not None, path))
@@ -52,7 +49,7 @@ def read(
     return trace._replace(kind_names=tuple(names) or ("",))
 
 
-def read_nodes(path: Path, names: dict[str, int], chunk: int = CHUNK) -> MachineTable:
+def _read_nodes(path: Path, names: dict[str, int], chunk: int) -> MachineTable:
     """Read the machines, and enter their kinds by name."""
     capacity, kind = list[IntArray](), list[int]()
     for frame in rows(path, NODES, chunk=chunk):
@@ -70,7 +67,7 @@ def read_nodes(path: Path, names: dict[str, int], chunk: int = CHUNK) -> Machine
 def _pods(frame: pd.DataFrame, kinds: KeyArray) -> Tasks:
     column = {name: frame[name].to_numpy() for name in frame.columns.drop("gpu_spec")}
     create, start, end = (column[f"{name}_time"] for name in ("creation", "scheduled", "deletion"))
-    # Who wants no GPU need not say how much of one.
+    # A pod without a GPU may lack the share of one.
     gpus = np.where(column["num_gpu"] == 0, 0, column["num_gpu"] * column["gpu_milli"] / THOUSANDTHS)
     amount = np.column_stack([column["cpu_milli"] / THOUSANDTHS, column["memory_mib"] / 1024, gpus])
     causes = {
@@ -87,9 +84,9 @@ def _pods(frame: pd.DataFrame, kinds: KeyArray) -> Tasks:
 
 
 def _kinds(specs: pd.Series, names: dict[str, int], fixed: bool, path: Path) -> KeyArray:
-    """Return the kinds that jobs may run on; models are entered as they come, unless the nodes fixed them."""
+    """Return the kinds that jobs may run on; new models are entered, unless the nodes fixed them."""
     codes, specs_found = pd.factorize(specs)
-    bits = [ANY_KIND] * (len(specs_found) + 1)  # a missing spec's code, -1, is the last place
+    bits = [ANY_KIND] * (len(specs_found) + 1)  # a missing spec has the code -1: the last index
     for place, spec in enumerate(specs_found):
         models = {model for model in spec.split("|") if model and (model in names or not fixed)}
         bits[place] = np.uint64(sum(1 << _entered(model, names, path) for model in sorted(models)))
@@ -98,5 +95,5 @@ def _kinds(specs: pd.Series, names: dict[str, int], fixed: bool, path: Path) -> 
 
 def _entered(model: str, names: dict[str, int], path: Path) -> int:
     if model not in names and len(names) == MOST_KINDS:
-        raise UserError(f"{path}: expected at most {MOST_KINDS} models of GPUs, found '{model}' beside them")
+        raise UserError(f"{path}: expected at most {MOST_KINDS} models of GPUs, found '{model}' as well")
     return names.setdefault(model, len(names))

@@ -1,6 +1,6 @@
-"""What is in a log: how much of what, how it is spread, and what was wrong with it. Logs in, tables out."""
+"""Tables about the content of a log: counts, distributions, and faults."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -10,8 +10,8 @@ from pipeline.core import THOUSANDTHS, FloatArray, IntArray
 from pipeline.logs.trace import DAY_S, Trace, fits_somewhere
 
 MOST_USERS = MOST_GAPS = 10
-SPANS = 200  # of a log, for what changes over time
-SHARES = 400  # of its jobs, for how values are spread
+SPANS = 200  # of time
+SHARES = 400  # of the jobs, for distributions
 
 
 def _schema(name: str, **columns: type) -> pa.DataFrameSchema:
@@ -28,18 +28,8 @@ GAPS = _schema("Gaps", after_days=float, gap_s=float, job=int)
 QUARANTINE = _schema("Quarantine", what=str, reason=str, rows=int, share=float, first_line=int)
 
 
-def over_time_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
-    """Return the schema of what changes over time: a column for each resource."""
-    return _schema("OverTime", begin_days=float, arrivals=int, **dict.fromkeys(resources, float))
-
-
-def shares_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
-    """Return the schema of how values are spread: a column for each resource."""
-    return _schema("Shares", share=float, run_s=float, estimate_s=float, **dict.fromkeys(resources, float))
-
-
 def overview(trace: Trace) -> pd.DataFrame:
-    """Return how much there is of everything; nan = the log does not say."""
+    """Return the numbers of rows, jobs, users and machines; nan = unknown."""
     machines = np.nan if trace.machines is None else float(len(trace.machines.kind))
     homeless = np.nan if trace.machines is None else float((~fits_somewhere(trace)).sum())
     kinds = np.nan if trace.machines is None else float(len(np.unique(trace.machines.kind)))
@@ -63,7 +53,7 @@ def span_s(trace: Trace) -> float:
 
 
 def load(trace: Trace) -> pd.DataFrame:
-    """Return what jobs want of each resource, times how long, over the span; and as a share of what machines offer.
+    """Return the demand for each resource, averaged over the span, and as a share of the machines' capacity.
 
     Both are nan if all jobs arrive at once, the share also if the machines are unknown.
     """
@@ -79,7 +69,7 @@ def load(trace: Trace) -> pd.DataFrame:
 
 
 def distributions(trace: Trace) -> pd.DataFrame:
-    """Return how times and amounts are spread over jobs; what the log does not say has no row."""
+    """Return the distributions of times and amounts over jobs; unknown ones have no row."""
     known = trace.wait_s[~np.isnan(trace.wait_s)]
     values: dict[tuple[str, str], FloatArray | IntArray] = {("run time", "s"): trace.run_s}
     if trace.has_estimates:
@@ -89,18 +79,16 @@ def distributions(trace: Trace) -> pd.DataFrame:
     for r, (resource, unit) in enumerate(zip(trace.resources, trace.units, strict=True)):
         values[f"{resource} on each node", unit] = trace.demand[:, r] / THOUSANDTHS
     values["nodes", "nodes"] = trace.nodes
-    rows = [(what, unit, len(column), *_spread(column)) for (what, unit), column in values.items() if len(column)]
+    rows = []
+    for (what, unit), column in values.items():
+        if len(column):
+            low, middle, p90, p99, high = np.percentile(column, [0, 50, 90, 99, 100]).tolist()
+            rows.append((what, unit, len(column), low, middle, float(column.mean()), p90, p99, high))
     return pd.DataFrame(rows, columns=list(DISTRIBUTIONS.columns))
 
 
-def _spread(column: FloatArray | IntArray) -> tuple[float, ...]:
-    """Return the smallest, median, mean, 90th and 99th percentile, and largest."""
-    low, middle, p90, p99, high = np.percentile(column, [0, 50, 90, 99, 100])
-    return float(low), float(middle), float(column.mean()), float(p90), float(p99), float(high)
-
-
 def users(trace: Trace, most: int = MOST_USERS) -> pd.DataFrame:
-    """Return who has most jobs, and which share of all jobs; no row where the log has no users."""
+    """Return the users with most jobs, and their shares of all jobs; empty if the log has no users."""
     user, jobs = np.unique(trace.user[trace.user >= 0], return_counts=True)
     first = np.argsort(-jobs, kind="stable")[:most]
     frame = pd.DataFrame({"user": user[first], "jobs": jobs[first], "share": jobs[first] / len(trace.id)})
@@ -108,7 +96,7 @@ def users(trace: Trace, most: int = MOST_USERS) -> pd.DataFrame:
 
 
 def gaps(trace: Trace, most: int = MOST_GAPS) -> pd.DataFrame:
-    """Return the longest times without an arrival: since the first one, how long, and the job that ended it."""
+    """Return the longest times without an arrival: begin after the first arrival, length, and next job."""
     gap = np.diff(trace.submit_s)
     first = np.argsort(-gap, kind="stable")[:most]
     since = (trace.submit_s[first] - trace.submit_s[0]) / DAY_S
@@ -116,7 +104,7 @@ def gaps(trace: Trace, most: int = MOST_GAPS) -> pd.DataFrame:
 
 
 def quarantine(trace: Trace) -> pd.DataFrame:
-    """Return what was dropped and what was repaired, and of how many rows; then what is implausible."""
+    """Return the reasons for dropped and repaired rows with their counts, and implausible signs."""
     counted = [("dropped", *one) for one in trace.dropped] + [("repaired", *one) for one in trace.repaired]
     counted += [("doubtful", doubt, 0, 0) for doubt in trace.doubts]
     rows = [(what, reason, rows, rows / trace.rows, line) for what, reason, rows, line in counted]
@@ -125,9 +113,9 @@ def quarantine(trace: Trace) -> pd.DataFrame:
 
 
 def over_time(trace: Trace, spans: int = SPANS) -> pd.DataFrame:
-    """Return arrivals, and what jobs held on average, in each of some equal spans from the first arrival to the last.
+    """Return arrivals, and the average amounts held, in equal spans from the first arrival to the last.
 
-    A job holds from when it began in the log's own history; where that is unknown, from its arrival.
+    A job holds resources from its begin in the log's own history or, if that is unknown, from its arrival.
     """
     submit = trace.submit_s - trace.submit_s[0]
     edges = np.linspace(0.0, span_s(trace) or float(trace.run_s.max()), spans + 1)
@@ -136,14 +124,14 @@ def over_time(trace: Trace, spans: int = SPANS) -> pd.DataFrame:
     for r, resource in enumerate(trace.resources):
         amount = trace.demand[:, r] * trace.nodes / THOUSANDTHS
         summed = _summed(edges, start, amount) - _summed(edges, start + trace.run_s, amount)
-        # What is given back is taken off again with rounding, which can leave less than nothing.
+        # The rounded difference can be below 0.
         held[resource] = np.maximum(np.diff(summed), 0) / np.diff(edges)
     arrivals = np.histogram(submit, edges)[0].astype("int64")
     return pd.DataFrame({"begin_days": edges[:-1] / DAY_S, "arrivals": arrivals, **held})
 
 
 def _summed(edges: FloatArray, since: FloatArray, amount: FloatArray) -> FloatArray:
-    """Return amounts that are held for good since some time, summed over time up to each edge.
+    """Return amounts held for ever since some time, integrated over time up to each edge.
 
     >>> _summed(np.array([0.0, 10.0, 20.0]), np.array([0.0, 15.0]), np.array([1.0, 2.0]))
     array([ 0., 10., 30.])
@@ -155,21 +143,24 @@ def _summed(edges: FloatArray, since: FloatArray, amount: FloatArray) -> FloatAr
 
 
 def shares(trace: Trace, steps: int = SHARES) -> pd.DataFrame:
-    """Return which times and amounts each share of all jobs does not exceed; estimates are nan without any."""
+    """Return quantiles of times and amounts over all jobs; estimates are nan if the log has none."""
+
+    def quantiles(column: FloatArray | IntArray) -> FloatArray:
+        return np.quantile(column, share, method="inverted_cdf").astype("float64")
+
     share = np.linspace(0, 1, steps + 1)
-    columns: dict[str, FloatArray] = {"share": share, "run_s": _quantiles(trace.run_s, share)}
-    columns["estimate_s"] = _quantiles(trace.estimate_s, share) if trace.has_estimates else np.full(len(share), np.nan)
+    columns: dict[str, FloatArray] = {"share": share, "run_s": quantiles(trace.run_s)}
+    columns["estimate_s"] = quantiles(trace.estimate_s) if trace.has_estimates else np.full(len(share), np.nan)
     for r, resource in enumerate(trace.resources):
-        columns[resource] = _quantiles(trace.demand[:, r], share) / THOUSANDTHS
+        columns[resource] = quantiles(trace.demand[:, r]) / THOUSANDTHS
     return pd.DataFrame(columns)
-
-
-def _quantiles(column: FloatArray | IntArray, share: FloatArray) -> FloatArray:
-    return np.quantile(column, share, method="inverted_cdf").astype("float64")
 
 
 def tables(trace: Trace) -> Mapping[str, tuple[pd.DataFrame, pa.DataFrameSchema]]:
     """Return all tables of a log by name, each with its schema."""
+    by_resource = dict.fromkeys(trace.resources, float)
+    over_time_schema = _schema("OverTime", begin_days=float, arrivals=int, **by_resource)
+    shares_schema = _schema("Shares", share=float, run_s=float, estimate_s=float, **by_resource)
     return {
         "overview": (overview(trace), OVERVIEW),
         "load": (load(trace), LOAD),
@@ -177,6 +168,6 @@ def tables(trace: Trace) -> Mapping[str, tuple[pd.DataFrame, pa.DataFrameSchema]
         "users": (users(trace), USERS),
         "gaps": (gaps(trace), GAPS),
         "quarantine": (quarantine(trace), QUARANTINE),
-        "over_time": (over_time(trace), over_time_schema(trace.resources)),
-        "shares": (shares(trace), shares_schema(trace.resources)),
+        "over_time": (over_time(trace), over_time_schema),
+        "shares": (shares(trace), shares_schema),
     }

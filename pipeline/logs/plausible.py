@@ -1,7 +1,7 @@
-"""Signs that a log does not say what it seems to say: wrong units, a wrong size of the machine, or no limits.
+"""Signs of a misread log: wrong units, a wrong size of the machine, or no limits.
 
-`implausible(trace, capacity)` returns one line for each sign, and each line begins with its word and a colon.
-`trace` reports all of them. What turns a log into results stops, unless `accept` of its workload confirms the words.
+`implausible(trace, capacity)` returns one line for each sign, which begins with its word and a colon. `trace` reports
+all of them. Stages stop at them, unless `accept` of the workload confirms the words.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -23,7 +23,7 @@ ESTIMATES, SIZE = "estimates", "size"
 
 
 def implausible(trace: Trace, capacity: Mapping[str, float] | None = None) -> list[str]:
-    """Return what is implausible, for people; `capacity` of all machines is in the log's units, None: its own."""
+    """Return the signs as lines; `capacity` of all machines is in the log's units, None: its own."""
     if capacity is None and trace.machines is not None:
         total = trace.machines.capacity.sum(axis=0) / THOUSANDTHS
         capacity = dict(zip(trace.machines.resources, total.tolist(), strict=True))
@@ -34,12 +34,12 @@ def implausible(trace: Trace, capacity: Mapping[str, float] | None = None) -> li
 def unconfirmed(
     trace: Trace, accepted: Collection[str], capacity: Mapping[str, float] | None = None
 ) -> tuple[str, ...]:
-    """Return what is implausible and not accepted. That estimates are missing, `policies_know` confirms."""
+    """Return the signs that are not accepted. Missing estimates are confirmed by `policies_know`."""
     return tuple(line for line in implausible(trace, capacity) if word(line) not in (*accepted, ESTIMATES))
 
 
 def check_plausible(doubts: Collection[str], where: str) -> None:
-    """Refuse a log of which something implausible is not confirmed, in one line."""
+    """Refuse a log with unconfirmed signs, in one line."""
     if doubts:
         words = f"accept: [{', '.join(map(word, doubts))}]"
         raise UserError(f"{where}: implausible log: {'; '.join(doubts)}; correct this, or confirm it by {words} there")
@@ -51,9 +51,9 @@ def word(doubt: str) -> str:
 
 
 def least_held(trace: Trace, resource: int) -> float:
-    """Return what the machines must have had of a resource: the most in use at once, as far as waits are known.
+    """Return the least capacity of a resource: the most in use at once, as far as waits are known.
 
-    Each job holds for a second less than it ran, since logs round clocks. Without waits it is the largest job.
+    Each job counts for a second less than it ran, since logs round clocks. Without waits it is the largest job.
     """
     known = ~np.isnan(trace.wait_s)
     amount = _amount(trace, resource)

@@ -1,4 +1,4 @@
-"""Logs of real clusters by format: how each is recognised and read."""
+"""Formats of logs: how each is recognised and read."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,38 +15,30 @@ from pipeline.logs.rows import Layout, opened
 from pipeline.logs.task_rows import TASK_LOGS
 from pipeline.logs.trace import Dropped, Trace
 from pipeline.progress import ProgressCallback, no_progress
-from pipeline.storage.user_tables import TABLE_SUFFIXES
+from pipeline.storage.files import TABLE_SUFFIXES
 
 SWF_SUFFIXES = (".swf", ".swf.gz")
-HEAD = 1 << 16  # bytes that are looked at
-Likeness = Callable[[Path, str], bool]  # (path, first line)
+HEAD = 1 << 16  # bytes read to recognise a format
+Recognizer = Callable[[Path, str], bool]  # (path, first line)
 
 
 class Format(NamedTuple):
-    """How a log of one format is read and recognised."""
+    """Reader and recognizer of a format."""
 
     read: Callable[..., Trace]  # (path, on_progress), and the format's own options
-    alike: Likeness
+    recognizes: Recognizer
     options: tuple[str, ...] = ()
 
 
 def check_formats(params: Params) -> None:
-    """Refuse a format that there is not.
-
-    Raises:
-        UserError: one line for the first row of params.yaml that names one.
-    """
+    """Refuse the first row of params.yaml with an unknown format, in a UserError."""
     for place, row in _logs(params):
         if row.format not in FORMATS:
             raise UserError(f"params.yaml: {place}.format: expected one of {', '.join(FORMATS)}, got '{row.format}'")
 
 
 def check_there(params: Params) -> None:
-    """Refuse a log that there is not.
-
-    Raises:
-        UserError: one line for the first row of params.yaml whose file is missing.
-    """
+    """Refuse the first row of params.yaml whose log is missing, in a UserError."""
     for place, row in _logs(params):
         for key in ("path", "nodes"):
             named = getattr(row, key, None)
@@ -69,9 +61,7 @@ def read(
     instances: Instances = "one",
     per_node: bool = False,
 ) -> Trace:
-    """Read a log of any format.
-
-    Without a format it is guessed. With `per_node`, each processor is a machine by itself.
+    """Read a log of any format, which is guessed if not given; with `per_node`, each processor is a machine.
 
     Raises:
         UserError: the format is unknown or has no such option, or the log cannot be read.
@@ -90,12 +80,8 @@ def read(
 
 
 def guess(path: Path) -> str:
-    """Return the format of a log by its first lines.
-
-    Raises:
-        UserError: it cannot be read, or looks like none of the formats.
-    """
-    name = recognised(path)
+    """Return the format of a log by its first lines; a UserError if it is not readable or has none of the formats."""
+    name = _recognised(path)
     if name is None:
         first, formats = _first_line(path), ", ".join(FORMATS)
         found = f"found {max(len(first.split()), first.count(',') + 1)} columns"
@@ -103,33 +89,26 @@ def guess(path: Path) -> str:
     return name
 
 
-def recognised(path: Path) -> str | None:
-    """Return the format that a file looks like; None: it looks like none.
-
-    Raises:
-        UserError: it cannot be read.
-    """
+def _recognised(path: Path) -> str | None:
     if path.name.lower().endswith(SWF_SUFFIXES):
         return "swf"
     first = "" if path.is_dir() else _first_line(path)
-    return next((name for name, each in FORMATS.items() if each.alike(path, first)), None)
+    return next((name for name, each in FORMATS.items() if each.recognizes(path, first)), None)
 
 
 def log_format(path: Path) -> str | None:
-    """Return the format of a log, by its name or its first lines; None of a job table, which looks like none of them.
+    """Return the format of a log, by its name or first lines; None for a job table.
 
-    What is named like a table and cannot be read, a folder too, is one all the same: its reader says what is wrong.
+    An unreadable file or folder with the name of a table counts as one: its reader reports the error.
 
     Raises:
         UserError: it cannot be read, or is neither.
     """
-    if path.name.lower().endswith(SWF_SUFFIXES):
-        return "swf"
     is_table = path.name.endswith(TABLE_SUFFIXES)
     if path.suffix == ".parquet" or (is_table and path.is_dir()):
         return None
     try:
-        format = recognised(path)
+        format = _recognised(path)
     except UserError:
         if is_table:
             return None
@@ -142,7 +121,7 @@ def log_format(path: Path) -> str | None:
 
 
 def distinct(trace: Trace) -> Trace:
-    """Return a log whose jobs have numbers of their own: where it repeats some, all are numbered by arrival."""
+    """Return a log with distinct job numbers: if it repeats some, all are numbered by arrival."""
     jobs = len(trace.id)
     again = jobs - len(np.unique(trace.id))
     if not again:
@@ -152,7 +131,6 @@ def distinct(trace: Trace) -> Trace:
 
 
 def _first_line(path: Path) -> str:
-    """Return the first line that is not empty."""
     with opened(path) as (content, _):
         lines = content.read(HEAD).removeprefix(MARK).decode(errors="replace").splitlines()
     first = next((line for line in lines if line.strip()), "")
@@ -166,20 +144,20 @@ def _is_swf(path: Path, first: str) -> bool:
     return first.lstrip().startswith(";") or (len(fields) in (FIELDS - 1, FIELDS) and all(map(is_number, fields)))
 
 
-def _has_header(layout: Layout) -> Likeness:
+def _has_header(layout: Layout) -> Recognizer:
     wanted = set(layout.schema.columns)
     return lambda path, first: wanted <= {name.strip() for name in first.split(",")}
 
 
-def _has_columns(layout: Layout) -> Likeness:
+def _has_columns(layout: Layout) -> Recognizer:
     kinds = {name: str(column.dtype) for name, column in layout.schema.columns.items()}
     numbers = [place for place, name in enumerate(layout.names) if kinds.get(name) == "float64"]
 
-    def alike(path: Path, first: str) -> bool:
+    def recognizes(path: Path, first: str) -> bool:
         fields = first.strip("\r\n").split(",")
         return len(fields) == len(layout.names) and all(is_number(fields[place] or "0") for place in numbers)
 
-    return alike
+    return recognizes
 
 
 FORMATS: dict[str, Format] = {

@@ -1,6 +1,6 @@
-"""Logs that are tables of fields between commas, read a chunk at a time; every row is numbered by its line.
+"""Logs with fields between commas, read in chunks; every row has its line number.
 
-Quotes mean nothing in such logs, so that a line is a row. Empty lines are passed over.
+Such logs have no quotes, so that a line is a row. Empty lines are skipped.
 """
 
 import csv
@@ -26,11 +26,11 @@ from pipeline.storage.files import unpacked
 
 COMMA, LINE_END = b",\n"
 NUMBER = "a number"
-MOST, MOST_AMOUNT = 1e15, 1e9  # of a time and of an amount: more is junk, and could overflow sums
+MOST, MOST_AMOUNT = 1e15, 1e9  # of a time and of an amount: more is invalid, and could overflow sums
 
 
 def number(most: float, nullable: bool = True) -> pa.Column:
-    """Return a column of numbers; where one is missing, the reader says whether its row is a job, and counts it."""
+    """Return a column of numbers; readers decide about rows in which one is missing."""
     below = pa.Check.in_range(-most, most, error=f"{NUMBER} below {most:g}")
     return pa.Column("float64", below, nullable=nullable, coerce=True)
 
@@ -38,7 +38,7 @@ def number(most: float, nullable: bool = True) -> pa.Column:
 def schema(
     name: str, *, times: str = "", amounts: str = "", words: str = "", nullable: bool = True
 ) -> pa.DataFrameSchema:
-    """Return the raw columns of a format, as far as they are read; a row that breaks a rule is refused."""
+    """Return the schema of the columns that are read; a row that violates it is refused."""
     columns = {column: number(MOST, nullable) for column in times.split()}
     columns |= {column: number(MOST_AMOUNT, nullable) for column in amounts.split()}
     columns |= {column: pa.Column("str", nullable=True, coerce=True) for column in words.split()}
@@ -48,20 +48,20 @@ def schema(
 class Layout(NamedTuple):
     """The columns of a log."""
 
-    schema: pa.DataFrameSchema  # of those that are read
-    names: tuple[str, ...] = ()  # of all, in order; () = its first line names them
+    schema: pa.DataFrameSchema  # of the columns that are read
+    names: tuple[str, ...] = ()  # of all columns, in order; () = in the first line
 
 
 class Opened(NamedTuple):
-    """A log that is being read."""
+    """An open log."""
 
     content: BinaryIO
-    percent: Callable[[], float]  # how much of it is read
+    percent: Callable[[], float]  # read so far
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Opened]:
-    """Open a log, plain or .gz; what goes wrong while it is read is said in one line."""
+    """Open a log, plain or .gz; errors while it is read become one line."""
     try:
         with path.open("rb") as file:
             size = max(os.fstat(file.fileno()).st_size, 1)
@@ -79,7 +79,7 @@ def rows(
     """Yield the rows of a log in order, checked by their schema and indexed by their lines.
 
     Raises:
-        UserError: it cannot be read, lacks a column, or a row is not one of such a log.
+        UserError: it cannot be read, lacks a column, or has an invalid row.
     """
     names, first, seen = layout.names, 1, 0
     with opened(path) as (content, percent):
@@ -98,7 +98,7 @@ def rows(
 
 
 def _plain(text: bytes, first: int, path: Path) -> bytes:
-    """Return text whose lines all end in one byte, and refuse what is none."""
+    """Return text with LF line ends, and refuse other content."""
     if b"\0" in text:
         raise UserError(f"{path}: expected lines of text, found zero bytes (an archive to unpack, or UTF-16)")
     if b"\r" in text:
@@ -112,7 +112,7 @@ def _plain(text: bytes, first: int, path: Path) -> bytes:
 
 
 def _named(header: str, layout: Layout, path: Path) -> tuple[str, ...]:
-    """Return the columns that the first line names."""
+    """Return the columns in the first line."""
     names = tuple(name.strip() for name in header.split(","))
     wanted = list(layout.schema.columns)
     if not set(wanted) <= set(names):
@@ -124,7 +124,7 @@ def _named(header: str, layout: Layout, path: Path) -> tuple[str, ...]:
 
 
 def _filled(text: bytes, first: int, names: tuple[str, ...], path: Path) -> IntArray:
-    """Return which lines are rows, from 0; all of them must have as many fields as there are columns."""
+    """Return which lines are rows, from 0; all must have a field for each column."""
     codes = np.frombuffer(text, dtype=np.uint8)
     ends = np.flatnonzero(codes == LINE_END)
     lengths = np.diff(ends, prepend=-1) - 1
@@ -153,11 +153,11 @@ def _parsed(text: bytes, names: tuple[str, ...], layout: Layout) -> pd.DataFrame
 
 
 def _checked(frame: pd.DataFrame, lines: IntArray, layout: Layout, path: Path) -> pd.DataFrame:
-    """Return rows of numbers and words, or say which of them is the first that is none."""
+    """Return rows of numbers and words, or refuse the first invalid one."""
     frame.index = pd.Index(lines)
     kinds = {name: str(column.dtype) for name, column in layout.schema.columns.items()}
     numbers = [name for name in kinds if kinds[name] == "float64" and frame[name].dtype.kind not in "iuf"]
-    # What pandas did not read as a number may still look like one to Python, as 1_000 does, or True.
+    # Some values are numbers to Python and not to pandas, such as 1_000 or True.
     read = {name: pd.to_numeric(frame[name].astype("str"), errors="coerce") for name in numbers}
     texts = frame[numbers].where(pd.DataFrame(read, index=frame.index).isna())
     cases = texts.melt(ignore_index=False, var_name="column", value_name="found").dropna().rename_axis("index")
@@ -170,7 +170,7 @@ def _checked(frame: pd.DataFrame, lines: IntArray, layout: Layout, path: Path) -
 
 
 def _refused(cases: pd.DataFrame, path: Path) -> UserError:
-    """Return what to say of rows: of each the line, the column, what was expected and what was found."""
+    """Return the error of invalid rows: line and column of the first, expected and found value."""
     cases = cases.sort_values("index", kind="stable")
     first, more = cases.iloc[0], cases["index"].nunique() - 1
     expected = first["check"] if str(first["check"]).startswith(NUMBER) else NUMBER

@@ -1,13 +1,13 @@
 """The Standard Workload Format of the Parallel Workloads Archive, version 2.2: one job a line in 18 fields.
 
-docs/logs.md says what is read, repaired, dropped and refused, the same for every problem.
+docs/logs.md has the rules for reading, repairing, dropping and refusing, which are the same for every problem.
 
-The processors are pooled: a job runs on one node and holds all its processors and the memory of all of them, and the
-machine has MaxProcs processors, else MaxNodes, else an unknown number. Of its memory a log says nothing: it
-counts as the most that the log's own jobs held at one time, but no more than all processors times the most that one is
-known to have held. The machine had at least the first; the second alone is too large where few jobs are greedy, so that
-memory would never be short (HPC2N: 1.7 times as much). Or each processor is a machine by itself, and a job runs on as
-many nodes as it has processors; memory is then left out.
+The processors are pooled: a job runs on one node and holds all its processors and their memory. The machine has
+MaxProcs processors, else MaxNodes, else an unknown number. Its memory is unknown, and is taken as the most that the
+log's jobs held at one time, but at most all processors times the most that one is known to have held. The former is a
+lower bound; the latter would be too large where few jobs are greedy, so that memory would never be short (HPC2N: 1.7
+times as much). With `per_node`, each processor is a machine, a job runs on as many nodes as it has processors, and
+memory is left out.
 """
 
 from pathlib import Path
@@ -16,11 +16,10 @@ import numpy as np
 
 from pipeline.core import THOUSANDTHS
 from pipeline.errors import UserError
-from pipeline.logs.gathering import Facts, Part, in_order, jobs
 from pipeline.logs.lines import CHUNK, FIELDS, Lines, job_lines
 from pipeline.logs.plausible import least_held
 from pipeline.logs.rows import opened
-from pipeline.logs.trace import CORES, GIB, MachineTable, Sieve, Trace, thousandths
+from pipeline.logs.trace import CORES, GIB, Facts, MachineTable, Part, Sieve, Trace, in_order, jobs, thousandths
 from pipeline.progress import ProgressCallback, no_progress
 
 KB_OF_GIB = 1024.0**2
@@ -43,11 +42,7 @@ PARTIALS, COMPLETED, CANCELLED = (2, 3, 4), 1, 5  # of a status
 def read(
     path: Path, on_progress: ProgressCallback = no_progress, *, per_node: bool = False, chunk: int = CHUNK
 ) -> Trace:
-    """Read a log.
-
-    Raises:
-        UserError: it cannot be read, a line is not a job's, or no job is left.
-    """
+    """Read a log; a UserError if that fails, a line is no job, or no job is left."""
     parts, sieve, sizes, rows, partitions = list[Part](), Sieve(), dict[str, int](), 0, set[float]()
     estimates = memory = False
     with opened(path) as (content, percent):
@@ -77,7 +72,7 @@ def read(
 
 
 def _part(lines: Lines, sieve: Sieve, per_node: bool) -> Part:
-    """Return the jobs that can be used, and count what was repaired of them, and the others."""
+    """Return the usable jobs, and count repaired and dropped ones."""
     id, submit, wait, run, allocated, _, used_kb, requested, estimate, requested_kb, status, user = lines.fields.T[:12]
     wanted = np.maximum(allocated, requested)
     processors = np.floor(wanted + 0.5)

@@ -14,7 +14,7 @@ Jobs = TypeVar("Jobs")  # of one jobset
 
 @dataclass(frozen=True)
 class Origin(Generic[Jobs]):
-    """Where jobsets come from that each have random numbers of their own, keyed by (seed, split, load, number)."""
+    """A source of jobsets with random numbers of their own, keyed by (seed, split, load, number)."""
 
     seed: int
     scenario: GroupsScenario | MachinesScenario
@@ -29,7 +29,7 @@ class Origin(Generic[Jobs]):
         return {load: [self._drawn(name, load, k) for k in range(count)] for load in self.scenario.loads}
 
     def fresh(self, load: int, number: int) -> Jobs:
-        """Return a training jobset that `generate` did not write."""
+        """Return a training jobset other than those of `generate`."""
         return self._drawn("fresh", load, number)
 
     def _drawn(self, stream: str, load: int, number: int) -> Jobs:
@@ -48,7 +48,7 @@ def periods(jobs: int, workload: PoolLog | MachinesLog) -> dict[str, tuple[int, 
 
 
 def starts(span: tuple[int, int], size: int, most: int) -> list[int]:
-    """Return the first jobs of as many windows as fit side by side in a period, at most `most`, spread evenly.
+    """Return the first jobs of disjoint windows in a period, up to `most`, evenly spread.
 
     Raises:
         UserError: the period is too short for one window.
@@ -63,16 +63,12 @@ def starts(span: tuple[int, int], size: int, most: int) -> list[int]:
 
 
 def random_start(span: tuple[int, int], size: int, rng: np.random.Generator) -> int:
-    """Return any job of a period that leaves room for a window which starts there.
-
-    Raises:
-        UserError: the period is too short for one window.
-    """
+    """Return a random first job of a window in a period; a UserError if the period is too short."""
     return span[0] + int(rng.integers(_room(span, size) + 1))
 
 
 def _room(span: tuple[int, int], size: int) -> int:
-    """Return by how many jobs a window can be moved within a period."""
+    """Return the number of jobs by which a window can be moved within a period."""
     room = span[1] - span[0] - size
     if room < 0:
         jobs = f"{span[1] - span[0]} jobs ({span[0]} to {span[1]} of the log)"

@@ -24,8 +24,8 @@ from pipeline.scheduling.user_jobs import (
     parts,
     read_user_jobs,
 )
-from pipeline.storage.files import check_out, check_table, write_table
-from pipeline.storage.user_tables import TABLE_SUFFIXES, write_chunks
+from pipeline.storage.files import TABLE_SUFFIXES, check_out, check_table, write_table
+from pipeline.storage.user_tables import write_chunks
 
 LOOK_EVERY_S = 0.5
 ROWS = 1 << 20  # of a chunk, equal to pyarrow's default row group

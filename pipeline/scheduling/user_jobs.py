@@ -18,7 +18,7 @@ from pipeline.errors import UserError
 from pipeline.logs.registry import log_format
 from pipeline.progress import ProgressCallback, progress, say
 from pipeline.storage.files import check_columns, check_table, line_of
-from pipeline.storage.user_tables import ROWS, as_told, user_table
+from pipeline.storage.user_tables import ROWS, known_to_policies, user_table
 
 IDS = ("jobset", "job")
 ONLY = "0"  # the jobset of a table without such a column
@@ -136,7 +136,7 @@ def of_log(ids: IntArray, jobs: Columns, notes: Sequence[str]) -> UserJobs[Colum
 def _table(path: Path, columns: JobColumns[Columns], rows: int, on_progress: ProgressCallback) -> UserJobs[Columns]:
     where, ids, parts, seen, notes = str(path), list[pa.Table](), list[Columns](), 0, list[str]()
     for frame, percent in user_table(path, (*IDS, "queue"), rows):
-        known, notes = as_told(frame, columns.policies_know, where)
+        known, notes = known_to_policies(frame, columns.policies_know, where)
         checked = _checked(known if "jobset" in known else known.assign(jobset=ONLY), columns, where)
         seen += len(checked)
         if len(checked) or not ids:

@@ -1,4 +1,4 @@
-"""Columns and rules that tables have in common."""
+"""Columns and checks shared by tables."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -17,7 +17,7 @@ def integers(low: int, high: int | None = None) -> pa.Column:
 
 
 def numbers(low: float, nullable: bool = False) -> pa.Column:
-    """Return a column of finite numbers from a bound on; where it may be null, there is nothing to tell."""
+    """Return a column of finite numbers from a bound on."""
     checks = [pa.Check.ge(low, error=f"at least {low:g}"), pa.Check(np.isfinite, error="finite")]
     return pa.Column("float64", checks, nullable=nullable)
 
@@ -40,9 +40,9 @@ def timed_jobs(own: Mapping[str, pa.Column], resources: Iterable[str], name: str
 
 
 def timed_job_results(first: Mapping[str, pa.Column], last: Mapping[str, pa.Column]) -> dict[str, pa.Column]:
-    """Return the columns of what became of jobs in real time; those of a problem come first or last of them.
+    """Return the result columns of jobs in real time, between the first and last ones of a problem.
 
-    What is told of an unfinished job is the lower bound that the cut leaves; a job that never started has no start.
+    The values of an unfinished job are lower bounds at the cut; a job that never started has no start.
     """
     numbered = {"policy": pa.Column(str), "load": integers(1), "jobset": integers(0), "job": integers(0)}
     times = {"arrival": numbers(0.0), "duration": above_zero(), "start": numbers(0.0, nullable=True)}
@@ -52,7 +52,7 @@ def timed_job_results(first: Mapping[str, pa.Column], last: Mapping[str, pa.Colu
 
 
 def timed_jobset_results(**also: pa.Column) -> dict[str, pa.Column]:
-    """Return the columns of what each jobset in real time had; more come before the unfinished jobs."""
+    """Return the result columns of jobsets in real time, with more of them before the unfinished jobs."""
     slowdowns = ("mean_slowdown", "p50_slowdown", "p99_slowdown", "worst_slowdown", "mean_bounded_slowdown")
     times = ("mean_wait", "p99_wait", "longest_wait", "completion_time")
     numbered = {"policy": pa.Column(str), "load": integers(1), "jobset": integers(0), "jobs": integers(1)}
@@ -66,7 +66,7 @@ def share(nullable: bool = False) -> pa.Column:
 
 
 def job_rules() -> list[pa.Check]:
-    """Return what holds for the jobs of every jobset."""
+    """Return the checks on the jobs of every jobset."""
     return [
         pa.Check(
             lambda frame: frame["job"].diff().where(_same_jobset(frame), frame["job"] + 1) == 1,

@@ -21,7 +21,7 @@ from pathlib import Path
 from pipeline.config import Params, repository_root
 from pipeline.core import Json
 from pipeline.errors import UserError
-from pipeline.execution.beginning import end_with_parent
+from pipeline.execution.environment import end_with_parent
 from pipeline.problems import scenarios_by_problem
 from pipeline.progress import progress, say
 

@@ -25,7 +25,7 @@ def score_agent(params: Params, agent: str, scenario: str, place: Path, run: tra
     inputs = (storage.jobsets_folder(scenario), *models)
     run.inputs(*inputs)
     with executor(params.threads) as workers:
-        if workers.alone:
+        if workers.serial:
             with progress(f"{title}, percent", 100) as advance:
                 results = score(None, params, agent, scenario, lambda share: advance(100 * share))
         else:

@@ -15,12 +15,12 @@ from pathlib import Path
 from pipeline import storage
 from pipeline.config import PARAMS_FILE, Params
 from pipeline.errors import UserError
-from pipeline.execution.beginning import code_digest
+from pipeline.execution.environment import code_digest
 from pipeline.logs.registry import check_there
 from pipeline.progress import say
 from pipeline.report.templating import TEMPLATES
 from pipeline.stages import farm, prune, report
-from pipeline.storage import revisions
+from pipeline.storage import evidence
 from pipeline.tracking.digests import LOCK, dvc_waits
 from pipeline.tracking.record import waiting
 from pipeline.tracking.store import database
@@ -88,5 +88,5 @@ def _state() -> str:
     """Return digests of all inputs of MLflow's view and the report."""
     files = [path for path in (LOCK, PARAMS_FILE, *sorted(TEMPLATES.iterdir())) if path.is_file()]
     where = [os.environ.get(name, "") for name in ("MLFLOW_TRACKING_URI", "PIPELINE_TRACKING")]
-    parts = [code_digest(), str(revisions.head()), *where]
+    parts = [code_digest(), str(evidence.head()), *where]
     return "\n".join([*parts, *(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)]) + "\n"

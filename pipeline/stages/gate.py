@@ -7,7 +7,7 @@ from pipeline.champions.gate import GATE, Trial, Verdict, judged, verdict
 from pipeline.champions.lines import CHAMPIONS, Champion, champions_in
 from pipeline.comparing.resampling import windows
 from pipeline.config import Params
-from pipeline.config.gate import too_few
+from pipeline.config.evaluation import too_few
 from pipeline.problems import problem_of
 from pipeline.progress import progress, say
 from pipeline.schemas import empty

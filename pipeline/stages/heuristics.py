@@ -25,7 +25,7 @@ def run(params: Params, scenario: str) -> None:
             knobs = here.tune(examine, train)
             policies = here.heuristics(knobs)
             examined = examine(policies)
-            if workers.alone:
+            if workers.serial:
                 results = here.score(policies, jobsets=test, on_progress=lambda share: advance(100 * share))
             else:
                 one, names = partial(score_one, params=params, scenario=scenario, knobs=dict(knobs)), list(policies)

@@ -18,7 +18,7 @@ from pipeline.errors import UserError
 from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.simulation.results import COST_COLUMNS
-from pipeline.storage import evidence, revisions
+from pipeline.storage import evidence
 from pipeline.tracking.stored_outputs import StoredOutputs
 
 OBJECTIVES_FILE = storage.REPORTS / "objectives.csv"
@@ -27,7 +27,7 @@ JOBSETS = "jobsets.parquet"
 
 def run(params: Params) -> None:
     """Print a line for each agent that changed since the last commit, and the number of the others."""
-    head, committed = revisions.head(), {out.path: out.md5 for out in evidence.committed_lock().outs}
+    head, committed = evidence.head(), {out.path: out.md5 for out in evidence.committed_lock().outs}
     if head is None or not committed:
         return
     with tempfile.TemporaryDirectory() as scratch:

@@ -20,7 +20,7 @@ from pipeline.report.tables import at_home, best_agent, middle_load, typical_job
 from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY
 from pipeline.showing.show import ShowRequest, draw
 from pipeline.simulation.results import BOUNDED
-from pipeline.storage import evidence, leftovers, revisions
+from pipeline.storage import evidence, leftovers
 from pipeline.tracking.source_tree import refusal
 
 PAGE, SUMMARY_FILE = storage.REPORTS / "index.html", storage.REPORTS / "summary.csv"
@@ -52,7 +52,7 @@ def run(params: Params) -> None:
     notes += [*why, *failed.values()]
     for note in notes:
         say(f"report: {note}")
-    head = revisions.head()
+    head = evidence.head()
     versions = {"python": python_version()} | {name: metadata.version(name) for name in PACKAGES}
     origin = Origin("", "", (), versions, evidence.has_remote())
     if head is not None:
@@ -107,7 +107,7 @@ def _schedule(params: Params, objectives: pd.DataFrame, agents: Collection[str])
 
 
 def _changes(
-    head: revisions.Commit | None, summary: pd.DataFrame, lock: evidence.Lock, values: Mapping[str, Json]
+    head: evidence.Commit | None, summary: pd.DataFrame, lock: evidence.Lock, values: Mapping[str, Json]
 ) -> Changes:
     if head is None:
         why = refusal() or "No git repository, or no commit in it"

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline import storage
 from pipeline.config import PARAMS_FILE, Params, check_params, repository_root
-from pipeline.config.gate import too_few
+from pipeline.config.evaluation import too_few
 from pipeline.config.parsing import parsed
 from pipeline.config.records import NAME, NAMED
 from pipeline.errors import UserError

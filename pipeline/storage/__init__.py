@@ -1,8 +1,9 @@
-"""The only reader and writer of the pipeline's files; every table is checked by its schema on the way in and out.
+"""The only reader and writer of the pipeline's files; every table is checked by its schema when read and written.
 
-Files are written beside their place and renamed, so that a killed run leaves no partial file behind.
+Files are written under another name and renamed, so that a killed run leaves no partial file.
 """
 
+from pipeline.config.parsing import read_text
 from pipeline.storage.checkpoints import (
     Checkpoint,
     checkpoint_file,
@@ -14,16 +15,15 @@ from pipeline.storage.checkpoints import (
 from pipeline.storage.files import (
     check_table,
     discard,
+    hold,
     read_json,
     read_table,
-    read_text,
     write,
     write_json,
     write_table,
 )
 from pipeline.storage.jobsets import write_compared, write_origin
-from pipeline.storage.locks import hold
-from pipeline.storage.logs import link_log
+from pipeline.storage.links import link_log, link_policies, source_of
 from pipeline.storage.models import Model, problem_of_model, read_model, unknown_policy, write_model
 from pipeline.storage.paths import (
     LOG,
@@ -33,28 +33,24 @@ from pipeline.storage.paths import (
     curve_file,
     jobsets_folder,
     model_folder,
+    policy_folder,
     results_folder,
     scenario_log,
 )
-from pipeline.storage.policies import (
-    check_passed,
-    failures,
-    link_policies,
-    policy_folder,
-    scored,
-    source_of,
-    write_failure,
-)
 from pipeline.storage.results import (
     Chosen,
+    check_passed,
+    failures,
     knobs_for,
     read_also,
     read_chosen,
     read_curve,
     read_job_results,
     read_jobset_results,
+    scored,
     write_chosen,
     write_curve,
+    write_failure,
     write_figure,
     write_results,
 )

@@ -1,4 +1,4 @@
-"""Checkpoints: where a killed stage goes on; outside DVC's outputs, named by all that the stage's result depends on."""
+"""Checkpoints to resume a killed stage: no outputs of DVC, named by all that the stage's result depends on."""
 
 import hashlib
 import json
@@ -26,10 +26,10 @@ ENTRY = "checkpoint"  # one entry of metadata: several would be written in rando
 
 
 class Checkpoint(NamedTuple):
-    """How far a learner came."""
+    """Progress of a learner."""
 
     tensors: Tensors
-    notes: Any  # what JSON can hold
+    notes: Any  # JSON
 
 
 def checkpoint_key(rows: Mapping[str, Any], inputs: Iterable[Path]) -> str:
@@ -44,7 +44,7 @@ def checkpoint_key(rows: Mapping[str, Any], inputs: Iterable[Path]) -> str:
 
 
 def checkpoint_file(stage: str, key: str) -> Path | None:
-    """Return where a checkpoint of a stage (as `finetune@deeprm`) is kept; None outside of a DVC repository."""
+    """Return the file of a checkpoint of a stage (such as `finetune@deeprm`); None outside of a DVC repository."""
     dvc = repository_root() / ".dvc"
     return dvc / "tmp" / "checkpoints" / stage / f"{key}.safetensors" if dvc.is_dir() else None
 
@@ -57,11 +57,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
-    """Read a checkpoint; None where there is none.
-
-    Raises:
-        UserError: it is damaged, or made with other parameters, inputs or code than its name says.
-    """
+    """Read a checkpoint, if any; a UserError if it is damaged, or of other parameters, inputs or code."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -72,7 +68,9 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     except OSError as error:
         raise UserError(f"checkpoint {path}: cannot be read ({error.strerror})") from error
     try:
-        tensors, entry = load_tensors(content), _entry(content)
+        tensors = load_tensors(content)
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])  # eight bytes of length, then JSON
+        entry = json.loads(header["__metadata__"][ENTRY])
         key, notes, sha256 = entry["key"], entry["notes"], entry["sha256"]
         found = Checkpoint(tensors, json.loads(notes))
     except (SafetensorError, ValueError, TypeError, KeyError, RecursionError) as error:
@@ -85,17 +83,11 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
 
 
 def drop_checkpoints(path: Path) -> None:
-    """Remove the checkpoints of a stage that is done: this one and those of other parameters."""
+    """Remove all checkpoints of a finished stage: this one and those of other parameters."""
     for file in path.parent.glob("*"):
         file.unlink(missing_ok=True)
     if path.parent.is_dir():
         path.parent.rmdir()
-
-
-def _entry(content: bytes) -> Any:
-    """Return what a safetensors file says of itself, read from its header: eight bytes of length, then JSON."""
-    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    return json.loads(header["__metadata__"][ENTRY])
 
 
 def _contents(tensors: Tensors, notes: str) -> str:

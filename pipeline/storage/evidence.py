@@ -1,6 +1,7 @@
-"""What the report is made of, beside tables: pictures, dvc.lock, cards, and what the last commit holds of them."""
+"""Inputs of the report other than results: pictures, dvc.lock, cards, and the files of the last commit."""
 
 import io
+import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,30 +15,66 @@ from pipeline.errors import UserError
 from pipeline.schemas import ResultTables
 from pipeline.storage.files import read_table
 from pipeline.storage.paths import MODELS, REPORTS, results_folder
-from pipeline.storage.revisions import committed, from_commit
 
 LOCK = Path("dvc.lock")
 PAPER_COLUMNS = ("figure", "title", "paper", "claim", "part", "verdict", "found", "no_if")
+CODE = ("pipeline", "params.yaml", "dvc.yaml")
 DVC_CONFIG = (Path(".dvc/config"), Path(".dvc/config.local"))
 
 
 class Out(NamedTuple):
-    """An output as dvc.lock has it."""
+    """An output in dvc.lock."""
 
     path: str
-    md5: str  # nothing where DVC does not keep it
+    md5: str  # empty if DVC does not keep it
     size: int
 
 
 class Lock(NamedTuple):
-    """What dvc.lock says of all stages."""
+    """Content of dvc.lock for all stages."""
 
     outs: list[Out]
-    params: list[Mapping[str, Json]]  # values of params.yaml that stages ran with, by place
+    params: list[Mapping[str, Json]]  # values of params.yaml used by stages, by place
+
+
+class Commit(NamedTuple):
+    """The commit that the working tree began from."""
+
+    id: str
+    subject: str
+    dirty: list[str]  # files of code and parameters that differ from it
+
+
+def head() -> Commit | None:
+    """Return the last commit; None without git, a repository or a commit."""
+    found = _git("log", "-1", "--format=%H%n%s")
+    if found is None:
+        return None
+    name, subject = found.decode(errors="replace").rstrip("\n").split("\n", 1)
+    status = _git("status", "--porcelain", "--untracked-files=normal", "--", *CODE) or b""
+    return Commit(name, subject, [line[3:] for line in status.decode(errors="replace").splitlines()])
+
+
+def committed(path: Path) -> bytes | None:
+    """Return a file of the last commit; None if it has none."""
+    return _git("show", f"HEAD:./{path.as_posix()}")
+
+
+def from_commit(path: Path) -> str:
+    """Return the advice for a damaged or unmerged file: without HEAD, git refuses to check out the latter."""
+    return f"'git checkout HEAD -- {path.as_posix()}' brings back the last commit's"
+
+
+def _git(*words: str) -> bytes | None:
+    command = ["git", "--no-optional-locks", "-c", "core.quotePath=false", *words]
+    try:
+        return subprocess.run(command, capture_output=True, check=True, timeout=30).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
 
 
 def check_exist(paths: Sequence[Path]) -> None:
-    """Refuse, in one line, to go on without all of some outputs."""
+    """Refuse, in one line, to continue without some outputs."""
     gone = [path.as_posix() for path in paths if not path.exists()]
     if gone:
         verb = "is" if len(gone) == 1 else "are"
@@ -45,7 +82,7 @@ def check_exist(paths: Sequence[Path]) -> None:
 
 
 def read_pictures(folder: Path) -> dict[str, bytes]:
-    """Return the PNG files of a folder by name without suffix; none where there is no folder."""
+    """Return the PNG files of a folder, if any, by name without suffix."""
     return {path.stem: path.read_bytes() for path in sorted(folder.glob("*.png"))}
 
 
@@ -57,7 +94,7 @@ def read_pair(agent: str, scenario: str, tables: ResultTables) -> pd.DataFrame:
 
 
 def read_papers() -> pd.DataFrame | None:
-    """Return the papers' claims, or nothing where that stage has not run."""
+    """Return the papers' claims; None if that stage has not run."""
     path = REPORTS / "papers.csv"
     if not path.exists():
         return None
@@ -68,14 +105,7 @@ def read_papers() -> pd.DataFrame | None:
 
 
 def read_lock(without: Collection[str] = ()) -> Lock:
-    """Read dvc.lock.
-
-    Args:
-        without: stages that are not to be in it.
-
-    Raises:
-        UserError: it is missing, or not what DVC writes.
-    """
+    """Read dvc.lock, without some stages; a UserError if it is missing or invalid."""
     try:
         lock = _yaml(LOCK.read_bytes())
     except OSError as error:
@@ -89,17 +119,17 @@ def read_lock(without: Collection[str] = ()) -> Lock:
 
 
 def read_params_values() -> Mapping[str, Json]:
-    """Return the values of params.yaml as they are written, without defaults."""
+    """Return the values written in params.yaml, without defaults."""
     return _yaml(PARAMS_FILE.read_bytes())
 
 
 def committed_lock() -> Lock:
-    """Return dvc.lock as the last commit holds it; nothing in it where there is none."""
+    """Return dvc.lock of the last commit; an empty one if there is none."""
     return _lock(committed_yaml(LOCK)) or Lock([], [])
 
 
 def committed_yaml(path: Path) -> Mapping[str, Json]:
-    """Return what a YAML file holds in the last commit; nothing where there is none."""
+    """Return the content of a YAML file in the last commit; empty if there is none."""
     content = committed(path)
     try:
         return _yaml(content) if content else {}
@@ -108,7 +138,7 @@ def committed_yaml(path: Path) -> Mapping[str, Json]:
 
 
 def committed_table(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
-    """Return columns of a CSV table as the last commit holds it, or nothing where it does not hold them."""
+    """Return columns of a CSV table of the last commit; None if it does not have them."""
     content = committed(path)
     try:
         return None if content is None else pd.read_csv(io.BytesIO(content), usecols=list(columns))
@@ -122,7 +152,7 @@ def read_cards() -> dict[str, bytes]:
 
 
 def has_remote() -> bool:
-    """Return whether DVC has a place to pull data from."""
+    """Return whether DVC has a remote."""
     return any(path.is_file() and "[remote " in path.read_text().replace("['", "[") for path in DVC_CONFIG)
 
 
@@ -132,7 +162,7 @@ def _yaml(content: bytes) -> Mapping[str, Json]:
 
 
 def _lock(found: Mapping[str, Json], without: Collection[str] = ()) -> Lock | None:
-    """Return what a dvc.lock says, or nothing where it has another shape than DVC gives it."""
+    """Return the outputs and params of a dvc.lock; None if it does not have DVC's structure."""
     stages = found.get("stages") or {}
     if not isinstance(stages, Mapping):
         return None

@@ -1,4 +1,4 @@
-"""Files and tables, written whole or not at all; every table is checked by its schema on the way in and out."""
+"""Atomic writes of files, tables checked by their schemas, and locks."""
 
 import fcntl
 import glob
@@ -7,11 +7,12 @@ import json
 import os
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, TextIO, cast
 
 import pandas as pd
 import pandera.pandas as pa
@@ -23,18 +24,24 @@ from pipeline.errors import UserError
 from pipeline.progress import say
 
 DIGITS = 6
-OWNER, ANYONE = 0o600, 0o666  # who may read and write a file that is made, less the umask
-TABLES = (".csv", ".csv.gz", ".parquet")
+OWNER, ANYONE = 0o600, 0o666  # permissions of a new file, less the umask
+TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
+LOOK_S = 0.2
+ENDING_S = 15.0  # for the end of a process that was killed, or lost its DVC
 
 Filter = tuple[str, str, list[str] | list[int]]  # (column, operator, values), as pyarrow has it
 
 
 @contextmanager
 def writing(path: Path, mode: int = ANYONE) -> Iterator[BinaryIO]:
-    """Open a file that is written whole or not at all, whenever the process or the machine may die."""
+    """Open a file for an atomic write, whatever happens to the process or the machine."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(path)
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):  # of killed processes
+            with suppress(OSError), left.open("rb") as stream:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a lock dies with its process
+                if os.path.samestat(os.fstat(stream.fileno()), left.stat()):  # not renamed and replaced since
+                    left.unlink()
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             with _held(part, mode) as stream:
@@ -49,7 +56,7 @@ def writing(path: Path, mode: int = ANYONE) -> Iterator[BinaryIO]:
 
 
 def write(path: Path, content: bytes, mode: int = ANYONE) -> None:
-    """Write a file whole or not at all."""
+    """Write a file atomically."""
     with writing(path, mode) as stream:
         stream.write(content)
 
@@ -60,21 +67,21 @@ def unpacked(file: BinaryIO, path: Path) -> BinaryIO:
 
 
 def open_private(path: Path, how: str) -> BinaryIO:
-    """Open a file that its owner alone may read; one that is there is closed to others."""
+    """Open a file for its owner only; an existing one is closed to others."""
     path.touch(mode=OWNER)
     close_to_others(path)
     return cast(BinaryIO, path.open(how))
 
 
 def private_folder(folder: Path, *names: str) -> None:
-    """Make a folder that its owner alone may use; close one that is there, and files in it (patterns), to others."""
+    """Make a folder for its owner only; close an existing one, and files in it (patterns), to others."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for place in (folder, *(path for name in names for path in folder.glob(name))):
         close_to_others(place)
 
 
 def close_to_others(place: Path) -> None:
-    """Take from others what they may do with a file or folder, and say so."""
+    """Remove the permissions of others from a file or folder, with a message."""
     mode = stat.S_IMODE(place.stat().st_mode)
     if mode & 0o077:
         try:
@@ -86,7 +93,7 @@ def close_to_others(place: Path) -> None:
 
 
 def discard(*places: Path) -> None:
-    """Remove old results before new ones are written, as DVC does: a kill between two files leaves no mix of them."""
+    """Remove old results before new ones are written, as DVC does, so that a kill leaves no mix of them."""
     for place in places:
         try:
             if place.is_dir() and not place.is_symlink():
@@ -97,52 +104,29 @@ def discard(*places: Path) -> None:
             raise UserError(f"{place}: cannot be replaced ({error.strerror})") from error
 
 
-def _sweep(path: Path) -> None:
-    """Remove what killed processes left of this file: a lock dies with its process, and a number can be given again."""
-    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        with suppress(OSError), part.open("rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(stream.fileno()), part.stat()):  # and not renamed since, and written anew
-                part.unlink()
-
-
 def _held(part: Path, mode: int = ANYONE) -> BinaryIO:
-    """Open a part and lock it, so that nobody sweeps it; on file systems without locks, hope."""
+    """Open and lock a part, so that no other process removes it; some file systems have no locks."""
     while True:
         stream = open(part, "wb", opener=partial(os.open, mode=mode))  # noqa: SIM115
         with suppress(OSError):
             fcntl.flock(stream, fcntl.LOCK_EX)
-        if os.fstat(stream.fileno()).st_nlink:  # it was not swept before it was locked
+        if os.fstat(stream.fileno()).st_nlink:  # not removed before it was locked
             return stream
         stream.close()
 
 
 def write_json(path: Path, values: Json) -> None:
-    """Write metrics or records as JSON, its numbers to six significant digits."""
+    """Write metrics or records as JSON, with six significant digits."""
     write(path, (json.dumps(_rounded(values), indent=2) + "\n").encode())
 
 
 def line_of(where: str, row: int) -> str:
-    """Return how people find a row, counted from 0: the line of a text file, below its head; a row of another.
+    """Return the place of a row, counted from 0: the line of a text file with a header, or the row of another file.
 
     >>> line_of("jobs.csv: arrival", 0), line_of("jobs.parquet", 0)
     ('line 2', 'row 1')
     """
     return f"row {row + 1}" if ".parquet" in where else f"line {row + 2}"
-
-
-def read_text(path: Path, most: int = 0) -> str:
-    """Read a text file of the repository or, with the most characters that it may have, of a user."""
-    try:
-        with path.open(encoding="utf-8") as stream:
-            text = stream.read(most + 1 if most else -1)  # no more: /dev/zero has no end
-        if 0 < most < len(text):
-            raise UserError(f"{path}: expected at most {most} characters")
-        return text
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}); run this at the repository's root") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x}") from error
 
 
 def read_json(path: Path) -> Json:
@@ -166,18 +150,16 @@ def _rounded(values: Json) -> Json:
 
 def write_table(path: Path, frame: pd.DataFrame, schema: pa.DataFrameSchema, digits: int = DIGITS) -> None:
     """Check a table and write it, as parquet or CSV by the path's suffix (.csv, .csv.gz, .parquet); text is rounded."""
-    write(path, _packed(check_table(frame, schema, str(path)), path.suffix, digits))
-
-
-def _packed(frame: pd.DataFrame, suffix: str, digits: int) -> bytes:
-    if suffix == ".parquet":
-        return frame.to_parquet(index=False, write_page_checksum=True)  # DVC trusts its cache; who reads it need not
+    frame = check_table(frame, schema, str(path))
+    if path.suffix == ".parquet":
+        write(path, frame.to_parquet(index=False, write_page_checksum=True))  # DVC trusts its cache; readers check
+        return
     text = frame.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n").encode()
-    return gzip.compress(text, mtime=0) if suffix == ".gz" else text  # no time, no name: the same bytes twice
+    write(path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)  # no time, no name: the same bytes
 
 
 def read_table(path: Path, schema: pa.DataFrameSchema, rows: list[Filter] | None = None) -> pd.DataFrame:
-    """Read a table that the pipeline wrote, or some rows of a parquet (as pyarrow's filters), and check it."""
+    """Read and check a table of the pipeline, or some rows of a parquet (filters of pyarrow)."""
     parquet = partial(pd.read_parquet, page_checksum_verification=True)
     reader: Callable[..., pd.DataFrame] = parquet if path.suffix == ".parquet" else pd.read_csv
     try:
@@ -186,26 +168,15 @@ def read_table(path: Path, schema: pa.DataFrameSchema, rows: list[Filter] | None
         raise missing(path) from error
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise UserError(f"{path}: not a readable table ({one_line(error)})") from error
-    return check_table(frame if path.suffix == ".parquet" else _whole_as_floats(frame, schema), schema, str(path))
-
-
-def _whole_as_floats(frame: pd.DataFrame, schema: pa.DataFrameSchema) -> pd.DataFrame:
-    """Return a table from text; there, a column of floats that happen to be whole looks like one of integers.
-
-    Without rows nothing tells what the columns are.
-    """
-    if frame.empty:
-        return frame.astype({name: str(kind) for name, kind in schema.dtypes.items() if name in frame})
-    floats = [name for name, column in schema.columns.items() if str(column.dtype) == "float64" and name in frame]
-    return frame.astype({name: "float64" for name in floats if frame[name].dtype == "int64"})
+    if path.suffix != ".parquet":  # text does not show types: none without rows, integers for whole floats
+        kinds = {name: str(kind) for name, kind in schema.dtypes.items() if name in frame}
+        whole = [name for name, kind in kinds.items() if kind == "float64" and frame[name].dtype == "int64"]
+        frame = frame.astype(kinds if frame.empty else dict.fromkeys(whole, "float64"))
+    return check_table(frame, schema, str(path))
 
 
 def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, where: str) -> pd.DataFrame:
-    """Return the table if it keeps to its schema.
-
-    Raises:
-        UserError: one line: the first rule broken, where, and what was found.
-    """
+    """Return the table if it satisfies its schema; else a UserError with the first violation and its place."""
     check_columns(frame, schema, where)
     try:
         return schema.validate(frame, lazy=True)
@@ -235,23 +206,25 @@ def check_columns(frame: pd.DataFrame, schema: pa.DataFrameSchema, where: str) -
 
 
 def missing(path: Path) -> UserError:
-    """Return what to say of a file that an earlier stage should have written."""
+    """Return the error of a missing output of an earlier stage."""
     return UserError(f"{path} is missing: run 'dvc repro' (or 'dvc pull') first")
 
 
 def one_line(error: Exception) -> str:
-    """Return what a library says of an error, as one line."""
+    """Return a library's error message as one line."""
     return " ".join(str(error).split())[:200]
 
 
-def check_out(path: Path, ends: Sequence[str] = TABLES, inputs: Iterable[Path] = (), what: str = "schedule") -> None:
-    """Refuse, before any work is done, to write where it cannot be, under a name that does not say how, or over inputs.
+def check_out(
+    path: Path, ends: Sequence[str] = TABLE_SUFFIXES, inputs: Iterable[Path] = (), what: str = "schedule"
+) -> None:
+    """Refuse, before any work, an output that cannot be written, has an unknown suffix, or is an input.
 
     Args:
-        path: to be written.
-        ends: of its name.
+        path: of the output.
+        ends: allowed suffixes.
         inputs: the logs or tables that jobs are read from.
-        what: is written.
+        what: kind of output.
     """
     if not path.name.endswith(tuple(ends)):
         wanted = " or ".join([", ".join(ends[:-1]), ends[-1]] if len(ends) > 1 else ends)
@@ -265,3 +238,44 @@ def check_out(path: Path, ends: Sequence[str] = TABLES, inputs: Iterable[Path] =
         raise UserError(f"{path}: cannot be written (Not a directory: {there})")
     if not os.access(there, os.W_OK | os.X_OK):
         raise UserError(f"{path}: cannot be written (Permission denied: {there})")
+
+
+def hold(path: Path, what: str, patient: bool = False) -> TextIO:
+    """Return an open file locked for one process, or refuse with its holder; the lock ends when all close the file.
+
+    A killed holder is waited for, and with `patient` a live one as well, since it may be ending.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    held, until = path.open("a+"), time.monotonic() + ENDING_S
+    while not _locked(held):
+        held.seek(0)
+        if (holder := held.read().strip() or "unknown") == str(os.getpid()):
+            return held  # this process does the work
+        if time.monotonic() > until or (not patient and _is_alive(holder)):
+            held.close()
+            raise UserError(f"{what}: another one is at work here (process {holder}); wait for it, or end it")
+        time.sleep(LOOK_S)
+    held.truncate(0)
+    held.write(f"{os.getpid()}\n")
+    held.flush()
+    return held
+
+
+def _locked(held: TextIO) -> bool:
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # a file system without locks
+    return True
+
+
+def _is_alive(holder: str) -> bool:
+    try:
+        os.kill(int(holder), 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, ValueError):
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""Jobsets as tables, one row a job: what is the same whatever jobs are; and beside them what they came from."""
+"""Jobsets as tables with one row a job, for every problem, and records of their origin."""
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,17 +14,17 @@ from pipeline.errors import UserError
 from pipeline.storage.files import write
 from pipeline.storage.paths import LOG, REPORTS, jobsets_folder, scenario_log, sha256_of
 
-ORIGIN = "origin.json"  # beside a scenario's jobsets
+ORIGIN = "origin.json"  # next to a scenario's jobsets
 COMPARED = REPORTS / "compared.json"
 SECTIONS = ("seed", "workload", "evaluation", "scenarios", "agents", "transfers", "plans", "policies")
 Jobs = TypeVar("Jobs")  # of one jobset
 
 
 def write_origin(params: Params, scenario: str) -> None:
-    """Write the rows of params.yaml and the digest of the log that a scenario's jobsets come from.
+    """Write the origin of a scenario's jobsets: rows of params.yaml, and the digest of the log.
 
-    Later stages list the jobsets in place of these: when a row changes, `generate` runs, and all that plays or learns
-    from the jobsets if they or this record are other ones then.
+    Later stages depend on the jobsets instead of these rows: when a row changes, `generate` runs, and later stages only
+    if the jobsets or this record have changed.
     """
     whole, row = params.model_dump(mode="json"), params.scenario(scenario)
     found = {"seed": whole["seed"], "scenario": whole["scenarios"][scenario]}
@@ -37,7 +37,7 @@ def write_origin(params: Params, scenario: str) -> None:
 
 
 def write_compared(params: Params) -> None:
-    """Write the rows of params.yaml that say what was compared: those of the scenarios, agents, transfers and plans."""
+    """Write the rows of params.yaml that define the comparison: scenarios, agents, transfers, plans, policies."""
     whole = params.model_dump(mode="json")
     write(COMPARED, _text({name: whole.get(name) for name in SECTIONS if name in whole or name != "policies"}))
 
@@ -58,10 +58,7 @@ def jobs_frame(
     columns: Callable[[Jobs], Mapping[str, IntArray | FloatArray]],
     times: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Return jobsets as a table: load, jobset, number of the job in it, and its own columns, each [J] of a jobset.
-
-    All columns but `times` are whole numbers.
-    """
+    """Return jobsets as a table: load, jobset, number of the job, and own columns [J]; whole numbers except `times`."""
     parts = [
         pd.DataFrame({"load": load, "jobset": k, "job": np.arange(len(rows))}).join(rows)
         for load, group in jobsets.items()
@@ -75,7 +72,7 @@ def jobs_frame(
 def jobsets_of(
     frame: pd.DataFrame, columns: Sequence[IntArray | FloatArray | KeyArray], make: Callable[..., Jobs]
 ) -> dict[int, list[Jobs]]:
-    """Return the jobsets of a table by load; what makes one is given its part of each of the columns [J] or [J, R]."""
+    """Return the jobsets of a table by load; `make` gets a jobset's part of each column [J] or [J, R]."""
     edges = np.flatnonzero(np.diff(frame["load"]) | np.diff(frame["jobset"])) + 1
     loads = frame["load"].to_numpy()[np.concatenate([[0], edges])] if len(frame) else []
     found: dict[int, list[Jobs]] = {}
@@ -85,11 +82,7 @@ def jobsets_of(
 
 
 def check_can_run(jobsets: Mapping[int, Sequence[Jobs]], check: Callable[[Jobs], None], path: Path) -> None:
-    """Refuse jobs that could never run: in the simulator they would wait for ever.
-
-    Raises:
-        UserError: there is one.
-    """
+    """Refuse, with a UserError, jobs that could never run: in the simulator they would wait for ever."""
     for load, group in jobsets.items():
         for k, jobs in enumerate(group):
             try:

@@ -1,4 +1,4 @@
-"""What no row of params.yaml names any more: stages of dvc.lock, and the outputs that they left."""
+"""Leftovers of removed rows of params.yaml: stages of dvc.lock, and their outputs."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,16 +10,16 @@ from pipeline.config import PARAMS_FILE
 from pipeline.config.parsing import parsed, value_at
 from pipeline.core import Json
 from pipeline.errors import UserError
+from pipeline.storage.evidence import from_commit
 from pipeline.storage.files import discard, write
 from pipeline.storage.paths import DATA, MODELS, REPORTS
-from pipeline.storage.revisions import from_commit
 
 LOCK, STAGES = Path("dvc.lock"), Path("dvc.yaml")
-OURS = {place.name for place in (DATA, MODELS, REPORTS)}  # nothing else is ever removed
+OURS = {place.name for place in (DATA, MODELS, REPORTS)}  # only these are removed
 HEAD = re.compile(r"  (\S.*):$")  # of a stage, as DVC writes it
 
 
-class Left(BaseModel):
+class StageOutput(BaseModel):
     """An output in dvc.lock."""
 
     path: Path
@@ -30,7 +30,7 @@ class Stage(BaseModel):
     """A stage, in dvc.yaml or in dvc.lock."""
 
     foreach: str = ""  # of dvc.yaml: the section of params.yaml that it multiplies over
-    outs: list[Left] = []
+    outs: list[StageOutput] = []
 
     @field_validator("outs", mode="before")
     @classmethod
@@ -39,29 +39,29 @@ class Stage(BaseModel):
 
 
 class Stages(BaseModel):
-    """All of them by name."""
+    """All stages by name."""
 
     stages: dict[str, Stage] | None = None
 
 
 def forgotten() -> dict[str, dict[Path, str]]:
-    """Return the stages of dvc.lock that params.yaml has no row for, each with the md5 of its outputs by path.
+    """Return the stages of dvc.lock without a row in params.yaml, each with the md5 of its outputs by path.
 
     Raises:
-        UserError: dvc.lock or dvc.yaml is not what DVC reads.
+        UserError: dvc.lock or dvc.yaml is invalid.
     """
     if not (LOCK.exists() and STAGES.exists()):
         return {}
     locked, named = _stages(LOCK), set(_named())
     return {
-        name: {out.path: out.md5 for out in stage.outs if _ours(out.path)}
+        name: {out.path: out.md5 for out in stage.outs if _is_ours(out.path)}
         for name, stage in locked.items()
         if name not in named
     }
 
 
 def forget(stages: set[str]) -> None:
-    """Take stages out of dvc.lock; every other line stays as DVC wrote it."""
+    """Remove stages from dvc.lock; all other lines stay unchanged."""
     kept, keep = list[str](), True
     for line in LOCK.read_text(encoding="utf-8").splitlines(keepends=True):
         if head := HEAD.match(line):
@@ -73,19 +73,19 @@ def forget(stages: set[str]) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove an output, and the folders that are empty without it."""
+    """Remove an output, and folders that become empty."""
     discard(path)
     for folder in [*path.parents][:-2]:  # but not data, models and reports
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
 
 
-def _ours(path: Path) -> bool:
+def _is_ours(path: Path) -> bool:
     return len(path.parts) > 1 and path.parts[0] in OURS and ".." not in path.parts
 
 
 def _named() -> Iterator[str]:
-    """Yield the name of every stage that dvc.yaml and params.yaml give."""
+    """Yield the name of every stage of dvc.yaml and params.yaml."""
     params = _read(PARAMS_FILE)
     for kind, stage in _stages(STAGES).items():
         if not stage.foreach:

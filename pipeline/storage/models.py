@@ -1,4 +1,4 @@
-"""Model directories: weights without pickle, and a card that says what they are and must be true."""
+"""Model directories: weights without pickle, and a card that describes them and is checked."""
 
 import difflib
 import hashlib
@@ -26,24 +26,18 @@ CARD, WEIGHTS = "policy.json", "policy.safetensors"
 PACKAGES = ("torch", "numpy", "numba", "safetensors")
 PICKLES = (b"\x80", b"PK\x03\x04")  # how files of pickle and torch.save begin
 SHOWN = 12  # characters of a digest
-
-
 Kind_co = TypeVar("Kind_co", bound=Card, covariant=True)
 
 
 class Model(NamedTuple, Generic[Kind_co]):
-    """A network as it is stored: what it is, and its weights by name."""
+    """A stored network: its card, and its weights by name."""
 
     card: Kind_co
     weights: dict[str, FloatArray]
 
 
 def write_model(folder: Path, model: Model[Card]) -> None:
-    """Write a model directory: weights without pickle, and a card that says what they are.
-
-    Raises:
-        UserError: a weight is not a number, or it cannot be written.
-    """
+    """Write a model directory; a UserError if a weight is not finite, or it cannot be written."""
     weights = {name: np.ascontiguousarray(value) for name, value in model.weights.items()}
     _must_be_finite(weights, f"{folder}: not written", "; training went astray: try a lower learning_rate")
     content = save_weights(weights)
@@ -55,20 +49,12 @@ def write_model(folder: Path, model: Model[Card]) -> None:
 
 
 def read_model(folder: Path, kind: type[Kind_co]) -> Model[Kind_co]:
-    """Read a model directory, or the `policy` inside an agent's directory.
-
-    Args:
-        folder: either of them.
-        kind: of card that is expected.
+    """Read a model directory, or the `policy` inside an agent's directory, with a kind of card.
 
     Raises:
-        UserError: it is no model directory, is of another problem, its files are damaged or not of one model.
+        UserError: it is no model directory, is of another problem, or its files are damaged or not of one model.
     """
-    inside = folder / "policy"
-    place = inside if inside.is_dir() else folder
-    card_file, weights_file = place / CARD, place / WEIGHTS
-    if not card_file.is_file() or not weights_file.is_file():
-        raise UserError(f"{folder}: not a model directory: expected {CARD} and {WEIGHTS} in it")
+    card_file, weights_file = _files(folder)
     try:
         card = _read_card(card_file, kind)
         weights = _read_weights(weights_file, card.weights)
@@ -78,16 +64,17 @@ def read_model(folder: Path, kind: type[Kind_co]) -> Model[Kind_co]:
 
 
 def problem_of_model(folder: Path) -> str:
-    """Return the problem that a model is of, as its card says.
-
-    Raises:
-        UserError: it is no model directory.
-    """
-    place = (folder / "policy" if (folder / "policy").is_dir() else folder) / CARD
-    if not place.is_file():
-        raise UserError(f"{folder}: not a model directory: expected {CARD} and {WEIGHTS} in it")
-    card = read_json(place)
+    """Return the problem in a model's card; a UserError if this is no model directory."""
+    card = read_json(_files(folder)[0])
     return str(card.get("problem", "pool")) if isinstance(card, Mapping) else ""
+
+
+def _files(folder: Path) -> tuple[Path, Path]:
+    place = folder / "policy" if (folder / "policy").is_dir() else folder
+    card, weights = place / CARD, place / WEIGHTS
+    if not card.is_file() or not weights.is_file():
+        raise UserError(f"{folder}: not a model directory: expected {CARD} and {WEIGHTS} in it")
+    return card, weights
 
 
 def _read_card(file: Path, kind: type[Kind_co]) -> Kind_co:
@@ -138,7 +125,7 @@ def _sha256(content: bytes) -> str:
 
 
 def unknown_policy(name: str, heuristics: Iterable[str]) -> UserError:
-    """Return the error of a policy that there is not, with the model's folder that somebody may have meant."""
+    """Return the error of an unknown policy, with the most similar model folder."""
     models = [folder.name for folder in MODELS.glob("*") if folder.is_dir()]
     near = difflib.get_close_matches(Path(name).name, models, n=1)
     meant = f"; did you mean '{MODELS / near[0]}'?" if near else ""

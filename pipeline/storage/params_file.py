@@ -1,4 +1,4 @@
-"""params.yaml as text: rows are added, or their values changed; everything else keeps its bytes, with comments."""
+"""Edits of params.yaml as text: new rows and changed values; all other bytes stay, including comments."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
@@ -15,10 +15,10 @@ Rows = Mapping[str, Mapping[str, Mapping[str, Json]]]  # by section and name
 
 
 def with_rows(where: str, text: str, rows: Rows) -> tuple[str, list[str]]:
-    """Return a text that holds some rows, and a line for each row that is new and each value that changed.
+    """Return a text with some rows, and a line for each new row and changed value.
 
     Raises:
-        UserError: the text could not take them without another change.
+        UserError: this is impossible without other changes.
     """
     before, found, said = parsed(text, where), text, []
     for section, named in rows.items():
@@ -41,7 +41,7 @@ def with_rows(where: str, text: str, rows: Rows) -> tuple[str, list[str]]:
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Json, Json]]:
-    """Yield the place of each value that is new or another than before, the old value and the new one."""
+    """Yield the place of each new or changed value, the old value and the new one."""
     for key, value in after.items():
         old = before.get(key)
         if isinstance(old, Mapping) and isinstance(value, Mapping):
@@ -57,7 +57,7 @@ def _merged(before: Any, rows: Any) -> Any:
 
 
 def with_value(text: str, place: Sequence[str], value: Json) -> str:
-    """Return a text with one value changed, or added to a mapping that is there."""
+    """Return a text with one value changed, or added to an existing mapping."""
     around: Any = YAML(pure=True).compose(text)
     for part in place[:-1]:
         around = next(child for key, child in around.value if key.value == part)
@@ -76,7 +76,7 @@ def with_value(text: str, place: Sequence[str], value: Json) -> str:
 
 
 def _end(node: Any) -> int:
-    """Return where the text of a value ends; what the parser takes for the end of a block is after its comments."""
+    """Return the end of a value's text; the parser's end of a block is after its comments."""
     if getattr(node, "flow_style", True) or not node.value:
         return int(node.end_mark.index)
     last = node.value[-1]
@@ -84,7 +84,7 @@ def _end(node: Any) -> int:
 
 
 def with_row(text: str, section: str, name: str, row: Mapping[str, Json]) -> str:
-    r"""Return a text with one row more at the end of a section, which is made where there is none.
+    r"""Return a text with one more row at the end of a section, which may be new.
 
     >>> print(with_row("a:\n  x: {b: 1}  # why\n\n# of c\nc: 2\n", "a", "y", {"d": [1, 2]}))
     a:

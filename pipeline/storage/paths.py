@@ -1,4 +1,4 @@
-"""Where the pipeline's files are, and digests of what they hold."""
+"""Paths of the pipeline's files, and digests of their content."""
 
 import hashlib
 import json
@@ -19,22 +19,27 @@ def scenario_log(scenario: str) -> Path:
 
 
 def jobsets_folder(scenario: str) -> Path:
-    """Return where the jobsets of a scenario are."""
+    """Return the folder of a scenario's jobsets."""
     return DATA / "jobsets" / scenario
 
 
 def model_folder(agent: str, which: str) -> Path:
-    """Return where an agent's model is: `pretrained` or `policy`."""
+    """Return the folder of an agent's model: `pretrained` or `policy`."""
     return MODELS / agent / which
 
 
+def policy_folder(name: str) -> Path:
+    """Return the folder of links to an external policy's files."""
+    return POLICIES / name
+
+
 def curve_file(agent: str, stage: str) -> Path:
-    """Return where the curve of an agent's training is."""
+    """Return the file of an agent's learning curve."""
     return REPORTS / "curves" / f"{agent}_{stage}.csv"
 
 
 def results_folder(kind: str, name: str) -> Path:
-    """Return where results are: of the `heuristics` of a scenario, of a row of `agents`, `plans` or others."""
+    """Return the folder of results: of the `heuristics` of a scenario, or of a row of `agents`, `plans` and so on."""
     return TABLES / kind / name
 
 

@@ -1,4 +1,4 @@
-"""What policies did: results, choices, curves, figures."""
+"""Results of policies: tables, tuned heuristics, learning curves, figures, failures."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,14 +8,24 @@ import pandas as pd
 from pydantic import Field, ValidationError
 
 from pipeline.config import Frozen, Params
+from pipeline.config.parsing import read_text
 from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.schemas import CURVE, ResultTables, empty
-from pipeline.storage.files import Filter, one_line, read_json, read_table, write, write_json, write_table
+from pipeline.storage.files import (
+    Filter,
+    missing,
+    one_line,
+    read_json,
+    read_table,
+    write,
+    write_json,
+    write_table,
+)
 from pipeline.storage.paths import REPORTS, curve_file, results_folder
-from pipeline.storage.policies import scored
 
 NO_TABLES: Mapping[str, pd.DataFrame] = {}
+FAILED = "failed.txt"  # one line in place of the results of an external policy
 
 
 def write_results(
@@ -25,7 +35,7 @@ def write_results(
     tables: ResultTables,
     also: Mapping[str, pd.DataFrame] = NO_TABLES,
 ) -> None:
-    """Write what became of every job and jobset under some policies."""
+    """Write the results of every job and jobset under some policies."""
     write_table(folder / "jobs.parquet", pd.concat(jobs, ignore_index=True), tables.jobs)
     write_table(folder / "jobsets.parquet", pd.concat(jobsets, ignore_index=True), tables.jobsets)
     for name, frame in also.items():
@@ -42,7 +52,7 @@ def read_jobset_results(params: Params, scenario: str, tables: ResultTables) -> 
 def read_job_results(
     params: Params, scenario: str, tables: ResultTables, policies: Sequence[str], loads: Sequence[int]
 ) -> pd.DataFrame:
-    """Read what became of every job of a scenario under some policies at some loads; nothing else is held."""
+    """Read the results of every job of a scenario under some policies at some loads, and no other rows."""
     wanted: list[Filter] = [("policy", "in", list(policies)), ("load", "in", list(loads))]
     schema = tables.jobs
     frames = [read_table(folder / "jobs.parquet", schema, wanted) for folder in _folders(params, scenario)]
@@ -50,7 +60,7 @@ def read_job_results(
 
 
 def read_also(params: Params, scenario: str, tables: ResultTables, name: str) -> pd.DataFrame:
-    """Read a table that only the problem of a scenario has, of every policy that has it."""
+    """Read a table of this problem only, of every policy that has it."""
     schema = tables.also[name]
     files = [folder / f"{name}.parquet" for folder in _folders(params, scenario)]
     frames = [read_table(file, schema) for file in files if file.exists()]
@@ -65,31 +75,27 @@ def _folders(params: Params, scenario: str) -> list[Path]:
 
 
 class Chosen(Frozen):
-    """What validation jobsets chose among the heuristics of a scenario."""
+    """Choice of heuristics and their knobs by validation jobsets of a scenario."""
 
-    knobs: dict[str, float]  # of heuristics that have one
+    knobs: dict[str, float]  # by heuristic, if it has one
     best: dict[int, str]  # load -> heuristic
-    single: bool = False  # is that one for all loads, as policies do not know the load?
+    single: bool = False  # is `best` the same for all loads, because policies do not know the load?
     best_delay: dict[int, str] = Field(default_factory=dict)  # the same by mean waiting time, in real time
     validation: dict[str, dict[int, float]]  # heuristic -> load -> mean slowdown
 
     def over(self, loads: Sequence[int]) -> dict[str, float]:
-        """Return each heuristic's mean over those of the loads that were scored; over all where none was (a log)."""
+        """Return each heuristic's mean over the scored ones of the loads; over all if none was scored (a log)."""
         scored = [load for load in loads if load in self.best] or list(self.best)
         return {name: float(np.mean([row[load] for load in scored])) for name, row in self.validation.items()}
 
 
 def write_chosen(scenario: str, chosen: Chosen) -> None:
-    """Write what validation jobsets chose."""
+    """Write the choice of validation jobsets."""
     write_json(results_folder("heuristics", scenario) / "chosen.json", chosen.model_dump(exclude_defaults=True))
 
 
 def read_chosen(scenario: str) -> Chosen:
-    """Read what validation jobsets chose.
-
-    Raises:
-        UserError: the file is missing, or is no such record.
-    """
+    """Read the choice of validation jobsets; a UserError if the file is missing or invalid."""
     path = results_folder("heuristics", scenario) / "chosen.json"
     try:
         return Chosen.model_validate(read_json(path))
@@ -98,7 +104,7 @@ def read_chosen(scenario: str) -> Chosen:
 
 
 def knobs_for(name: str, scenario: str) -> dict[str, float]:
-    """Return the knobs of a scenario's heuristics as validation chose them; none, said of `name`, where it has not."""
+    """Return the tuned knobs of a scenario's heuristics; none, with a message about `name`, if they are not tuned."""
     if (results_folder("heuristics", scenario) / "chosen.json").exists():
         return read_chosen(scenario).knobs
     say(f"{name}: not tuned for scenario '{scenario}'; 'dvc repro heuristics@{scenario}' tunes it")
@@ -117,7 +123,34 @@ def read_curve(agent: str, stage: str) -> pd.DataFrame:
 
 
 def write_figure(name: str, content: bytes, folder: str = "figures") -> Path:
-    """Write a figure and return where it is."""
+    """Write a figure and return its path."""
     path = REPORTS / folder / f"{name}.png"
     write(path, content)
     return path
+
+
+def write_failure(place: Path, line: str) -> None:
+    """Write the reason why a policy has no results, in their place."""
+    write(place / FAILED, f"{line}\n".encode())
+
+
+def failures(params: Params) -> dict[str, str]:
+    """Return the reason of each failed external policy, by its name."""
+    files = {name: results_folder("policies", name) / FAILED for name in params.policies}
+    return {name: read_text(file).strip() for name, file in files.items() if file.is_file()}
+
+
+def scored(params: Params, scenario: str) -> list[str]:
+    """Return the policies judged on a scenario, without failed external ones."""
+    failed = failures(params)
+    return [name for name in params.agents_of(scenario) if name not in failed]
+
+
+def check_passed(name: str) -> None:
+    """Refuse an external policy without results, with a UserError that has the reason."""
+    place = results_folder("policies", name)
+    if not place.is_dir():
+        raise missing(place)
+    if (place / FAILED).is_file():
+        again = f"after a change of its file 'dvc repro'; the same once more: 'dvc repro -sf policy@{name}'"
+        raise UserError(f"{read_text(place / FAILED).strip()}; {again}")

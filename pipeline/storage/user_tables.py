@@ -1,13 +1,12 @@
-"""A user's tables, read and written a chunk at a time, so that they may be longer than memory; ids stay as they are.
+"""Tables of users, read and written in chunks, so that they may exceed memory; ids stay unchanged.
 
-What is written is whole or not there at all; text has the same bytes as if it were written in one go.
+Files are written atomically; text has the same bytes as if it were written in one piece.
 """
 
 import os
 import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import pandas as pd
 import pyarrow as pa
@@ -16,19 +15,18 @@ import pyarrow.parquet as pq
 from pipeline.errors import UserError
 from pipeline.storage.files import DIGITS, one_line, unpacked, writing
 
-TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 ROWS = 250_000  # of a chunk
 BEST = 9  # of zlib's levels
-GZIP = 31  # zlib's word for gzip's format; no time and no name in it
+GZIP = 31  # wbits of zlib for the format of gzip, without time and name
 
 
 def user_table(path: Path, ids: Collection[str], rows: int = ROWS) -> Iterator[tuple[pd.DataFrame, float]]:
-    """Yield a table in chunks, its rows numbered throughout, each with the percent of the file that is read.
+    """Yield a table in chunks with continuous row numbers, each with the percent of the file that was read.
 
     Args:
         path: .csv, .csv.gz or .parquet.
         ids: columns of names: 007 is not 7, and NA is a name.
-        rows: that are read at a time.
+        rows: of a chunk.
 
     Raises:
         UserError: the file cannot be read as a table.
@@ -47,11 +45,11 @@ def user_table(path: Path, ids: Collection[str], rows: int = ROWS) -> Iterator[t
         raise UserError(f"{path}: not a readable table ({found})") from error
 
 
-def as_told(frame: pd.DataFrame, policies_know: str, where: str) -> tuple[pd.DataFrame, list[str]]:
-    """Return jobs as policies are told of them, without estimates that they are not told, and what there is to say.
+def known_to_policies(frame: pd.DataFrame, policies_know: str, where: str) -> tuple[pd.DataFrame, list[str]]:
+    """Return jobs without estimates that are unknown to policies, and a note about those.
 
     Raises:
-        UserError: they are to be told what the table has not.
+        UserError: the table lacks what policies know.
     """
     if policies_know == "predictions":
         raise UserError(f"{where}: a table has no past to predict run times from (policies_know: predictions)")
@@ -97,10 +95,15 @@ def _csv(path: Path, ids: Collection[str], rows: int) -> Iterator[tuple[pd.DataF
 
 
 def write_chunks(path: Path, frames: Iterator[pd.DataFrame], digits: int = DIGITS) -> None:
-    """Write the rows of some tables, one after another, as the suffix of the path says; text is rounded."""
+    """Write the rows of consecutive tables in the format of the path's suffix; text is rounded."""
     with writing(path) as file:
         if path.suffix == ".parquet":
-            _write_parquet(file, frames)
+            first = pa.Table.from_pandas(next(frames), preserve_index=False)
+            with pq.ParquetWriter(file, first.schema, write_page_checksum=True) as writer:
+                writer.write_table(first)
+                del first
+                for frame in frames:
+                    writer.write_table(pa.Table.from_pandas(frame, preserve_index=False))
         elif path.suffix == ".gz":
             packer = zlib.compressobj(BEST, zlib.DEFLATED, GZIP)
             for text in _texts(frames, digits):
@@ -115,12 +118,3 @@ def _texts(frames: Iterator[pd.DataFrame], digits: int) -> Iterator[bytes]:
     for number, frame in enumerate(frames):
         text = frame.to_csv(index=False, header=number == 0, float_format=f"%.{digits}g", lineterminator="\n")
         yield text.encode()
-
-
-def _write_parquet(file: BinaryIO, frames: Iterator[pd.DataFrame]) -> None:
-    first = pa.Table.from_pandas(next(frames), preserve_index=False)
-    with pq.ParquetWriter(file, first.schema, write_page_checksum=True) as writer:
-        writer.write_table(first)
-        del first
-        for frame in frames:
-            writer.write_table(pa.Table.from_pandas(frame, preserve_index=False))

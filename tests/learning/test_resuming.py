@@ -16,7 +16,7 @@ from pipeline.errors import UserError
 from pipeline.learning.resuming import TrainingRun, training_run
 from pipeline.learning.update import Update
 from pipeline.problems.pool.networks.network import Network
-from pipeline.storage import locks, read_checkpoint
+from pipeline.storage import files, read_checkpoint
 
 
 class Counter(Network):
@@ -168,7 +168,7 @@ def test_every_number_that_a_training_reads_makes_another_checkpoint(
 def test_a_training_that_another_process_still_does_is_not_begun_a_second_time(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "ENDING_S", 0.3)
+    monkeypatch.setattr(files, "ENDING_S", 0.3)
     code = "import sys, time\nfrom pathlib import Path\nfrom pipeline.learning.resuming import TrainingRun\n"
     code += "held = TrainingRun('finetune plain', Path(sys.argv[1]), 5)\nprint('begun', flush=True)\ntime.sleep(60)"
     given = {**os.environ, "PYTHONPATH": str(REPOSITORY)}

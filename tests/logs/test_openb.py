@@ -127,7 +127,7 @@ def test_a_node_that_is_none_is_refused_with_its_line(tmp_path: Path) -> None:
 
 
 def test_more_kinds_than_a_job_has_bits_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"expected at most 63 models of GPUs, found 'model63' beside them$"):
+    with pytest.raises(UserError, match=r"expected at most 63 models of GPUs, found 'model63' as well$"):
         read(tmp_path, *(pod(spec=f"model{k}") for k in range(64)))
 
 

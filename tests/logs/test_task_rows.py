@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.core import ANY_KIND
 from pipeline.errors import UserError
-from pipeline.logs import gathering as parts
+from pipeline.logs import task_rows as parts
 from pipeline.logs.task_rows import TASK_LOGS
 
 ALIBABA2017, ALIBABA2018, OF_CLOUDSIMPY = TASK_LOGS["alibaba2017"], TASK_LOGS["alibaba2018"], TASK_LOGS["cloudsimpy"]

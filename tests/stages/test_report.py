@@ -18,7 +18,7 @@ from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.storage import write_jobsets
 from pipeline.problems.pool.tables import JOBSET_RESULTS
 from pipeline.schemas import COMPARISON, CURVE, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY, empty
-from pipeline.storage import revisions
+from pipeline.storage import evidence
 
 UNITS = {"cpu": 10, "memory": 10}
 LOCK = """schema: '2.0'
@@ -195,15 +195,15 @@ def test_the_schedule_is_drawn_where_model_and_jobsets_are(command: Command, out
 
 
 def test_files_of_the_last_commit_are_read_as_they_were(outputs: Path) -> None:
-    assert revisions.head() is None
-    assert revisions.committed(Path("dvc.lock")) is None
+    assert evidence.head() is None
+    assert evidence.committed(Path("dvc.lock")) is None
     git("init", "--quiet")
-    assert revisions.head() is None
+    assert evidence.head() is None
     git("add", "dvc.lock")
     git("commit", "--quiet", "-m", "first: é\n\nbody")
     Path("dvc.lock").write_text("changed")
-    found = revisions.head()
+    found = evidence.head()
     assert found is not None
     assert (found.subject, found.dirty) == ("first: é", ["params.yaml"])  # never added
-    assert revisions.committed(Path("dvc.lock")) == LOCK.encode()
-    assert revisions.committed(Path("none")) is None
+    assert evidence.committed(Path("dvc.lock")) == LOCK.encode()
+    assert evidence.committed(Path("none")) is None

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from builders import REPOSITORY
 
+from pipeline.config.parsing import read_text
 from pipeline.errors import UserError
 from pipeline.storage import discard, write
-from pipeline.storage.files import _held, check_out, read_json, read_text
+from pipeline.storage.files import _held, check_out, read_json
 
 KILLED = """
 import os

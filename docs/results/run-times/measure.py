@@ -24,8 +24,16 @@ from pipeline import storage
 from pipeline.comparing.resampling import gap_interval, resample
 from pipeline.config import MachinesCard
 from pipeline.core import ANY_KIND, SHORTEST_BOUNDED, CompiledRule, FloatArray, KeyArray, Policy
-from pipeline.logs.predicting.history import FEATURES, Asked, asked, features
-from pipeline.logs.predicting.run_times import boosted, quantiles, told, within
+from pipeline.logs.predictions import (
+    FEATURES,
+    SubmittedJobs,
+    boosted,
+    features,
+    predict_run_times,
+    quantiles,
+    submitted_jobs,
+    within,
+)
 from pipeline.logs.registry import read
 from pipeline.logs.trace import Trace
 from pipeline.lookahead.planner import Base, Planner
@@ -53,7 +61,7 @@ BUDGET = USUAL._replace(candidates=10, futures=32, decisions=20_000)
 RESAMPLES, CONFIDENCE, SEED = 4000, 0.95, 1
 
 
-def last_two(jobs: Asked, known: FloatArray) -> FloatArray:
+def last_two(jobs: SubmittedJobs, known: FloatArray) -> FloatArray:
     """Return the mean run time of the user's last two jobs that had ended, and no more than the estimate [J].
 
     Where none had ended it is the estimate (Tsafrir, Etsion and Feitelson 2007).
@@ -84,8 +92,8 @@ def known_by(trace: Trace, learned: int, known: FloatArray) -> dict[str, FloatAr
     places = np.arange(learned)
     return {
         "estimates": trace.estimate_s,
-        "last two": within(trace, last_two(asked(trace), known)),
-        "predictions": told(trace, places, known),
+        "last two": within(trace, last_two(submitted_jobs(trace), known)),
+        "predictions": predict_run_times(trace, places, known),
         "run times": trace.run_s,
     }
 
@@ -94,10 +102,10 @@ def past(trace: Trace, learned: int, known: FloatArray, what: dict[str, FloatArr
     """Return the jobs that what looks ahead knows of, by what is told of them.
 
     Predictions are of the second half of what is learned from, made from the first: so it was when the tables of what
-    looks ahead were made. `told` does the like by itself now.
+    looks ahead were made. `predict_run_times` does the like by itself now.
     """
     half = learned // 2
-    earlier = told(trace, np.arange(half), known)
+    earlier = predict_run_times(trace, np.arange(half), known)
     whole = {words: jobs_of(trace, slice(0, learned), what[words]) for words in ("estimates", "run times")}
     return {"estimates": whole["estimates"], "predictions": jobs_of(trace, slice(half, learned), earlier), **whole}
 
@@ -148,7 +156,7 @@ def _to_end(simulator: Simulator, policy: Policy | Insider, key: KeyArray) -> No
 def play(name: str, trace: Trace) -> None:
     """Learn, play and write the tables."""
     learned, end = (round(len(trace.id) * share) for share in SPANS[name])
-    span, known = slice(learned, end), features(asked(trace))
+    span, known = slice(learned, end), features(submitted_jobs(trace))
     what = known_by(trace, learned, known)
     found = quantiles(trace, np.arange(learned), SHARES, known)
     table = errors(trace, span, what | {f"quantile {share:g}": found[q] for q, share in enumerate(SHARES)})
@@ -216,7 +224,7 @@ def by_block(waited: dict[tuple[str, str], FloatArray], run: FloatArray, block: 
 def blind(trace: Trace) -> None:
     """Write what is left to predict from without users and estimates: processors, hour and weekday."""
     learned = round(len(trace.id) * SPANS["test"][0])
-    known, root = features(asked(trace)), np.sqrt(trace.run_s)
+    known, root = features(submitted_jobs(trace)), np.sqrt(trace.run_s)
     same = np.full(len(root), root[:learned].mean() ** 2)
     what = {"one number for all": same, "predictions": boosted(trace, np.arange(learned), known, root) ** 2}
     there = [name for place, name in enumerate(FEATURES) if not np.isnan(known[:, place]).all()]
@@ -227,7 +235,7 @@ def blind(trace: Trace) -> None:
 def learned(trace: Trace, weights: Path) -> None:
     """Play the test period by the trained agents, and write the tables."""
     begin = round(len(trace.id) * SPANS["test"][0])
-    span, known, waited = slice(begin, None), features(asked(trace)), {}
+    span, known, waited = slice(begin, None), features(submitted_jobs(trace)), {}
     what = known_by(trace, begin, known)
     block = ((trace.submit_s[span] - trace.submit_s[begin]) // BLOCK_S).astype(np.int64)
     easy = ("EASY", "estimates")

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from pipeline.config import MachinesLog, MachinesScenario, Params
-from pipeline.config.gate import LEAST
+from pipeline.config.evaluation import LEAST
 from pipeline.config.records import Frozen, first_error
 from pipeline.core import THOUSANDTHS, Json
 from pipeline.errors import UserError

@@ -101,7 +101,7 @@ def trial(params: Params, name: str, workers: Executor) -> Trial:
         _played, known=known, scenario=scenario, warm_up_days=site.warm_up_days, name=name, seed=params.seed
     )
     with progress(f"trial of {name}, plays", len(plays)) as advance:
-        found = workers.kept(played, plays, [model], advance)
+        found = workers.map(played, plays, [model], advance, resumable=True)
     frames = [
         _frame(_period(known[play.knows], workload, play.split, site.warm_up_days), play, outcomes, site.agent)
         for play, outcomes in zip(plays, found, strict=True)

@@ -19,7 +19,7 @@ from pipeline.problems.parts import Comparison, Evidence, Tested, Validated
 from pipeline.problems.pool.storage import stored_jobs
 from pipeline.problems.pool.tables import TABLES
 from pipeline.schemas import HINDSIGHT, HINDSIGHT_SUMMARY, KEYS, STREAM_SUMMARY, empty
-from pipeline.schemas.streams import LENGTHS
+from pipeline.schemas.tables import LENGTHS
 from pipeline.storage import Chosen
 
 if TYPE_CHECKING:

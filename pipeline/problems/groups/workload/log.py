@@ -11,7 +11,6 @@ from pipeline.config import GroupsLog, GroupsScenario
 from pipeline.core import SPLITS, THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import TooShortError, UserError
 from pipeline.logs.plausible import SIZE, unconfirmed
-from pipeline.logs.predicting import run_times
 from pipeline.logs.trace import DAY_S, Trace
 from pipeline.problems.groups.nouns import Jobs
 
@@ -87,7 +86,7 @@ def gathered(trace: Trace, workload: GroupsLog, scenario: GroupsScenario) -> Gat
     learned = arrival < periods["train"][1]
     known = trace.estimate_s if scenario.policies_know == "estimates" else trace.run_s
     if scenario.policies_know == "predictions":
-        known = run_times.told(trace, np.flatnonzero(used)[learned])
+        known = predict_run_times(trace, np.flatnonzero(used)[learned])
     estimate = np.minimum(known[used], longest)
     of_user, (users, place) = dealt(user[learned], work[learned], scenario.groups), np.unique(user, return_inverse=True)
     group = np.array([of_user.get(int(one), int(one) % scenario.groups) for one in users], dtype=np.int64)[place]

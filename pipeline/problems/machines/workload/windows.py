@@ -16,7 +16,7 @@ from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Sampled
 from pipeline.core import LOG_NAME, NODES_NAME, THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.logs.plausible import SIZE, unconfirmed
-from pipeline.logs.predicting.run_times import told
+from pipeline.logs.predictions import predict_run_times
 from pipeline.logs.registry import read
 from pipeline.logs.trace import MachineTable, Trace, fits_somewhere
 from pipeline.logs.windows import periods
@@ -111,7 +111,7 @@ def what_policies_know(scenario: MachinesScenario, trace: Trace, learned: IntArr
         UserError: the log has too little for predictions.
     """
     if scenario.policies_know == "predictions":
-        return told(trace, learned)
+        return predict_run_times(trace, learned)
     return trace.estimate_s if scenario.policies_know == "estimates" else trace.run_s
 
 

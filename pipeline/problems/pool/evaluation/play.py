@@ -24,7 +24,7 @@ from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import Players, players
 from pipeline.progress import ShareCallback, no_progress
 from pipeline.schemas import STREAM_FAIRNESS
-from pipeline.schemas.streams import LENGTHS
+from pipeline.schemas.tables import LENGTHS
 from pipeline.simulation.results import Results
 from pipeline.simulation.rollout import MOST_ABREAST, InPlay, numbered, play_all
 

@@ -14,7 +14,6 @@ import pandas as pd
 from pipeline.config import Params, PoolLog, PoolScenario
 from pipeline.core import IntArray, KeyArray, Policy, keys
 from pipeline.errors import UserError
-from pipeline.logs.predicting.run_times import predicted
 from pipeline.logs.registry import distinct, read
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.evaluation.searching import best_of_k, order_of, search
@@ -207,7 +206,7 @@ def job_columns(params: Params, scenario: PoolScenario) -> JobColumns[JobSet]:
         trace, notes = distinct(read(path, format, on_progress)), []
         if scenario.policies_know == "predictions":
             learned = max(1, periods(len(trace.id), own)["train"][1])
-            trace = predicted(trace, np.arange(learned))
+            trace = with_predictions(trace, np.arange(learned))
             notes = [f"run times are predicted from the first {learned:,} jobs: judge by the later jobs"]
         steps = discretise(trace, own, scenario.resources, scenario.horizon, scenario.policies_know != "durations")
         found = JobSet(steps.arrival, steps.duration, steps.demand, steps.estimate)

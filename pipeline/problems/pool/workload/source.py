@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.config import AtOnce, Params, PoolLog, PoolScenario, Streaming, Synthetic
 from pipeline.core import LOG_NAME, NODES_NAME, SPLIT_NUMBERS
 from pipeline.errors import UserError
-from pipeline.logs.predicting.run_times import predicted
+from pipeline.logs.predictions import with_predictions
 from pipeline.logs.registry import read
 from pipeline.logs.trace import Trace
 from pipeline.logs.windows import periods
@@ -177,7 +177,7 @@ def source(
     try:
         learned = periods(len(trace.id), workload)["train"][1]
         if chosen.policies_know == "predictions":
-            trace = predicted(trace, np.arange(max(1, learned)))
+            trace = with_predictions(trace, np.arange(max(1, learned)))
         estimates = chosen.policies_know != "durations"
         steps = discretise(trace, workload, chosen.resources, chosen.horizon, estimates, learned)
     except UserError as error:

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from pipeline.config import GroupsLog, GroupsScenario, Params, Sinusoidal, check_params
 from pipeline.core import SPLITS
 from pipeline.errors import UserError
-from pipeline.logs.predicting.run_times import told
+from pipeline.logs.predictions import predict_run_times
 from pipeline.logs.trace import Trace
 from pipeline.problems.groups.nouns import Jobs, check_jobs
 from pipeline.problems.groups.workload.log import Gathered, dealt, gathered, random_window
@@ -226,7 +226,7 @@ def test_predictions_are_learned_from_the_training_period_and_choose_the_queue()
     found = fit(some, policies_know="predictions")
     learned = np.flatnonzero(some.submit_s < found.periods["train"][1])
     assert 0 < len(learned) < 200
-    assert found.jobs.estimate.tolist() == told(some, learned).tolist()
+    assert found.jobs.estimate.tolist() == predict_run_times(some, learned).tolist()
     assert found.jobs.queue.tolist() == (found.jobs.estimate > 10).astype(int).tolist()
     off = np.abs(found.jobs.estimate - run)
     assert off.mean() < np.abs(3 * run - run).mean() / 2

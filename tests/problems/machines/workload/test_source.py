@@ -10,7 +10,7 @@ from machine_rows import LOG, ROW, TASKS, TRACES, few, scenario, trace, write_lo
 from pipeline.config import Group, MachinePark, MachinesLog, Sampled, Tasks
 from pipeline.core import ANY_KIND
 from pipeline.errors import UserError
-from pipeline.logs.predicting.run_times import told
+from pipeline.logs.predictions import predict_run_times
 from pipeline.logs.trace import MachineTable
 from pipeline.problems.machines.nouns import EASY, Jobs, check_jobs
 from pipeline.problems.machines.workload.park import grouped, kinds_at, machines_of, sampled
@@ -195,7 +195,7 @@ def test_predictions_are_learned_from_the_training_period_and_cut_as_run_times_a
     jobs = jobs._replace(user=np.zeros(100, dtype=np.int64))
     row = scenario(machines=ONE, workload=LOG, policies_know="predictions")
     found = fitted(jobs, log(train_share=0.6), row).jobs.estimate
-    assert found.tolist() == told(jobs, np.arange(60)).tolist()
+    assert found.tolist() == predict_run_times(jobs, np.arange(60)).tolist()
     assert (
         fitted(jobs, log(train_share=0.6, longest_s=20), row).jobs.estimate.tolist() == np.minimum(found, 20).tolist()
     )

@@ -8,7 +8,7 @@ import pytest
 from pipeline.config import AtOnce, Counts, Params, PoolLog, Synthetic
 from pipeline.config.params import check_params
 from pipeline.errors import UserError
-from pipeline.logs.predicting.run_times import told
+from pipeline.logs.predictions import predict_run_times
 from pipeline.logs.registry import read
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.nouns import JobSet
@@ -145,7 +145,7 @@ def test_windows_of_a_log_tell_what_its_users_said(params: Params, tmp_path: Pat
 def test_windows_of_a_log_tell_what_is_predicted_from_its_training_period(params: Params, tmp_path: Path) -> None:
     path = log(tmp_path)
     workload = PoolLog(name="swf", path=str(path), window=6, capacity=4)
-    predicted = told(read(path, "swf"), np.arange(periods(60, workload)["train"][1]))
+    predicted = predict_run_times(read(path, "swf"), np.arange(periods(60, workload)["train"][1]))
     origin = windows(params, path, "predictions")
     (jobs, *_) = origin.split("test")[origin.load]
     assert jobs.estimate is not None

@@ -11,13 +11,13 @@ import pytest
 from builders import REPOSITORY
 
 from pipeline.errors import UserError
-from pipeline.storage import locks
-from pipeline.storage.locks import hold
+from pipeline.storage import files as locks
+from pipeline.storage.files import hold
 
 CODE = """
 import sys, time
 from pathlib import Path
-from pipeline.storage.locks import hold
+from pipeline.storage.files import hold
 
 held = hold(Path("work"), "work")
 print("mine", flush=True)

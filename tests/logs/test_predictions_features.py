@@ -5,10 +5,10 @@ import pytest
 from machine_rows import trace
 
 from pipeline.core import FloatArray
-from pipeline.logs.predicting.history import FEATURES, asked, features
+from pipeline.logs.predictions import FEATURES, features, submitted_jobs
 from pipeline.logs.trace import Trace
 
-ALIKE = ("present", "longest_running", "running", "alike_present", "alike_running")
+SIMILAR = ("present", "longest_running", "running", "similar_present", "similar_running")
 
 
 def log(*rows: tuple[float, float, float, float, int]) -> Trace:
@@ -19,7 +19,7 @@ def log(*rows: tuple[float, float, float, float, int]) -> Trace:
 
 
 def known(some: Trace, job: int, *names: str) -> list[float]:
-    row = features(asked(some))[job]
+    row = features(submitted_jobs(some))[job]
     return [float(row[FEATURES.index(name)]) for name in names]
 
 
@@ -35,16 +35,16 @@ def anyones(jobs: int, seed: int = 0) -> Trace:
 def test_a_job_is_known_once_it_has_ended_by_the_logs_own_schedule() -> None:
     some = log((0, 5, 10, 20, 7), (14, 0, 90, 100, 7), (15, 0, 1, 20, 7))
     # The first one runs from 5 to 15: at 14 it is there and has run for 9, at 15 it has ended.
-    assert known(some, 1, "user_count", *ALIKE) == [0, 1, 9, 1, 0, -1]
+    assert known(some, 1, "user_count", *SIMILAR) == [0, 1, 9, 1, 0, -1]
     assert known(some, 2, "user_count", "last_0", "user_mean", "user_of_estimate") == [1, 10, 10, 0.5]
     assert known(some, 2, "since_end", "since_submission", "estimate_before") == [0, 1, 5]
     # The second one is there, but asked for another time; the first asked for as much as this one.
-    assert known(some, 2, *ALIKE, "estimate_count") == [1, 1, 1, 0, -1, 1]
+    assert known(some, 2, *SIMILAR, "estimate_count") == [1, 1, 1, 0, -1, 1]
 
 
 def test_a_job_that_still_waits_has_not_run() -> None:
     some = log((0, 50, 10, 20, 7), (9, 0, 1, 20, 7))
-    assert known(some, 1, *ALIKE) == [1, -1, 0, 1, -1]
+    assert known(some, 1, *SIMILAR) == [1, -1, 0, 1, -1]
 
 
 def test_of_other_users_nothing_is_known() -> None:
@@ -53,7 +53,7 @@ def test_of_other_users_nothing_is_known() -> None:
     assert np.isnan(known(some, 1, "last_0", "since_submission")).all()
 
 
-def untold(some: Trace, time: float) -> FloatArray:
+def unknown(some: Trace, time: float) -> FloatArray:
     """Return run times that are others for all jobs which had not ended by a time."""
     ended = some.submit_s + some.wait_s + some.run_s <= time
     return np.where(ended, some.run_s, 1000.0 + np.arange(len(some.id)))
@@ -62,14 +62,14 @@ def untold(some: Trace, time: float) -> FloatArray:
 @pytest.mark.parametrize("seed", range(5))
 def test_what_had_not_ended_by_a_submission_changes_nothing_that_is_known_of_the_job(seed: int) -> None:
     some = anyones(60, seed)
-    before = features(asked(some))
+    before = features(submitted_jobs(some))
     for job, time in enumerate(some.submit_s):
-        after = features(asked(some._replace(run_s=untold(some, time))))
+        after = features(submitted_jobs(some._replace(run_s=unknown(some, time))))
         assert np.array_equal(before[: job + 1], after[: job + 1], equal_nan=True)
 
 
 def test_without_estimates_and_users_run_times_do_not_stand_in_for_them() -> None:
-    found = features(asked(trace([0, 3600], [5, 5], [2, 4])))
+    found = features(submitted_jobs(trace([0, 3600], [5, 5], [2, 4])))
     told = {
         name: found[:, place].tolist() for place, name in enumerate(FEATURES) if not np.isnan(found[:, place]).all()
     }

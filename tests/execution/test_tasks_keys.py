@@ -10,9 +10,9 @@ import pytest
 from executed import Sum, here, total
 
 from pipeline.config import Params
-from pipeline.execution import store
-from pipeline.execution.beginning import code_digest
-from pipeline.execution.store import keys_of
+from pipeline.execution import tasks as store
+from pipeline.execution.environment import code_digest
+from pipeline.execution.tasks import keys_of
 
 TASK = Sum(np.array([1.0, 2.0]), Path("notes"))
 
@@ -70,7 +70,7 @@ def test_another_version_of_the_code_has_other_keys(monkeypatch: pytest.MonkeyPa
 
 
 def test_another_process_finds_the_same_digest_of_the_code() -> None:
-    script = "from pipeline.execution.beginning import code_digest; print(code_digest())"
+    script = "from pipeline.execution.environment import code_digest; print(code_digest())"
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert said.strip() == code_digest()
 
