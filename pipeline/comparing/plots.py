@@ -193,8 +193,8 @@ def write_names(axes: "Axes", labels: Iterable[Label], gap: float = LABEL_GAP) -
     ends = [within.transform((label.x, label.y)) for label in rising]
     places = spread([float(end[1]) for end in ends], gap)
     for label, place in zip(rising, places, strict=True):
-        style = {"color": label.look.colour, "fontsize": 9, "fontweight": label.look.weight}
-        axes.text(NAMES_AT, place, label.name, transform=axes.transAxes, verticalalignment="center", **style)
+        text = axes.text(NAMES_AT, place, label.name, transform=axes.transAxes, verticalalignment="center", fontsize=9)
+        text.set(color=label.look.colour, fontweight=label.look.weight)
     # Plain lines: the layout of `annotate` arrows would take longer than the rest of a figure.
     ties = [[(x + TIE_GAP, y), (NAMES_AT - TIE_GAP, place)] for (x, y), place in zip(ends, places, strict=True)]
     colours = [label.look.colour for label in rising]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pipeline.comparing.advice import AS_IT_IS, LEAST_BLOCKS, Advice, Change
+from pipeline.comparing.advice import LEAST_BLOCKS, OWN_LOAD, Advice, Change
 from pipeline.comparing.resampling import FEW
 from pipeline.comparing.words import percent, span
 from pipeline.report.templating import template
@@ -63,7 +63,7 @@ def changes(found: Advice) -> list[str]:
     """Return what would change the advice."""
     said = []
     for load, best in found.elsewhere.items():
-        more = f"at {100 * abs(load - AS_IT_IS):.0f} % {'more' if load > AS_IT_IS else 'less'} load"
+        more = f"at {100 * abs(load - OWN_LOAD):.0f} % {'more' if load > OWN_LOAD else 'less'} load"
         same = "stays the best heuristic" if best == found.best_heuristic else "would be the best heuristic"
         said.append(f"{more}, {best} {same} (on the validation period)")
     name, change = found.agent

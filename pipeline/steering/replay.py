@@ -205,8 +205,8 @@ def verdicts(folder: Path, policy: str, seed: int, most_s: float = VERDICT_S) ->
             continue
         (own, _), (arrival, _) = plays
         yield f"{name}: {_compare('mean wait, s', policy, own, arrival, seed)}"
-        slow = [np.maximum(1.0, (wait + run) / np.maximum(run, BOUND_S)) for wait, run in plays]
-        yield f"{name}: {_compare('bounded slowdown', policy, *slow, seed)}"
+        ours, theirs = (np.maximum(1.0, (wait + run) / np.maximum(run, BOUND_S)) for wait, run in plays)
+        yield f"{name}: {_compare('bounded slowdown', policy, ours, theirs, seed)}"
 
 
 def _compare(measure: str, policy: str, ours: FloatArray, arrival: FloatArray, seed: int) -> str:

@@ -281,7 +281,7 @@ def summary(agent: str, tables: Mapping[str, pd.DataFrame]) -> list[str]:
     over = tables["outcomes"]
     over = over[(over["load"] == ALL) & (over["policy"] == agent)].set_index("metric")
     for metric, label in METRICS.items():
-        row = over.loc[metric]
+        row = over.loc[[metric]].iloc[0]
         by = "by demand" if row["against"] == RULE else row["against"]
         lines.append(f"{label} {row['mean']:.4g}, {by} {row['mean_against']:.4g}: {gap(row)}")
     return lines

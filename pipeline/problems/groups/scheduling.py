@@ -74,9 +74,12 @@ def job_columns(scenario: GroupsScenario) -> JobColumns[Jobs]:
             found = gathered(trace, settings, scenario)
         except UserError as error:
             raise UserError(f"{path}: {error}") from error
-        times = (column / unit_s for column in found.jobs[:3])
+        own = found.jobs
+        scaled = own._replace(
+            arrival=own.arrival / unit_s, duration=own.duration / unit_s, estimate=own.estimate / unit_s
+        )
         unit = "times are in seconds" if unit_s == 1 else f"times are in units of {unit_s:g} s"
-        return of_log(found.id, Jobs(*times, *found.jobs[3:]), (*describe(trace, found, scenario), unit))
+        return of_log(found.id, scaled, (*describe(trace, found, scenario), unit))
 
     return JobColumns(scenario.policies_know, user_job_columns(scenario), jobs, log)
 

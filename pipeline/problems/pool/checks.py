@@ -1,11 +1,11 @@
 """Checks of params.yaml that need code of a pooled cluster: names of policies, loads, estimates."""
 
-from pipeline.config import Clone, Imitate, Params, PoolAgent
+from pipeline.config import Clone, Params, PoolAgent
 from pipeline.config.checks import check_plan_names
 from pipeline.config.records import check_known
 from pipeline.errors import UserError
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.heuristics.teachers import COMPILED, TEACHERS
+from pipeline.problems.pool.heuristics.teachers import TEACHERS
 from pipeline.problems.pool.workload.synthetic import check_estimates, check_synthetic
 
 
@@ -36,5 +36,3 @@ def check_teachers(params: Params) -> None:
         asked = agent.pretrain
         if isinstance(asked, Clone):
             check_known("params.yaml", f"agents.{name}.pretrain.teacher", asked.teacher, TEACHERS)
-        for teacher in asked.teachers if isinstance(asked, Imitate) else ():
-            check_known("params.yaml", f"agents.{name}.pretrain.teachers", teacher, COMPILED)

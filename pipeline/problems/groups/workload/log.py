@@ -11,6 +11,7 @@ from pipeline.config import GroupsLog, GroupsScenario
 from pipeline.core import SPLITS, THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import TooShortError, UserError
 from pipeline.logs.plausible import SIZE, unconfirmed
+from pipeline.logs.predictions import predict_run_times
 from pipeline.logs.trace import DAY_S, Trace
 from pipeline.problems.groups.nouns import Jobs
 

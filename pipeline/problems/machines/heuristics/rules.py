@@ -37,7 +37,8 @@ def score(rule: CompiledRule, view: Observation) -> FloatArray:
     """
     from pipeline.problems.machines.simulator.compiled import rules as kernels  # numba: 0.5 s
 
-    scores, number = np.zeros(view.legal.shape), kernels.RULES[rule.rule]
+    number = kernels.RULES[rule.rule]
+    scores: FloatArray = np.zeros(view.legal.shape)
     total = view.capacity.sum(axis=1).astype(float)
     shortest = np.where(view.nodes > 0, view.duration, np.inf).min(axis=1)
     longest_wait = np.maximum(view.waited.max(axis=1), kernels.TINY)

@@ -87,7 +87,8 @@ def episode_of(state: MachinesState, park: MachinePark, like: Machines, ahead: b
     dispatch = EASY_DYNAMIC if like.dispatch == EASY else like.dispatch
     machines = like._replace(capacity=capacity, kind=kind, time_limit=np.inf, dispatch=dispatch, measured=None)
     running, waiting = state.running, sorted(state.waiting, key=lambda job: job.arrived)
-    demand = amounts([job.demand for job in (*running, *waiting)], resources, THOUSANDTHS)
+    demands = [*(job.demand for job in running), *(job.demand for job in waiting)]
+    demand = amounts(demands, resources, THOUSANDTHS)
     held, runs = _held(running, demand[: len(running)], resources, there, capacity), len(running)
     lasting = np.array([*(_estimate(job, state.now) for job in running), *(job.duration for job in waiting)])
     jobs = Jobs(
@@ -224,7 +225,13 @@ def example(params: Params, scenario: str) -> Mapping[str, Json]:
     whole = {name: amount / THOUSANDTHS for name, amount in zip(park.resources, park.capacity[0], strict=True)}
     half, tenth = ({name: part * amount for name, amount in whole.items()} for part in (0.5, 0.1))
     unit = park.unit
-    running = {"id": "11", "started": 60.0 * unit, "duration": 100.0 * unit, "demand": {**half}, "machines": ["0"]}
+    running: Json = {
+        "id": "11",
+        "started": 60.0 * unit,
+        "duration": 100.0 * unit,
+        "demand": {**half},
+        "machines": ["0"],
+    }
     return {
         "version": 1,
         "now": 120.0 * unit,

@@ -55,12 +55,10 @@ def weights_of(network: DeepSets) -> Weights:
     def matrix(name: str) -> FloatArray:
         return np.ascontiguousarray(parts[f"{name}.weight"].T)
 
-    return Weights(
-        *(*layer("of_job.0"), *layer("of_machine.0"), *layer("of_all.0"), *layer("job_part")),
-        *(matrix(name) for name in ("machine_part", "pair_part", "all_part")),
-        *(parts[f"{name}.weight"][0] for name in ("score", "direct", "void")),
-        np.concatenate([parts["score.bias"], parts["void.bias"]]),
-    )
+    found = [*layer("of_job.0"), *layer("of_machine.0"), *layer("of_all.0"), *layer("job_part")]
+    found += [matrix(name) for name in ("machine_part", "pair_part", "all_part")]
+    found += [parts[f"{name}.weight"][0] for name in ("score", "direct", "void")]
+    return Weights._make([*found, np.concatenate([parts["score.bias"], parts["void.bias"]])])
 
 
 def logits(weights: Weights, observed: Features) -> FloatArray:

@@ -61,7 +61,7 @@ def a3c(network: ActorCritic, task: Task, config: A3c, memory: Memory | None = N
     numbers = range(memory.done + 1, config.updates + 1)
     requests = ((number, task.draw(number, config.jobsets)) for number in numbers)
     if config.workers == 1 or not numbers:
-        found = (_gradient(network, portable, recipe, *request) for request in requests)
+        found: Iterator[Gradient] = (_gradient(network, portable, recipe, *request) for request in requests)
     else:
         if not float(network.scale):  # before several workers set it
             played = play_update(network, portable, numbers[0], task.draw(numbers[0], config.jobsets))
@@ -121,11 +121,17 @@ def _start(*worker: Any) -> None:
     _WORKER.extend(worker)
     learner = mp.parent_process()
     assert learner is not None
-    threading.Thread(target=lambda: (learner.join(), os._exit(1)), daemon=True).start()
+
+    def end() -> None:
+        learner.join()
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
 
 
 def _answer(request: Request) -> Gradient:
-    return _gradient(*_WORKER, *request)
+    network, task, recipe = _WORKER
+    return _gradient(network, task, recipe, *request)
 
 
 def _gradients(

@@ -49,7 +49,8 @@ def read_protocol(path: Path, most: int = 0) -> Protocol:
     Raises:
         UserError: it cannot be read, or a job is not one that the protocol can play.
     """
-    parts, sizes = [np.zeros((0, 18))], dict[str, int]()
+    parts: list[FloatArray] = [np.zeros((0, 18))]
+    sizes: dict[str, int] = {}
     with opened(path) as (content, _):
         for lines in job_lines(content, path):
             parts.append(lines.fields)

@@ -14,6 +14,7 @@ import pandas as pd
 from pipeline.config import Params, PoolLog, PoolScenario
 from pipeline.core import IntArray, KeyArray, Policy, keys
 from pipeline.errors import UserError
+from pipeline.logs.predictions import with_predictions
 from pipeline.logs.registry import distinct, read
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.evaluation.searching import best_of_k, order_of, search

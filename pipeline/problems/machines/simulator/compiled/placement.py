@@ -177,7 +177,7 @@ def end(s: State, b: int) -> None:
 def _pass_until(s: State, rules: Rules, b: int, until: float) -> bool:
     """Let time pass, up to the limit: beyond it the episode is over, and False is returned."""
     limit = s.arrival[s.first[b]] + rules.time_limit
-    within = until <= limit
+    within: bool = until <= limit
     until = until if within else limit
     passed, shares = until - s.now[b], 0.0
     for r in range(s.total.shape[0]):
