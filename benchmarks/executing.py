@@ -19,9 +19,9 @@ from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import slurm, why_not
 from pipeline.execution.executor import Executor
 from pipeline.execution.setting import Backend, Setting
-from pipeline.problems.pool.evaluation.hindsight_model import Work, solve_work
-from pipeline.problems.pool.evaluation.searching import order_of, search
-from pipeline.problems.pool.nouns import batch
+from pipeline.problems.pool.env.evaluation.hindsight_model import Work, solve_work
+from pipeline.problems.pool.env.evaluation.searching import order_of, search
+from pipeline.problems.pool.env.nouns import batch
 
 NONE = "no baseline: until the first of a stage's tasks, which does nothing, is there"
 ALONE = "the same jobsets here, one after the other"

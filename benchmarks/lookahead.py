@@ -10,15 +10,15 @@ from benchmarks.measure import ProgressCallback
 from benchmarks.problem import Problem
 from benchmarks.record import NOTHING, Row, Target, figure
 from benchmarks.sizes import Sizes
-from pipeline.core import Observation, Policy, keys
+from pipeline.core.types import Observation, Policy, keys
 from pipeline.lookahead.planner import Base, SearchBudget
-from pipeline.problems.pool.evaluation.play import score
+from pipeline.problems.pool.env.evaluation.play import score
+from pipeline.problems.pool.env.nouns import Cluster, batch
+from pipeline.problems.pool.env.simulator.batch import Batched
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.lookahead.futures import ArrivalModel, arrival_model
 from pipeline.problems.pool.lookahead.naming import WHOLE, plain_base
 from pipeline.problems.pool.lookahead.search import Player, PoolPlanner, PoolSearch
-from pipeline.problems.pool.nouns import Cluster, batch
-from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.simulation.rollout import play
 
 SHORT = 50  # steps in which jobs arrive

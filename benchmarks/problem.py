@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from pipeline.config import (
+from pipeline.core.config import (
     AtOnce,
     Cnn,
     Counts,
@@ -16,9 +16,9 @@ from pipeline.config import (
     Streaming,
     Synthetic,
 )
-from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.training.task import Task
-from pipeline.problems.pool.workload.synthetic import draw_jobset
+from pipeline.problems.pool.agents.training.task import Task
+from pipeline.problems.pool.env.nouns import Cluster, JobSet
+from pipeline.problems.pool.env.workload.synthetic import draw_jobset
 
 WORKLOAD = Synthetic(name="synthetic", short=(1, 3), long=(10, 15), short_share=0.8)
 DEMAND = Demand(dominant=(0.5, 1.0), other=(0.1, 0.2))

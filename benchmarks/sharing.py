@@ -9,12 +9,11 @@ import numpy as np
 from benchmarks.measure import ProgressCallback, in_turns, seconds
 from benchmarks.record import Row, figure, half_of
 from benchmarks.sizes import Sizes
-from pipeline.config import QNetworkConfig
-from pipeline.core import IntArray
-from pipeline.problems.groups.heuristics.teachers import equal
-from pipeline.problems.groups.networks.features import past
-from pipeline.problems.groups.networks.q_network import build, controller
-from pipeline.problems.groups.nouns import (
+from pipeline.core.config import QNetworkConfig
+from pipeline.core.types import IntArray
+from pipeline.problems.groups.agents.networks.features import past
+from pipeline.problems.groups.agents.networks.q_network import build, controller
+from pipeline.problems.groups.env.nouns import (
     Configurations,
     Controller,
     Jobs,
@@ -22,7 +21,8 @@ from pipeline.problems.groups.nouns import (
     SharedCluster,
     batch,
 )
-from pipeline.problems.groups.simulator.compiled.batch import GroupsSimulator
+from pipeline.problems.groups.env.simulator.batch import GroupsSimulator
+from pipeline.problems.groups.env.teachers import equal
 from tests.oracles.groups import PlainGroups
 
 PLAIN = "tests/oracles/groups.py under equal shares, observations included, by the interval of a cluster"

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from deeprm.episodes import Episodes
 from deeprm.games import Game, GroupsGame, MachinesGame, Observations, PeerGame, PoolGame
 from deeprm.scenarios import PEER, Scenario, settings
-from pipeline.config import known_names
-from pipeline.core import IntArray
+from pipeline.core.config import known_names
+from pipeline.core.types import IntArray
 from pipeline.errors import UserError
 
 PEER_SLOTS = 128  # RLScheduler's window

@@ -14,7 +14,7 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 
 from deeprm.games import Game, Jobs, Observations
-from pipeline.core import SPLITS, BoolArray, FloatArray, IntArray
+from pipeline.core.types import SPLITS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.simulation.results import outcome_of
 

@@ -12,8 +12,8 @@ from deeprm.env import game_of
 from deeprm.games import Game, GroupsGame, Jobs, MachinesGame, PlacingGame, PoolGame
 from deeprm.scenarios import IDS, Scenario
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import known_names
-from pipeline.core import SPLITS, FloatArray
+from pipeline.core.config import known_names
+from pipeline.core.types import SPLITS, FloatArray
 from pipeline.errors import UserError
 from pipeline.external.loading import external, is_external
 from pipeline.simulation.results import Results, best_of, best_single, slowdown_column
@@ -120,7 +120,7 @@ def load_policy(name: str | Path, env: Scenario = "deeprm/Pool-v0", **settings: 
     Args:
         name: of an untuned heuristic, a folder written by a training, or an external policy in the notation of
             params.yaml: `file.py:name`, `module:name`, `model.zip` or `model.onnx`. Its callables are given
-            (view, draws), a `pipeline.core.Observation` and uniform numbers [B].
+            (view, draws), a `pipeline.core.types.Observation` and uniform numbers [B].
         env: an id, or a scenario of ./params.yaml, which the network must fit.
         settings: arguments of the environment.
 
@@ -165,12 +165,12 @@ def _heuristics(game: Game) -> Mapping[str, Any]:
 def _network(folder: str, game: Any) -> Any:
     params, name = game.params, game.name
     if isinstance(game, PoolGame):
-        from pipeline.problems.pool.policies import policy_by_name as of_pool
+        from pipeline.interactive.pool.policies import policy_by_name as of_pool
 
         return of_pool(folder, game.row, name)[0]
     if isinstance(game, GroupsGame):
-        from pipeline.problems.groups.evaluation.play import Player
-        from pipeline.problems.groups.policies import policy_by_name as of_groups
+        from pipeline.interactive.groups.policies import policy_by_name as of_groups
+        from pipeline.problems.groups.env.evaluation.play import Player
 
         return Player(of_groups(folder, params, name))
     from pipeline.problems.machines.policies import policy_by_name as of_machines
@@ -184,15 +184,15 @@ def _scored(game: Game, policies: Mapping[str, Any], jobsets: Mapping[int, Seque
     """Score policies by the rules of the pipeline's own comparison."""
     seed = game.params.seed
     if isinstance(game, PoolGame):
-        from pipeline.problems.pool.evaluation.metrics import span_of
-        from pipeline.problems.pool.evaluation.play import score as score_pool
+        from pipeline.problems.pool.env.evaluation.metrics import span_of
+        from pipeline.problems.pool.env.evaluation.play import score as score_pool
 
         return score_pool(policies, jobsets, game.cluster, game.row.step_limit, seed, measured=span_of(game.row))
     if isinstance(game, GroupsGame):
-        from pipeline.problems.groups.evaluation.play import score as score_groups
+        from pipeline.problems.groups.env.evaluation.play import score as score_groups
 
         return score_groups(policies, jobsets, game.cluster, seed)
-    from pipeline.problems.machines.evaluation.play import score as score_machines
+    from pipeline.problems.machines.env.evaluation.play import score as score_machines
 
     if not isinstance(game, MachinesGame):
         raise TypeError(f"no score for {type(game).__name__}")
@@ -224,7 +224,7 @@ class _Adapter:
         """Return the policy for its problem's comparison."""
         if not isinstance(self._game, GroupsGame):
             return self._decide
-        from pipeline.problems.groups.evaluation.play import Player, controlled
+        from pipeline.problems.groups.env.evaluation.play import Player, controlled
 
         return Player(controlled(self._decide))
 

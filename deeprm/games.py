@@ -7,27 +7,27 @@ from typing import Any, Protocol
 import numpy as np
 from gymnasium import spaces
 
-from pipeline import core
-from pipeline.config import Params, Tasks
-from pipeline.core import BoolArray, FloatArray, IntArray
+from pipeline.core import types as core
+from pipeline.core.config import Params, Tasks
+from pipeline.core.types import BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.problems.groups import nouns as groups
-from pipeline.problems.groups.simulator.compiled.batch import GroupsSimulator
-from pipeline.problems.groups.simulator.rewards import WAITING
-from pipeline.problems.groups.workload.source import cluster_of, configurations_of
-from pipeline.problems.groups.workload.source import source as groups_source
-from pipeline.problems.machines import nouns as machines
-from pipeline.problems.machines.simulator.compiled.batch import COSTS
-from pipeline.problems.machines.simulator.compiled.batch import Simulator as MachinesSimulator
-from pipeline.problems.machines.workload.park import machines_of
-from pipeline.problems.machines.workload.rlscheduler import RUN, read_protocol
-from pipeline.problems.machines.workload.rlscheduler import Protocol as Log
-from pipeline.problems.machines.workload.source import source as machines_source
-from pipeline.problems.pool import nouns as pool
-from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.compiled.features import encode
-from pipeline.problems.pool.simulator.rewards import REWARDS
-from pipeline.problems.pool.workload.source import source as pool_source
+from pipeline.interactive.machines.rlscheduler_workload import RUN, read_protocol
+from pipeline.interactive.machines.rlscheduler_workload import Protocol as Log
+from pipeline.problems.groups.env import nouns as groups
+from pipeline.problems.groups.env.simulator.batch import GroupsSimulator
+from pipeline.problems.groups.env.simulator.rewards import WAITING
+from pipeline.problems.groups.env.workload.source import cluster_of, configurations_of
+from pipeline.problems.groups.env.workload.source import source as groups_source
+from pipeline.problems.machines.env import nouns as machines
+from pipeline.problems.machines.env.simulator.batch import COSTS
+from pipeline.problems.machines.env.simulator.batch import Simulator as MachinesSimulator
+from pipeline.problems.machines.env.workload.park import machines_of
+from pipeline.problems.machines.env.workload.source import source as machines_source
+from pipeline.problems.pool.env import nouns as pool
+from pipeline.problems.pool.env.simulator.batch import Batched
+from pipeline.problems.pool.env.simulator.features import encode
+from pipeline.problems.pool.env.simulator.rewards import REWARDS
+from pipeline.problems.pool.env.workload.source import source as pool_source
 from pipeline.simulation.features import JOB, QUEUE, Features, encoded, image
 from pipeline.simulation.simulator import Simulator, roomy
 

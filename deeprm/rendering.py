@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deeprm.episodes import Episodes
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 from pipeline.simulation.simulator import Played, spans
 

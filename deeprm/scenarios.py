@@ -5,8 +5,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pipeline.config import PARAMS_FILE, Params, check_params, known_names
-from pipeline.config.parsing import parsed
+from pipeline.core.config import PARAMS_FILE, Params, check_params, known_names
+from pipeline.core.config.parsing import parsed
 from pipeline.errors import UserError
 
 # The scenario of scenarios.yaml of each id.
@@ -47,7 +47,7 @@ def settings(
     row = dict(rows[name]) | {key: value for key, value in changes.items() if value is not None}
     row |= scenario if isinstance(scenario, Mapping) else {}
     if jobs is not None:
-        from pipeline.logs.registry import guess
+        from pipeline.core.logs.registry import guess
 
         log = {"name": "log", "format": guess(Path(jobs)), "path": str(jobs)}
         place = raw if row["problem"] == "pool" else row

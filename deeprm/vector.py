@@ -10,7 +10,7 @@ from gymnasium.vector.utils import batch_space
 from deeprm.env import SchedulingEnv, check_render_mode, game_of
 from deeprm.episodes import Episodes, Taken
 from deeprm.games import Observations
-from pipeline.core import BoolArray, FloatArray, IntArray
+from pipeline.core.types import BoolArray, FloatArray, IntArray
 
 Infos = dict[str, Any]
 Stepped = tuple[Observations, FloatArray, BoolArray, BoolArray, Infos]

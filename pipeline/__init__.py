@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 COMPILED = "compiled-"  # prefix of the folders of compiled code
-# Packages that neither hold compiled code nor define its arguments.
+# Folders that neither hold compiled code nor define its arguments.
 PLAIN = {
     *("accounting", "champions", "cli", "comparing", "config", "logs", "papers", "report", "schemas", "serving"),
     *("stages", "steering", "storage", "tracking"),
@@ -21,8 +21,7 @@ def _key_compiled_code_by_sources() -> None:
     """
     here, digest, sources = Path(__file__).parent, hashlib.sha256(), list[Path]()
     for place, folders, files in os.walk(here):
-        excluded = PLAIN if place == str(here) else set()
-        folders[:] = [name for name in folders if name != "__pycache__" and name not in excluded]
+        folders[:] = [name for name in folders if name != "__pycache__" and name not in PLAIN]
         sources += [Path(place, name) for name in files if name.endswith(".py")]
     for path in sorted(sources):
         source = path.read_bytes()

@@ -28,13 +28,13 @@ import pytest
 from builders import REPOSITORY
 from ruamel.yaml import YAML
 
-from pipeline import storage
 from pipeline.cli import main
-from pipeline.config import load_params
+from pipeline.core import storage
+from pipeline.core.config import load_params
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.networks.loading import card_of
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.agents.networks.loading import card_of
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.nouns import Cluster
 
 DOCUMENT = REPOSITORY / "docs" / "bad-inputs.md"
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")  # which a command sets

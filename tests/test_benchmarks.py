@@ -25,8 +25,8 @@ from benchmarks.sizes import CROWD, FULL, QUICK
 from pipeline.errors import UserError
 from pipeline.problems.machines.lookahead.plans import LEARNED as ASKED
 from pipeline.problems.machines.lookahead.plans import USUAL
+from pipeline.problems.pool.agents.training.reinforce import reinforce
 from pipeline.problems.pool.lookahead.naming import WHOLE
-from pipeline.problems.pool.training.reinforce import reinforce
 from tests.oracles.pool import Timestep
 
 SMALL = Problem(jobsets=2, episodes=3, steps=8)

@@ -16,9 +16,9 @@ from dvc.repo import Repo
 from ruamel.yaml import YAML
 from stage_code import LEFT_OUT, closure, covered
 
-from pipeline.config import GroupsCard, MachinesCard, PoolCard
+from pipeline.core.config import GroupsCard, MachinesCard, PoolCard
+from pipeline.core.storage.jobsets import COMPARED, SECTIONS
 from pipeline.problems import PROBLEMS
-from pipeline.storage.jobsets import COMPARED, SECTIONS
 
 FILES = {
     "evaluate heuristics": "heuristics",
@@ -205,17 +205,17 @@ def test_the_closure_of_a_stage_reaches_what_it_runs_of_its_problem() -> None:
     assert found >= {
         "pipeline/stages/finetune.py",
         "pipeline/learning/resuming.py",
-        "pipeline/problems/pool/training/reinforce.py",
-        "pipeline/problems/pool/simulator/compiled/dynamics.py",
-        "pipeline/problems/pool/networks/networks.py",
-        "pipeline/problems/pool/workload/windows.py",
-        "pipeline/config/params.py",
-        "pipeline/config/pool/learning.py",
-        "pipeline/core.py",
+        "pipeline/problems/pool/agents/training/reinforce.py",
+        "pipeline/problems/pool/env/simulator/dynamics.py",
+        "pipeline/problems/pool/agents/networks/networks.py",
+        "pipeline/problems/pool/env/workload/windows.py",
+        "pipeline/core/config/params.py",
+        "pipeline/core/config/pool/learning.py",
+        "pipeline/core/types.py",
     }
     assert not [file for file in found if covered(Path(file), LEFT_OUT)]
     assert not [file for file in found if "/machines/" in file or "/groups/" in file]
-    assert "pipeline/problems/pool/evaluation/hindsight.py" not in found  # a part that only `hindsight` asks for
+    assert "pipeline/problems/pool/env/evaluation/hindsight.py" not in found  # a part that only `hindsight` asks for
 
 
 def hidden(root: Path, files: Iterable[Path]) -> list[str]:

@@ -7,7 +7,7 @@ import yaml
 from builders import REPOSITORY
 from repositories import copied
 
-from pipeline.config import load_params
+from pipeline.core.config import load_params
 from pipeline.problems import check
 
 PATCHES = sorted((REPOSITORY / "docs" / "params").glob("*.diff"))

@@ -14,7 +14,7 @@ from builders import REPOSITORY
 from repositories import Folder, copied
 from ruamel.yaml import YAML
 
-from pipeline.config import Agent, Params, load_params
+from pipeline.core.config import Agent, Params, load_params
 from pipeline.papers.figures import ALL
 
 PATCH = REPOSITORY / "docs" / "results" / "paper-scale" / "params.diff"

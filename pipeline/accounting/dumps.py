@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from pipeline.accounting.fields import Unread
+from pipeline.core.logs.lines import CHUNK, LONGEST_LINE
+from pipeline.core.logs.rows import opened
+from pipeline.core.logs.trace import Sieve
 from pipeline.errors import UserError
-from pipeline.logs.lines import CHUNK, LONGEST_LINE
-from pipeline.logs.rows import opened
-from pipeline.logs.trace import Sieve
 from pipeline.progress import ProgressCallback
 
 CUT, HEADER_AGAIN = "last line is cut", "the first line again: dumps put together"

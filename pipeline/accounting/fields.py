@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 
 UNKNOWN = frozenset({"", "unknown", "none", "n/a", "(null)", "none assigned", "partition_limit", "invalid"})

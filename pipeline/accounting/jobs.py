@@ -14,10 +14,10 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.accounting import fields
-from pipeline.core import BoolArray
-from pipeline.logs.trace import Sieve
-from pipeline.schemas.columns import above_zero, integers, numbers, table
-from pipeline.storage.files import check_table
+from pipeline.core.logs.trace import Sieve
+from pipeline.core.schemas.columns import above_zero, integers, numbers, table
+from pipeline.core.storage.files import check_table
+from pipeline.core.types import BoolArray
 
 YEAR = 365 * 86400.0  # s
 COMPLETED = "COMPLETED"

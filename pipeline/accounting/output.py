@@ -17,12 +17,12 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.accounting.jobs import COMPLETED
+from pipeline.core.logs.lines import FIELDS
+from pipeline.core.schemas.columns import integers, table
+from pipeline.core.storage.files import check_table
 from pipeline.errors import UserError
-from pipeline.logs.lines import FIELDS
-from pipeline.problems.machines.user_jobs import user_job_columns
-from pipeline.scheduling.user_jobs import user_jobs_schema
-from pipeline.schemas.columns import integers, table
-from pipeline.storage.files import check_table
+from pipeline.interactive.machines.user_jobs import user_job_columns
+from pipeline.interactive.scheduling.user_jobs import user_jobs_schema
 
 KB_OF_GIB = 1024.0**2
 DIGITS = 12  # arrivals of years keep their seconds

@@ -17,13 +17,13 @@ from pipeline.accounting.dumps import dump_rows
 from pipeline.accounting.fields import Unread, is_unknown, read_each, state
 from pipeline.accounting.jobs import COMPLETED, jobs_among, one_by_one
 from pipeline.accounting.output import account_lines, account_of, output_files, pseudonyms, read_key, store_key
-from pipeline.core import FloatArray
+from pipeline.core.logs.lines import CHUNK
+from pipeline.core.logs.trace import Sieve
+from pipeline.core.schemas.columns import table
+from pipeline.core.storage.files import check_out, check_table, write
+from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
-from pipeline.logs.lines import CHUNK
-from pipeline.logs.trace import Sieve
 from pipeline.progress import progress
-from pipeline.schemas.columns import table
-from pipeline.storage.files import check_out, check_table, write
 
 KEY, NAMES = "users.key", "users.csv"
 

@@ -18,9 +18,9 @@ from pydantic import Field
 from pipeline.champions.lines import PolicyRef
 from pipeline.comparing.statistics import ALL, NOTHING, Stratum, stratified
 from pipeline.comparing.words import percent
-from pipeline.config import Frozen, Gate
-from pipeline.core import FloatArray
-from pipeline.schemas.columns import integers, table
+from pipeline.core.config import Frozen, Gate
+from pipeline.core.schemas.columns import integers, table
+from pipeline.core.types import FloatArray
 
 RULES = ("better", "load", "tail", "unfinished", "jobsets", "rolled back")
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 from ruamel.yaml import YAML
 
-from pipeline.config import Frozen
-from pipeline.config.parsing import parsed
-from pipeline.config.records import first_error
+from pipeline.core.config import Frozen
+from pipeline.core.config.parsing import parsed
+from pipeline.core.config.records import first_error
 from pipeline.errors import UserError
 
 CHAMPIONS = Path("champions.yaml")

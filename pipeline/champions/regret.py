@@ -12,8 +12,8 @@ import pandas as pd
 
 from pipeline.comparing.resampling import windows
 from pipeline.comparing.sequences import lower_limits, seen_at
-from pipeline.config import Watch
-from pipeline.core import FloatArray
+from pipeline.core.config import Watch
+from pipeline.core.types import FloatArray
 
 QUIET, ALARM, CANNOT_TELL = 0, 3, 4  # exit codes of `watch`; 2 is a mistake
 STREAMS, LONGEST = 40, 1000  # simulated to count the necessary windows

@@ -13,7 +13,7 @@ from typer import Argument, Option
 from pipeline.errors import UserError
 
 if TYPE_CHECKING:
-    from pipeline.config import Params
+    from pipeline.core.config import Params
 
 STAGES = "Stages, which DVC runs"  # a heading of the help
 
@@ -37,7 +37,7 @@ def names_in(section: str) -> Callable[[str], list[str]]:
     """Return a function that completes a name of params.yaml."""
 
     def complete(incomplete: str) -> list[str]:
-        from pipeline.config import load_params
+        from pipeline.core.config import load_params
 
         with suppress(UserError):
             return [name for name in getattr(load_params(), section) if name.startswith(incomplete)]
@@ -51,7 +51,7 @@ scenarios = names_in("scenarios")
 
 def policies(context: typer.Context, incomplete: str) -> list[str]:
     """Complete a policy: a trained model, or a heuristic of the named scenario or of all."""
-    from pipeline.config import load_params
+    from pipeline.core.config import load_params
     from pipeline.problems import problem_of
 
     try:
@@ -97,7 +97,7 @@ def read_params(every: bool = False, exclusive: bool = True) -> "Params":
     `exclusive`: no other process of this command competes for the cores. A thread that spins while it waits may block
     the thread that it waits for: two parallel trainings took five to ten times as long as in sequence.
     """
-    from pipeline.config import load_params
+    from pipeline.core.config import load_params
 
     params = load_params(every=every)
     os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(params.threads)

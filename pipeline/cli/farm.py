@@ -12,7 +12,7 @@ WORKERS = 2
 
 def keys(incomplete: str) -> list[str]:
     """Complete a key of params.yaml, up to its equals sign."""
-    from pipeline.config import PARAMS_FILE
+    from pipeline.core.config import PARAMS_FILE
     from pipeline.errors import UserError
     from pipeline.farming.grid import known_keys
 

@@ -26,7 +26,7 @@ imports = group("import", "Import what a site's scheduler recorded of its jobs."
 
 def formats(incomplete: str) -> list[str]:
     """Complete a log format."""
-    from pipeline.logs.registry import FORMATS
+    from pipeline.core.logs.registry import FORMATS
 
     return [name for name in FORMATS if name.startswith(incomplete)]
 

@@ -18,7 +18,7 @@ from pipeline.cli.base import (
 )
 
 if TYPE_CHECKING:
-    from pipeline.config import Params
+    from pipeline.core.config import Params
 
 evaluation = group("evaluate", "Score heuristics or an agent on the test jobsets, or compare all scores.", STAGES)
 MODULES = {"agent": "evaluate", "compile": "compiling"}  # of stages, if not named like the command

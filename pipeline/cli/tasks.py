@@ -34,8 +34,8 @@ def check(every: Annotated[bool, Option("--all", help="Report every mistake, not
     Example: python -m pipeline check
     """
     params = read_params(every)
-    from pipeline.config.evaluation import too_few
-    from pipeline.logs.registry import check_there
+    from pipeline.core.config.evaluation import too_few
+    from pipeline.core.logs.registry import check_there
     from pipeline.progress import say
 
     check_there(params)
@@ -46,9 +46,9 @@ def check(every: Annotated[bool, Option("--all", help="Report every mistake, not
 
 def places(incomplete: str) -> list[str]:
     """Complete a place of params.yaml; none if the file is invalid."""
-    from pipeline.config import load_params
-    from pipeline.config.reference import explained
+    from pipeline.core.config import load_params
     from pipeline.errors import UserError
+    from pipeline.interactive.reference import explained
 
     around = incomplete.rpartition(".")[0]
     try:
@@ -68,11 +68,12 @@ def explain_params(
 
     Example: python -m pipeline explain-params agents.deeprm3
     """
-    from pipeline.config import load_params, reference
+    from pipeline.core.config import load_params
+    from pipeline.interactive import reference
 
     if schema is not None:
-        from pipeline import storage
-        from pipeline.storage.files import check_out
+        from pipeline.core import storage
+        from pipeline.core.storage.files import check_out
 
         check_out(schema, [".json"])
         storage.write_json(schema, reference.schema())
@@ -121,7 +122,7 @@ def schedule(
     Example: python -m pipeline schedule jobs.csv --scenario online --policy sjf --out schedule.csv
     """
     params = read_params()
-    from pipeline.scheduling.schedule import ScheduleRequest
+    from pipeline.interactive.scheduling.schedule import ScheduleRequest
     from pipeline.stages.schedule import run
 
     size, known = (capacity, slots, horizon), (arrivals_end, load)
@@ -148,7 +149,7 @@ def show(
     Example: python -m pipeline show --scenario online --load 130 --policy models/deeprm --against sjf --out gantt.png
     """
     params = read_params()
-    from pipeline.showing.show import ShowRequest
+    from pipeline.interactive.showing.show import ShowRequest
     from pipeline.stages.show import run
 
     run(params, ShowRequest(jobs, scenario, load, jobset, begin, end, arrivals_end), [policy, against], out)
@@ -179,7 +180,7 @@ def explain(
     Example: python -m pipeline explain --policy models/deeprm
     """
     params = read_params()
-    from pipeline.explaining.explain import ExplainRequest
+    from pipeline.interactive.explaining.explain import ExplainRequest
     from pipeline.stages.explain import resolved, run
 
     request = resolved(params, ExplainRequest(policy, jobsets, leaves, scenario))

@@ -14,9 +14,9 @@ import pandas as pd
 
 from pipeline.comparing.resampling import gap_interval, resample
 from pipeline.comparing.statistics import NOTHING
-from pipeline.config import Evaluation
-from pipeline.core import FloatArray, IntArray
-from pipeline.schemas.tables import BLOCK_DAYS
+from pipeline.core.config import Evaluation
+from pipeline.core.schemas.tables import BLOCK_DAYS
+from pipeline.core.types import FloatArray, IntArray
 
 OWN_LOAD = 1.0  # times the log's own load
 TAIL = 0.99

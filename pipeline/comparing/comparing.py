@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing.statistics import ALL, comparison, summary
-from pipeline.config import Agent, Evaluation, External
-from pipeline.schemas import DELAY, OBJECTIVES, empty
+from pipeline.core.config import Agent, Evaluation, External
+from pipeline.core.schemas import DELAY, OBJECTIVES, empty
 from pipeline.simulation.results import COST_COLUMNS, PLAIN, slowdown_column
 
 REFERENCES = ("sjf", "tetris", "proportional", "drf", "fixed", "lookahead")  # if the scenario has them

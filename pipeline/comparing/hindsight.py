@@ -13,8 +13,8 @@ import pandas as pd
 from pipeline.comparing.resampling import by_jobset, interval, resample
 from pipeline.comparing.statistics import ALL, NOTHING
 from pipeline.comparing.words import CLOSES, shown_loads, table_head
-from pipeline.config import Evaluation
-from pipeline.core import FloatArray
+from pipeline.core.config import Evaluation
+from pipeline.core.types import FloatArray
 
 HINDSIGHT = "hindsight"
 

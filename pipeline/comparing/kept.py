@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pipeline.comparing import plots
-from pipeline.storage.files import write
+from pipeline.core.storage.files import write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from pipeline.schemas import LOADS
+from pipeline.core.schemas import LOADS
 
 
 def loads_of(

@@ -7,7 +7,7 @@ import pandas as pd
 
 from pipeline.comparing.resampling import FEW
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import Evaluation
+from pipeline.core.config import Evaluation
 
 BEFORE = "before"
 

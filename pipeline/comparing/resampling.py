@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 
 FEW = 10  # percentiles of resamples of fewer units are too close to each other
 NORMAL = 1.960  # half width of its 95 % interval, and of Student's t with 1, 2, ... degrees of freedom

@@ -11,7 +11,7 @@ at value j. Mixtures of supermartingales are supermartingales; this way, earlier
 
 import numpy as np
 
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 
 PARTS = np.array([0.8, 0.4, 0.2, 0.1, 0.05, 0.025])  # of the possible loss at the next value
 GRID = 400  # tested means

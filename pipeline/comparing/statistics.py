@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing.resampling import by_jobset, gap_interval, interval, resample, seeds_drawn
-from pipeline.config import Evaluation
-from pipeline.core import FloatArray, IntArray
+from pipeline.core.config import Evaluation
+from pipeline.core.types import FloatArray, IntArray
 
 ALL = "all"
 NOTHING = 1e-9  # avoids division by 0: relative to a reference without waiting, any waiting is far above

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from pipeline.config import repository_root
+from pipeline.core.config import repository_root
 from pipeline.errors import UserError
 from pipeline.execution.environment import begin_child, code_digest, environment
 from pipeline.execution.on_ray import RayWorkers

@@ -13,13 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pipeline.config import repository_root
+from pipeline.core.config import repository_root
+from pipeline.core.storage.files import discard
 from pipeline.errors import UserError, missing_packages_named
 from pipeline.execution.environment import KILLED, SHOWN, environment
 from pipeline.execution.setting import LOOKED_S, Setting
 from pipeline.execution.tasks import PackedTask, StageContext, run_tasks
 from pipeline.progress import say
-from pipeline.storage.files import discard
 
 QUEUE_S = 3.0  # between two looks at the queue
 PATIENT_S = 60.0  # jobs may wait without a message

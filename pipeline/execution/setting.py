@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipeline.config import repository_root
+from pipeline.core.config import repository_root
 from pipeline.errors import UserError
 
 VARIABLE, FILE = "PIPELINE_EXECUTOR", Path("pipeline.toml")

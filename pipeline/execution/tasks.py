@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
+from pipeline.core.storage.files import discard, write
+from pipeline.core.storage.paths import sha256_of
 from pipeline.errors import UserError
 from pipeline.execution.environment import check_code, code_digest
-from pipeline.storage.files import discard, write
-from pipeline.storage.paths import sha256_of
 
 KEPT_DAYS = 14.0  # of the results of a stage that was never resumed
 DAY_S = 86_400.0

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray, KeyArray, Observation, legal_actions, uniform
+from pipeline.core.types import FloatArray, IntArray, KeyArray, Observation, legal_actions, uniform
 from pipeline.errors import UserError
 
 LIMIT_MS = 10.0  # of a decision, the mean over all so far

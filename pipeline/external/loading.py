@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pipeline.config.evaluation import FILES, WORD, place_of
+from pipeline.core.config.evaluation import FILES, WORD, place_of
 from pipeline.errors import UserError
 from pipeline.external.guard import LIMIT_MS, Decide, Guard, PolicyError, error_line
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray, Observation, legal_actions
+from pipeline.core.types import FloatArray, IntArray, Observation, legal_actions
 from pipeline.errors import UserError
 from pipeline.external.guard import Decide
 from pipeline.simulation.features import JOB, QUEUE, encoded, image

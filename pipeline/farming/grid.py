@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from pipeline.config import PARAMS_FILE, Params, check_params, raw_params
-from pipeline.config.parsing import parsed
-from pipeline.config.records import known_names
-from pipeline.core import Json
+from pipeline.core.config import PARAMS_FILE, Params, check_params, raw_params
+from pipeline.core.config.parsing import parsed
+from pipeline.core.config.records import known_names
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.tracking.digests import md5_of
 

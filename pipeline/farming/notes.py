@@ -13,9 +13,9 @@ from typing import TextIO
 
 from pydantic import BaseModel, ValidationError
 
-from pipeline.config.parsing import parsed
+from pipeline.core.config.parsing import parsed
+from pipeline.core.storage.files import hold, write
 from pipeline.errors import UserError
-from pipeline.storage.files import hold, write
 
 FOLDER = Path(".dvc/tmp/farm")
 KEPT = FOLDER / "dvc.lock"  # from the end of the last stage: DVC writes in place, and a kill may truncate it

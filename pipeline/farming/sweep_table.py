@@ -14,18 +14,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline import storage
 from pipeline.comparing import plots
 from pipeline.comparing.comparing import BEST
 from pipeline.comparing.resampling import windows
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.schemas import CURVE
+from pipeline.core.storage.results import Chosen
 from pipeline.errors import UserError
 from pipeline.farming.grid import Point
 from pipeline.problems import problem_of
-from pipeline.schemas import CURVE
 from pipeline.simulation.results import COST_COLUMNS, slowdown_column
-from pipeline.storage.results import Chosen
 from pipeline.tracking.source_tree import tree_of
 from pipeline.tracking.stored_outputs import StoredOutputs
 

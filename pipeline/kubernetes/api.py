@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from pipeline.core import Json
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 
 CONNECT_S, ANSWER_S = 3.0, 10.0

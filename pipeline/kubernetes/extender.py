@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from fastapi import APIRouter, Request, Response
 from pydantic_core import from_json, to_json
 
-from pipeline.core import Json
+from pipeline.core.types import Json
 from pipeline.kubernetes.objects import Node, Pod, StateFormat, mapping, node_of, pod_of, state_of
 from pipeline.kubernetes.view import View
 

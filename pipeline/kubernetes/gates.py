@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from pipeline.core import Json
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.kubernetes.api import AnsweredError, Api, UnreachableError
 from pipeline.kubernetes.objects import GATE, OPENED, PROMISED, Pod, StateFormat, get, mapping, pod_of, state_of

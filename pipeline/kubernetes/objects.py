@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pipeline.core import Json
+from pipeline.core.types import Json
 
 # Amounts as Kubernetes writes them, 100m, 2, 1.5, 64Mi, 1e3:
 # https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity

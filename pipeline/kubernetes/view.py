@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from pipeline.core import Json
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.kubernetes.api import AnsweredError, Api, UnreachableError
 from pipeline.kubernetes.objects import Node, Pod, get, mapping, node_of, pod_of

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from cmaes import CMA, SepCMA
 
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 
 DIAGONAL_FROM = 200  # weights; from here on no covariances are adapted, which take W^3 per generation
 

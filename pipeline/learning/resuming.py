@@ -8,8 +8,8 @@ from pathlib import Path
 
 from torch import nn
 
-from pipeline import storage
-from pipeline.config import FinetuneConfig, Params, PretrainConfig
+from pipeline.core import storage
+from pipeline.core.config import FinetuneConfig, Params, PretrainConfig
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update

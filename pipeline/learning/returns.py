@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray
+from pipeline.core.types import FloatArray, IntArray
 
 
 def discounted(rewards: FloatArray, gamma: float) -> FloatArray:

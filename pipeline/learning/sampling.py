@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from pipeline.core import BoolArray, FloatArray, IntArray
+from pipeline.core.types import BoolArray, FloatArray, IntArray
 from pipeline.simulation.compiled import inlined
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import torch
 
-from pipeline.config import Card, described, difference
-from pipeline.core import FloatArray
+from pipeline.core.config import Card, described, difference
+from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 
 

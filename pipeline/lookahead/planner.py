@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray, Observation, Policy
+from pipeline.core.types import BoolArray, FloatArray, IntArray, KeyArray, Observation, Policy
 from pipeline.simulation.rollout import Episodes, Turn, play_turns
 
 PREFIX = "plan_"

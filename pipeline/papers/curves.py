@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.rules import NO, UNDECIDED, YES
 from pipeline.papers.verdicts import CannotTellError, Finding, Part

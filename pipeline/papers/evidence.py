@@ -14,7 +14,7 @@ import pandas as pd
 
 from pipeline.comparing.resampling import FEW, gap_interval, interval, lucky
 from pipeline.comparing.statistics import Stratum
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 from pipeline.papers.roles import Roles
 from pipeline.papers.verdicts import CannotTellError
 

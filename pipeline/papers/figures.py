@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing.statistics import Stratum, stratified
-from pipeline.config import Params, Synthetic
+from pipeline.core.config import Params, Synthetic
 from pipeline.papers import deepk8s, job_lengths, learning, means
 from pipeline.papers.evidence import Evidence, nearest
 from pipeline.papers.roles import Roles

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from pipeline.config import Agent, AtOnce, Params
+from pipeline.core.config import Agent, AtOnce, Params
 from pipeline.papers.verdicts import CannotTellError
 
 HEURISTICS = ("sjf", "packer", "tetris")  # the papers' own, besides random

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from pipeline.config import Params
+from pipeline.core.config import Params
+from pipeline.core.schemas import ResultTables
 from pipeline.errors import UserError
 from pipeline.problems.parts import (
     Algorithms,
@@ -27,76 +28,75 @@ from pipeline.problems.parts import (
     Trial,
 )
 from pipeline.progress import ProgressCallback
-from pipeline.schemas import ResultTables
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from pipeline.core.logs.trace import Trace
     from pipeline.execution.executor import Executor
-    from pipeline.explaining.explain import Explaining
-    from pipeline.live.deciding import Live
-    from pipeline.logs.trace import Trace
-    from pipeline.scheduling.schedule import Scheduling
-    from pipeline.scheduling.user_jobs import JobsInColumns
-    from pipeline.showing.show import Showing
+    from pipeline.interactive.explaining.explain import Explaining
+    from pipeline.interactive.live.deciding import Live
+    from pipeline.interactive.scheduling.schedule import Scheduling
+    from pipeline.interactive.scheduling.user_jobs import JobsInColumns
+    from pipeline.interactive.showing.show import Showing
 
 # The only place to register a new problem: its word in params.yaml, and the definition of each part.
 PROBLEMS: Mapping[str, Mapping[str, str]] = {
     "pool": {
         "check": "pipeline.problems.pool.checks.check",
-        "tables": "pipeline.problems.pool.tables.TABLES",
-        "draw": "pipeline.problems.pool.drawing.draw",
-        "scoring": "pipeline.problems.pool.scoring.scoring",
+        "tables": "pipeline.problems.pool.env.tables.TABLES",
+        "draw": "pipeline.problems.pool.env.drawing.draw",
+        "scoring": "pipeline.problems.pool.heuristics.scoring.scoring",
         "planning": "pipeline.problems.pool.lookahead.naming.planning",
-        "learning": "pipeline.problems.pool.learning.LEARNING",
-        "algorithms": "pipeline.problems.pool.training.algorithms.ALGORITHMS",
-        "hindsight": "pipeline.problems.pool.evaluation.hindsight.solve",
+        "learning": "pipeline.problems.pool.agents.learning.LEARNING",
+        "algorithms": "pipeline.problems.pool.agents.training.algorithms.ALGORITHMS",
+        "hindsight": "pipeline.problems.pool.env.evaluation.hindsight.solve",
         "comparison": "pipeline.problems.pool.comparison.COMPARISON",
-        "schedule": "pipeline.problems.pool.scheduling.schedule.SCHEDULING",
-        "show": "pipeline.problems.pool.showing.SHOWING",
-        "explain": "pipeline.problems.pool.explaining.EXPLAINING",
-        "live": "pipeline.problems.pool.live.deciding.LIVE",
-        "served": "pipeline.problems.pool.serving.served",
-        "export": "pipeline.problems.pool.networks.exporting.onnx",
+        "schedule": "pipeline.interactive.pool.scheduling.schedule.SCHEDULING",
+        "show": "pipeline.interactive.pool.showing.SHOWING",
+        "explain": "pipeline.interactive.pool.explaining.EXPLAINING",
+        "live": "pipeline.interactive.pool.live.deciding.LIVE",
+        "served": "pipeline.interactive.pool.serving.served",
+        "export": "pipeline.interactive.pool.exporting.onnx",
     },
     "machines": {
         "check": "pipeline.problems.machines.heuristics.rules.check_names",
-        "tables": "pipeline.problems.machines.tables.TABLES",
-        "draw": "pipeline.problems.machines.drawing.draw",
-        "scoring": "pipeline.problems.machines.scoring.scoring",
+        "tables": "pipeline.problems.machines.env.tables.TABLES",
+        "draw": "pipeline.problems.machines.env.drawing.draw",
+        "scoring": "pipeline.problems.machines.heuristics.scoring.scoring",
         "planning": "pipeline.problems.machines.lookahead.plans.planning",
-        "learning": "pipeline.problems.machines.learning.LEARNING",
-        "algorithms": "pipeline.problems.machines.training.algorithms.ALGORITHMS",
+        "learning": "pipeline.problems.machines.agents.learning.LEARNING",
+        "algorithms": "pipeline.problems.machines.agents.training.algorithms.ALGORITHMS",
         "hindsight": "pipeline.problems.parts.no_hindsight",
         "comparison": "pipeline.problems.machines.comparison.COMPARISON",
-        "schedule": "pipeline.problems.machines.scheduling.SCHEDULING",
-        "show": "pipeline.problems.machines.showing.SHOWING",
-        "explain": "pipeline.problems.machines.explaining.EXPLAINING",
-        "live": "pipeline.problems.machines.live.deciding.LIVE",
-        "served": "pipeline.problems.machines.serving.served",
-        "export": "pipeline.problems.machines.networks.exporting.onnx",
+        "schedule": "pipeline.interactive.machines.scheduling.SCHEDULING",
+        "show": "pipeline.interactive.machines.showing.SHOWING",
+        "explain": "pipeline.interactive.machines.explaining.EXPLAINING",
+        "live": "pipeline.interactive.machines.live.deciding.LIVE",
+        "served": "pipeline.interactive.machines.serving.served",
+        "export": "pipeline.interactive.machines.exporting.onnx",
     },
     "groups": {
         "check": "pipeline.problems.groups.heuristics.names.check_names",
-        "tables": "pipeline.problems.groups.tables.TABLES",
-        "draw": "pipeline.problems.groups.drawing.draw",
-        "scoring": "pipeline.problems.groups.scoring.scoring",
+        "tables": "pipeline.problems.groups.env.tables.TABLES",
+        "draw": "pipeline.problems.groups.env.drawing.draw",
+        "scoring": "pipeline.problems.groups.heuristics.scoring.scoring",
         "planning": "pipeline.problems.parts.no_planning",
-        "learning": "pipeline.problems.groups.learning.LEARNING",
-        "algorithms": "pipeline.problems.groups.training.algorithms.ALGORITHMS",
+        "learning": "pipeline.problems.groups.agents.learning.LEARNING",
+        "algorithms": "pipeline.problems.groups.agents.training.algorithms.ALGORITHMS",
         "hindsight": "pipeline.problems.parts.no_hindsight",
         "comparison": "pipeline.problems.groups.comparison.COMPARISON",
-        "schedule": "pipeline.problems.groups.scheduling.SCHEDULING",
-        "show": "pipeline.problems.groups.showing.SHOWING",
-        "explain": "pipeline.problems.groups.explaining.EXPLAINING",
-        "live": "pipeline.problems.groups.live.LIVE",
-        "served": "pipeline.problems.groups.serving.served",
-        "export": "pipeline.problems.groups.networks.exporting.onnx",
+        "schedule": "pipeline.interactive.groups.scheduling.SCHEDULING",
+        "show": "pipeline.interactive.groups.showing.SHOWING",
+        "explain": "pipeline.interactive.groups.explaining.EXPLAINING",
+        "live": "pipeline.interactive.groups.live.LIVE",
+        "served": "pipeline.interactive.groups.serving.served",
+        "export": "pipeline.interactive.groups.exporting.onnx",
     },
 }
 
 # External protocols for evaluating policies: the word of `benchmark`, and its module.
-PROTOCOLS: Mapping[str, str] = {"rlscheduler": "pipeline.problems.machines.benchmark"}
+PROTOCOLS: Mapping[str, str] = {"rlscheduler": "pipeline.interactive.machines.benchmark"}
 
 # Modules for a site's log: its rows of params.yaml, and its replay.
 SITES = "pipeline.problems.machines.site"
@@ -149,7 +149,7 @@ def problem_of(params: Params, scenario: str) -> Problem:
 
 def check(params: Params) -> None:
     """Check params.yaml with the problems' own code; raise UserError with one line for the first mistake."""
-    from pipeline.logs.registry import check_formats
+    from pipeline.core.logs.registry import check_formats
 
     check_formats(params)
     for word in PROBLEMS:

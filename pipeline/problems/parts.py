@@ -9,13 +9,13 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.comparing.comparing import Metrics
-from pipeline.config import Card, FinetuneConfig, Params, PretrainConfig
-from pipeline.core import FloatArray, IntArray, Json
+from pipeline.core.config import Card, FinetuneConfig, Params, PretrainConfig
+from pipeline.core.storage import Chosen, Model
+from pipeline.core.types import FloatArray, IntArray, Json
 from pipeline.errors import UserError
 from pipeline.learning.update import Update
 from pipeline.progress import ShareCallback
 from pipeline.simulation.results import Results
-from pipeline.storage import Chosen, Model
 
 if TYPE_CHECKING:
     from torch import nn

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from pipeline.config.parsing import value_at
-from pipeline.core import Json
-from pipeline.storage.evidence import Lock
+from pipeline.core.config.parsing import value_at
+from pipeline.core.storage.evidence import Lock
+from pipeline.core.types import Json
 
 METRIC_COLUMNS = ("scenario", "load", "policy", "slowdown")
 MOST_SHOWN, MOST_NAMED = 20, 5

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import pandas as pd
 
 from pipeline.comparing.words import OF_STREAMS, closing, listed
+from pipeline.core.schemas import HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
+from pipeline.core.storage.evidence import Lock
 from pipeline.report.answers import COMMAND, Answer, Evidence, answers
 from pipeline.report.changes import NONE, Changes, flat
 from pipeline.report.pictures import Picture, Shown
 from pipeline.report.tables import SPOKEN, references, scenarios, streams, unfinished, verdicts
 from pipeline.report.templating import template
-from pipeline.schemas import HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
-from pipeline.storage.evidence import Lock
 
 WORDS = ("digest", "sha", "md5")  # that name a digest on a card
 

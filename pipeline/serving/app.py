@@ -9,8 +9,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import models_json_schema
 from pydantic_core import from_json
 
-from pipeline.config.records import first_error
-from pipeline.core import Json
+from pipeline.core.config.records import first_error
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.serving.gateway import BusyError, PolicyGateway
 from pipeline.serving.guard import Guard, Size, refusal

@@ -13,9 +13,9 @@ from types import MappingProxyType
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.errors import UserError
-from pipeline.live.deciding import RefusedError
+from pipeline.interactive.live.deciding import RefusedError
 from pipeline.problems import problem_of
 from pipeline.serving.records import (
     ActivePolicy,

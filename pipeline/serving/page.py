@@ -10,7 +10,7 @@ from html import escape
 
 from pydantic_core import from_json
 
-from pipeline.core import Json
+from pipeline.core.types import Json
 from pipeline.serving.records import ActivePolicy, RecentDecisions
 
 MOST_ROWS, LONGEST = 50, 120  # of a table; characters of a cell

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pydantic import ValidationError
 
 from pipeline.errors import UserError
-from pipeline.live.deciding import RefusedError
+from pipeline.interactive.live.deciding import RefusedError
 from pipeline.problems import problem_of
 from pipeline.serving.records import WorkerTask
 

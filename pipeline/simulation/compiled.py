@@ -6,7 +6,7 @@ from typing import TypeVar
 import numpy as np
 from numba import njit
 
-from pipeline.core import FloatArray, IntArray
+from pipeline.core.types import FloatArray, IntArray
 
 Function = TypeVar("Function", bound=Callable[..., object])
 

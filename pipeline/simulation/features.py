@@ -7,14 +7,14 @@
                          arrival, time; is the end of arrivals known, the time until then; demand of that first job
 
 A time t becomes t / (t + scale), a count n of jobs n / (n + M), a demand its share of the largest machine. The time
-until arrivals end is cut at LONG scales. Compiled code (`pool/simulator/compiled/features.py`) writes identical bits.
+until arrivals end is cut at LONG scales. Compiled code (`pool/env/simulator/features.py`) writes identical bits.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import BoolArray, FloatArray, IntArray, Observation, TimeArray
+from pipeline.core.types import BoolArray, FloatArray, IntArray, Observation, TimeArray
 
 JOB, QUEUE = 6, 7  # features of a job, and of the queue, besides the demands
 LONG = 10.0  # time scales: the unit of the clock, and of the time until arrivals end

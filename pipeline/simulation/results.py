@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
-from pipeline.core import SHORTEST_BOUNDED, BoolArray, FloatArray, IntArray, Policy, TimeArray
-from pipeline.schemas import empty
+from pipeline.core.schemas import empty
+from pipeline.core.types import SHORTEST_BOUNDED, BoolArray, FloatArray, IntArray, Policy, TimeArray
 
 PLAIN, BOUNDED = "mean_slowdown", "mean_bounded_slowdown"  # columns of jobset results
 MOST_JOBSETS = 1_000_000  # of one load; keeps the keys of (load, jobset) apart

@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from pipeline.core import (
+from pipeline.core.types import (
     CompiledRule,
     FloatArray,
     IntArray,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
-from pipeline.core import BoolArray, FloatArray, IntArray, TimeArray
+from pipeline.core.types import BoolArray, FloatArray, IntArray, TimeArray
 
 Seen_co = TypeVar("Seen_co", covariant=True)  # an observation of some episodes
 Actions_contra = TypeVar("Actions_contra", contravariant=True)  # one decision in each of them

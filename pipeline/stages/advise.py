@@ -1,16 +1,17 @@
 """`advise`: replay a site's log under every policy and recommend one."""
 
-from pipeline import storage, tracking
+from pipeline import tracking
 from pipeline.comparing.advice import Advice, advise
-from pipeline.config import Params
-from pipeline.core import Json
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.schemas import TRIAL
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.execution.executor import executor
 from pipeline.problems import trial
 from pipeline.problems.parts import Trial
 from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS, page, sentence
-from pipeline.schemas import TRIAL
 
 FOLDER = storage.REPORTS / "advice"
 TABLE, KNOWN = "trial.parquet", "known.json"

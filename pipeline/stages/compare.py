@@ -5,16 +5,17 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from pipeline import storage, tracking
+from pipeline import tracking
 from pipeline.comparing import kept, plots, words
 from pipeline.comparing.comparing import Chosen, Compared, compare, key_metrics, slowdown_curves
 from pipeline.comparing.loads import loads_markdown, loads_of, short
 from pipeline.comparing.resampling import windows
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.schemas import COMPARISON, DELAY, LOADS, OBJECTIVES, SUMMARY
 from pipeline.problems import problem, problem_of, scenarios_by_problem
 from pipeline.problems.parts import Evidence
 from pipeline.progress import progress, say
-from pipeline.schemas import COMPARISON, DELAY, LOADS, OBJECTIVES, SUMMARY
 from pipeline.simulation.results import BOUNDED
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
-from pipeline.config import Params, repository_root
-from pipeline.core import Json
+from pipeline.core.config import Params, repository_root
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.execution.environment import end_with_parent
 from pipeline.problems import scenarios_by_problem

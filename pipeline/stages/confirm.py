@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from pipeline import storage
 from pipeline.comparing import words
 from pipeline.comparing.comparing import Chosen, compare
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.schemas import COMPARISON
 from pipeline.errors import UserError
 from pipeline.external.guard import PolicyError
 from pipeline.problems import Problem, problem_of
 from pipeline.progress import progress, say
-from pipeline.schemas import COMPARISON
 from pipeline.simulation.results import BOUNDED, Results, slowdown_column
 from pipeline.stages.policy import external_policy
 

@@ -3,8 +3,9 @@
 from functools import partial
 from pathlib import Path
 
-from pipeline import storage, tracking
-from pipeline.config import Params
+from pipeline import tracking
+from pipeline.core import storage
+from pipeline.core.config import Params
 from pipeline.execution.executor import executor
 from pipeline.problems import problem_of
 from pipeline.progress import ShareCallback, no_progress, progress

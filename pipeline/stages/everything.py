@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pipeline import storage
-from pipeline.config import PARAMS_FILE, Params
+from pipeline.core import storage
+from pipeline.core.config import PARAMS_FILE, Params
+from pipeline.core.logs.registry import check_there
+from pipeline.core.storage import evidence
 from pipeline.errors import UserError
 from pipeline.execution.environment import code_digest
-from pipeline.logs.registry import check_there
 from pipeline.progress import say
 from pipeline.report.templating import TEMPLATES
 from pipeline.stages import farm, prune, report
-from pipeline.storage import evidence
 from pipeline.tracking.digests import LOCK, dvc_waits
 from pipeline.tracking.record import waiting
 from pipeline.tracking.store import database

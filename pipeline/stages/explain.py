@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from pipeline.config import Params, pick
-from pipeline.config.records import known_names
+from pipeline.core.config import Params, pick
+from pipeline.core.config.records import known_names
 from pipeline.errors import UserError
-from pipeline.explaining.explain import ExplainRequest, explain
+from pipeline.interactive.explaining.explain import ExplainRequest, explain
 from pipeline.lookahead.planner import PREFIX
 from pipeline.problems import problem_of
 

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from pipeline import storage
+from pipeline.core import storage
+from pipeline.core.storage.files import check_out
 from pipeline.errors import UserError
 from pipeline.problems import PROBLEMS, problem
 from pipeline.progress import say
-from pipeline.storage.files import check_out
 
 
 def run(folder: Path, out: Path) -> None:

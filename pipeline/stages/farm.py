@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TextIO
 
-from pipeline import storage
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.farming import dvc_cli
 from pipeline.farming.farm import REPRO, Farm, failure, go_through

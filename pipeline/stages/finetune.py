@@ -1,7 +1,8 @@
 """`finetune`: improve the pretrained policy through its own experience, and keep the best weights on validation."""
 
-from pipeline import storage, tracking
-from pipeline.config import Params
+from pipeline import tracking
+from pipeline.core import storage
+from pipeline.core.config import Params
 from pipeline.learning.memory import best_on_validation
 from pipeline.learning.resuming import training_run
 from pipeline.problems import problem_of

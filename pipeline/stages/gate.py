@@ -2,15 +2,16 @@
 
 import pandas as pd
 
-from pipeline import storage, tracking
+from pipeline import tracking
 from pipeline.champions.gate import GATE, Trial, Verdict, judged, verdict
 from pipeline.champions.lines import CHAMPIONS, Champion, champions_in
 from pipeline.comparing.resampling import windows
-from pipeline.config import Params
-from pipeline.config.evaluation import too_few
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.config.evaluation import too_few
+from pipeline.core.schemas import empty
 from pipeline.problems import problem_of
 from pipeline.progress import progress, say
-from pipeline.schemas import empty
 from pipeline.stages.replaying import measures, seat_of, with_champion
 
 TABLE, VERDICTS = storage.REPORTS / "gate.csv", storage.REPORTS / "gate.json"

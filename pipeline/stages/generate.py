@@ -1,7 +1,8 @@
 """`generate`: draw the train, validation and test jobsets of a scenario."""
 
-from pipeline import storage, tracking
-from pipeline.config import Params
+from pipeline import tracking
+from pipeline.core import storage
+from pipeline.core.config import Params
 from pipeline.problems import problem_of
 from pipeline.progress import progress, say
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from functools import partial
 
-from pipeline import storage, tracking
-from pipeline.config import Params
-from pipeline.core import SPLITS
+from pipeline import tracking
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.types import SPLITS
 from pipeline.execution.executor import executor
 from pipeline.problems import problem_of
 from pipeline.progress import progress

@@ -1,9 +1,10 @@
 """`hindsight`: solve the first test jobsets of a scenario with full knowledge of their jobs."""
 
-from pipeline import storage, tracking
-from pipeline.config import Params
+from pipeline import tracking
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.schemas import HINDSIGHT
 from pipeline.problems import problem_of
-from pipeline.schemas import HINDSIGHT
 
 TABLE = "hindsight.parquet"
 

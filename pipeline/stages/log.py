@@ -1,7 +1,7 @@
 """`log`: link data/ to the logs and external policies of params.yaml, so that DVC detects their changes."""
 
-from pipeline import storage
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
 
 
 def run(params: Params) -> None:

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline import storage
 from pipeline.comparing.moved import gap, line
 from pipeline.comparing.resampling import windows
 from pipeline.comparing.statistics import ALL
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.storage import evidence
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.simulation.results import COST_COLUMNS
-from pipeline.storage import evidence
 from pipeline.tracking.stored_outputs import StoredOutputs
 
 OBJECTIVES_FILE = storage.REPORTS / "objectives.csv"

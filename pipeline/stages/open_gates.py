@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 
-from pipeline.core import Json
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.kubernetes.api import Address, Api
 from pipeline.kubernetes.gates import Gates, Patience

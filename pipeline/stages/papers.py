@@ -1,14 +1,15 @@
 """`papers`: the papers' figures from our results, next to the papers' claims."""
 
-from pipeline import storage, tracking
+from pipeline import tracking
 from pipeline.comparing import plots
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.schemas import PAPERS
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.figures import figures, gathered, jobs_needed, table
 from pipeline.papers.roles import Roles, roles_of
 from pipeline.problems import problem_of
 from pipeline.progress import say
-from pipeline.schemas import PAPERS
 
 
 def run(params: Params) -> None:

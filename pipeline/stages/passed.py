@@ -1,7 +1,7 @@
 """`passed`: fail if an external policy could not be scored, after all results have been written."""
 
-from pipeline import storage
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
 
 
 def run(params: Params, name: str) -> None:

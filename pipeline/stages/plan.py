@@ -1,7 +1,8 @@
 """`plan`: score a policy with look-ahead on the test jobsets of its scenario."""
 
-from pipeline import storage, tracking
-from pipeline.config import Params
+from pipeline import tracking
+from pipeline.core import storage
+from pipeline.core.config import Params
 from pipeline.problems import problem_of
 from pipeline.progress import progress
 from pipeline.simulation.results import tables_of

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from pipeline import storage, tracking
-from pipeline.config import Params
-from pipeline.core import keys
+from pipeline import tracking
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.types import keys
 from pipeline.external.guard import Guard, PolicyError, located
 from pipeline.external.loading import external
 from pipeline.problems import problem_of

@@ -1,7 +1,8 @@
 """`pretrain`: clone a heuristic, or write the seeded initial weights."""
 
-from pipeline import storage, tracking
-from pipeline.config import Params
+from pipeline import tracking
+from pipeline.core import storage
+from pipeline.core.config import Params
 from pipeline.learning.resuming import training_run
 from pipeline.learning.update import Update
 from pipeline.problems import problem_of

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from pydantic import TypeAdapter, ValidationError
 
-from pipeline import storage
 from pipeline.champions.gate import Verdict
 from pipeline.champions.lines import CHAMPIONS, Champion, champions_in, promoted, rolled_back, with_line
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.storage.files import one_line
 from pipeline.errors import UserError
 from pipeline.stages.gate import VERDICTS
-from pipeline.storage.files import one_line
 from pipeline.tracking.digests import measured
 
 READ: TypeAdapter[dict[str, Verdict]] = TypeAdapter(dict[str, Verdict])

@@ -1,7 +1,7 @@
 """`prune`: remove the outputs of rows that params.yaml no longer has. It shortens dvc.lock, so it is no DVC stage."""
 
+from pipeline.core.storage import leftovers
 from pipeline.progress import say
-from pipeline.storage import leftovers
 from pipeline.tracking.digests import measured
 
 

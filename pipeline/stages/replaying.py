@@ -7,14 +7,14 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from pipeline import storage
 from pipeline.champions.lines import CHAMPIONS, PolicyRef, digest_of_tuned, tuned_of
-from pipeline.config import Params, known_names
+from pipeline.core import storage
+from pipeline.core.config import Params, known_names
+from pipeline.core.storage import Chosen
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
 from pipeline.simulation.results import slowdown_column
 from pipeline.stages.policy import external_policy
-from pipeline.storage import Chosen
 from pipeline.tracking.digests import digest, measured
 from pipeline.tracking.stored_outputs import StoredOutputs
 

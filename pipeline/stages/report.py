@@ -6,10 +6,13 @@ from platform import python_version
 
 import pandas as pd
 
-from pipeline import storage
-from pipeline.config import PARAMS_FILE, Params
-from pipeline.core import Json
+from pipeline.core import storage
+from pipeline.core.config import PARAMS_FILE, Params
+from pipeline.core.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY
+from pipeline.core.storage import evidence, leftovers
+from pipeline.core.types import Json
 from pipeline.errors import UserError
+from pipeline.interactive.showing.show import ShowRequest, draw
 from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.report import changes as differences
@@ -17,10 +20,7 @@ from pipeline.report.changes import Changes
 from pipeline.report.page import Content, Origin, cards, digests, html
 from pipeline.report.pictures import Picture, data_uri, figures, papers
 from pipeline.report.tables import at_home, best_agent, middle_load, typical_jobset
-from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY
-from pipeline.showing.show import ShowRequest, draw
 from pipeline.simulation.results import BOUNDED
-from pipeline.storage import evidence, leftovers
 from pipeline.tracking.source_tree import refusal
 
 PAGE, SUMMARY_FILE = storage.REPORTS / "index.html", storage.REPORTS / "summary.csv"

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pipeline.config import Params
+from pipeline.core.config import Params
+from pipeline.core.storage.user_tables import user_table
 from pipeline.errors import UserError
 from pipeline.external.guard import PolicyError
+from pipeline.interactive.scheduling.schedule import ScheduleRequest, added, schedule
 from pipeline.lookahead.planner import PREFIX
 from pipeline.problems import problem_of
 from pipeline.progress import say
-from pipeline.scheduling.schedule import ScheduleRequest, added, schedule
-from pipeline.storage.user_tables import user_table
 
 MEASURES = ("slowdown", "bounded_slowdown", "wait")  # columns of a schedule, as far as its problem has them
 IDS = ("jobset", "job", "group", "queue", "machine")

@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 from fastapi import APIRouter
 
-from pipeline import storage
 from pipeline.champions.lines import CHAMPIONS, champions_in, digest_of_tuned
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.external.loading import is_external
 from pipeline.lookahead.planner import PREFIX

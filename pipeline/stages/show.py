@@ -8,12 +8,12 @@ has to run first.
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline import storage
-from pipeline.config import Params, load_params
+from pipeline.core import storage
+from pipeline.core.config import Params, load_params
+from pipeline.core.storage.files import check_out
+from pipeline.interactive.showing.show import ShowRequest, draw
 from pipeline.problems import problem_of
 from pipeline.progress import say
-from pipeline.showing.show import ShowRequest, draw
-from pipeline.storage.files import check_out
 
 TRIAL = Path(__file__).parent / "trial"
 AGENT = "deeprm3"

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline import storage
-from pipeline.config import PARAMS_FILE, Params, check_params, repository_root
-from pipeline.config.evaluation import too_few
-from pipeline.config.parsing import parsed
-from pipeline.config.records import NAME, NAMED
+from pipeline.core import storage
+from pipeline.core.config import PARAMS_FILE, Params, check_params, repository_root
+from pipeline.core.config.evaluation import too_few
+from pipeline.core.config.parsing import parsed
+from pipeline.core.config.records import NAME, NAMED
+from pipeline.core.logs.registry import log_format, read
+from pipeline.core.logs.trace import DAY_S, Trace
+from pipeline.core.storage.params_file import with_rows
 from pipeline.errors import UserError
-from pipeline.logs.overview import tables
-from pipeline.logs.registry import log_format, read
-from pipeline.logs.trace import DAY_S, Trace
+from pipeline.interactive.logs.overview import tables
 from pipeline.problems import site_rows
 from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS
-from pipeline.storage.params_file import with_rows
 
 WEEK_S = 7 * DAY_S
 MOST_WEEKS, MOST_USERS = 8, 5  # that are listed

@@ -3,7 +3,8 @@
 from contextlib import suppress
 from pathlib import Path
 
-from pipeline.config import Params
+from pipeline.core.config import Params
+from pipeline.core.storage.files import OWNER, write
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
 from pipeline.progress import say
@@ -13,7 +14,6 @@ from pipeline.steering.session import steer
 from pipeline.steering.settings import Mode, Settings
 from pipeline.steering.slurm import Slurm
 from pipeline.steering.states import misfits
-from pipeline.storage.files import OWNER, write
 
 
 def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: Settings) -> None:

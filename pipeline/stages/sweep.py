@@ -4,8 +4,8 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import TextIO
 
-from pipeline import storage
-from pipeline.config import Params, raw_params
+from pipeline.core import storage
+from pipeline.core.config import Params, raw_params
 from pipeline.errors import UserError
 from pipeline.execution.relay import elsewhere
 from pipeline.farming import dvc_cli, grid, sweep_table

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline import storage
 from pipeline.comparing.plots import png
-from pipeline.logs.figures import figures
-from pipeline.logs.overview import tables
-from pipeline.logs.registry import read
+from pipeline.core import storage
+from pipeline.core.logs.registry import read
+from pipeline.interactive.logs.figures import figures
+from pipeline.interactive.logs.overview import tables
 from pipeline.progress import progress, say
 
 

@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline import storage
 from pipeline.champions.lines import CHAMPIONS, PolicyRef, champions_in
 from pipeline.champions.regret import ALARM, CANNOT_TELL, Rival, Watched, regrets, rivals, watched
-from pipeline.config import Params
-from pipeline.core import FloatArray
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.storage import Chosen
+from pipeline.core.types import FloatArray
 from pipeline.errors import TooShortError, UserError
-from pipeline.logs.growth import Growth, grown, logged
+from pipeline.interactive.logs.growth import Growth, grown, logged
 from pipeline.problems import problem_of
 from pipeline.progress import no_progress, progress
 from pipeline.stages.replaying import measures, model_of, play, seat_of, with_champion, workplace
-from pipeline.storage import Chosen
 
 NAME = "champion"
 

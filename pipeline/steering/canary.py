@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipeline.core import FloatArray, Json
+from pipeline.core.types import FloatArray, Json
 
 if TYPE_CHECKING:
     from pipeline.steering.replay import RecordedJob
@@ -127,11 +127,11 @@ def judge(folder: Path, scenario: str, place: str, digest: str, window: int, uni
         UserError: there is no journal, or no such policy.
     """
     from pipeline.comparing.sequences import seen_at
-    from pipeline.config import load_params
+    from pipeline.core.config import load_params
     from pipeline.errors import UserError
+    from pipeline.interactive.machines.user_jobs import park_of
     from pipeline.problems.machines.heuristics.rules import HEURISTICS
     from pipeline.problems.machines.policies import policy_by_name
-    from pipeline.problems.machines.user_jobs import park_of
     from pipeline.steering.journal import rows
     from pipeline.steering.replay import ARRIVAL, SLOTS, read_recorded, replay_waits
 

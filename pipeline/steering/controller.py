@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import Json
+from pipeline.core.types import Json
 from pipeline.errors import UserError
-from pipeline.problems.machines.live.state import MachinesDecision
+from pipeline.interactive.machines.live.state import MachinesDecision
 from pipeline.progress import say
 from pipeline.serving.gateway import PolicyGateway
 from pipeline.steering.canary import Canary

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import FloatArray, Json
+from pipeline.core.types import FloatArray, Json
 from pipeline.steering.ledger import Ledger
 from pipeline.steering.pools import FROZEN, OTHERS, Pool
 from pipeline.steering.rows import PENDING, JobRow, Reading

@@ -14,10 +14,10 @@ from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.core import Json
+from pipeline.core.storage.files import open_private, private_folder
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.steering.rows import HOLDING, PENDING, JobRow, Reading
-from pipeline.storage.files import open_private, private_folder
 
 JOURNAL, KEY = "journal.jsonl", "users.key"
 VERSION = 1

@@ -14,11 +14,11 @@ import pandera.pandas as pa
 
 from pipeline.accounting.jobs import COMPLETED, JOBS, YEAR
 from pipeline.accounting.output import MOST, account_lines, account_of, output_files
+from pipeline.core.schemas.columns import integers, table
+from pipeline.core.storage.files import check_table, write
 from pipeline.errors import UserError
-from pipeline.schemas.columns import integers, table
 from pipeline.steering.journal import JOURNAL, Line, lines
 from pipeline.steering.replay import RecordedJob
-from pipeline.storage.files import check_table, write
 
 LEFT, TORN = "gone without being seen to run", "a line that was never written whole"
 TWICE, NO_CPUS = "the same run again", "no CPUs"

@@ -14,9 +14,9 @@ from typing import BinaryIO
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pipeline.core.storage.files import OWNER, open_private, private_folder, write
 from pipeline.errors import UserError
 from pipeline.progress import say
-from pipeline.storage.files import OWNER, open_private, private_folder, write
 
 LOCK, LEDGER = "lock", "set.json"
 WATCHDOG = "a watchdog that takes back what a controller set"

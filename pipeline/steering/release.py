@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from time import sleep
 
-from pipeline.core import Json
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.steering.factors import PoolDecision
 from pipeline.steering.ledger import SAVED_S, Held, Ledger

@@ -15,11 +15,11 @@ import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from pipeline.comparing.resampling import gap_interval, resample
-from pipeline.core import THOUSANDTHS, FloatArray, Json, Policy, keys
+from pipeline.core.types import THOUSANDTHS, FloatArray, Json, Policy, keys
 from pipeline.errors import UserError
-from pipeline.problems.machines.evaluation.play import Game, played
+from pipeline.problems.machines.env.evaluation.play import Game, played
+from pipeline.problems.machines.env.nouns import DISPATCH, Jobs, Machines
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines
 from pipeline.progress import ShareCallback, no_progress
 from pipeline.steering.journal import rows
 from pipeline.steering.states import ENDLESS_S, KNOWN, LEAST_S

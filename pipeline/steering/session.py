@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from time import time
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.serving.gateway import PolicyGateway

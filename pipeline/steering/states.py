@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from pipeline.config import Params
-from pipeline.config.records import first_error
-from pipeline.core import Json
+from pipeline.core.config import Params
+from pipeline.core.config.records import first_error
+from pipeline.core.types import Json
 from pipeline.errors import UserError
-from pipeline.problems.machines.live.state import MachinesDecision, MachinesState
+from pipeline.interactive.machines.live.state import MachinesDecision, MachinesState
 from pipeline.steering.pools import Pool, empty_pools
 from pipeline.steering.rows import JobRow, NodeRow, OddError
 
@@ -175,9 +175,9 @@ def started_jobs(decision: MachinesDecision, pool: Pool) -> tuple[list[Start], l
 
 def misfits(params: Params, scenario: str, nodes: Sequence[NodeRow]) -> Iterator[str]:
     """Yield a line for each queue whose nodes a scenario's model does not know, so that it makes no decisions there."""
-    from pipeline.live.deciding import RefusedError
-    from pipeline.problems.machines.live.deciding import check_known, from_state
-    from pipeline.problems.machines.user_jobs import park_of
+    from pipeline.interactive.live.deciding import RefusedError
+    from pipeline.interactive.machines.live.deciding import check_known, from_state
+    from pipeline.interactive.machines.user_jobs import park_of
 
     park = park_of(params, scenario)
     for pool in empty_pools(nodes):

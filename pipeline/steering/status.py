@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from pipeline.core.storage.files import OWNER, write
 from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.steering.factors import PoolDecision
 from pipeline.steering.rows import Reading
-from pipeline.storage.files import OWNER, write
 
 EVERY_S = 60.0
 LACKING_TICKS = 3  # without a policy, after which a line is printed at once

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
-from pipeline.config.parsing import parsed
+from pipeline.core.config.parsing import parsed
 
 LOCK = Path("dvc.lock")
 HELD = Path(".dvc/tmp/lock")  # DVC's own, released while a stage's command runs

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.config import Params
-from pipeline.config.parsing import parsed
-from pipeline.core import Json
+from pipeline.core.config import Params
+from pipeline.core.config.parsing import parsed
+from pipeline.core.types import Json
 from pipeline.tracking.digests import md5_of, measured
 from pipeline.tracking.source_tree import CODE, git, refusal, working_tree
 

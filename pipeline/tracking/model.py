@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.config.cards import POOL
+from pipeline.core.config.cards import POOL
 from pipeline.problems import problem
 from pipeline.problems.parts import Served
 from pipeline.tracking.store import Store

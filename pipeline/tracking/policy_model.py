@@ -10,7 +10,7 @@ import numpy as np
 from mlflow.models import set_model
 from mlflow.pyfunc.model import PythonModel, PythonModelContext
 
-from pipeline.core import FloatArray, IntArray
+from pipeline.core.types import FloatArray, IntArray
 from pipeline.tracking.model import served_by
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.config import repository_root
+from pipeline.core.config import repository_root
 from pipeline.errors import UserError
 from pipeline.tracking import identity as ids
 from pipeline.tracking.delivery import Delivery, reason, send_waiting

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.config.parsing import value_at
-from pipeline.core import Json
+from pipeline.core.config.parsing import value_at
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.tracking import identity
 from pipeline.tracking.digests import digest_of_files

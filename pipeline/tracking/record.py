@@ -19,7 +19,7 @@ from typing import Annotated, Literal, TextIO
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from pipeline.config import repository_root
+from pipeline.core.config import repository_root
 
 FINISHED, FAILED, KILLED = "FINISHED", "FAILED", "KILLED"
 SOURCE = "source"  # tag: origin of a run that was not sent by its own process

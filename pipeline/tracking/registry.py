@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipeline.champions.lines import CHAMPIONS, Champion, champions_in
 from pipeline.comparing.comparing import BEST
 from pipeline.comparing.statistics import ALL
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.tracking.digests import measured
 from pipeline.tracking.identity import every_param
 from pipeline.tracking.model import MD5, logged_model

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from pipeline.config import Params
-from pipeline.core import Json
+from pipeline.core.config import Params
+from pipeline.core.types import Json
 from pipeline.tracking import identity, record
 from pipeline.tracking.delivery import Delivery, MissingFileError, reason, send_earlier
 from pipeline.tracking.digests import digest, measured

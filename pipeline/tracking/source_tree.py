@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.config import PARAMS_FILE, Params, check_params
-from pipeline.config.parsing import parsed
+from pipeline.core.config import PARAMS_FILE, Params, check_params
+from pipeline.core.config.parsing import parsed
 from pipeline.errors import UserError
 from pipeline.tracking.digests import digest_of_files, md5_of, read_lock
 

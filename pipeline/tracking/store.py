@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.config import repository_root
+from pipeline.core.config import repository_root
 from pipeline.tracking.identity import PIPELINE_STAGE
 from pipeline.tracking.leases import TAKEN, lease
 from pipeline.tracking.record import Begin, Pipeline

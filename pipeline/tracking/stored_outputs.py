@@ -7,7 +7,7 @@ from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 
-from pipeline.config import repository_root
+from pipeline.core.config import repository_root
 from pipeline.errors import UserError
 from pipeline.tracking.digests import measured
 from pipeline.tracking.source_tree import git

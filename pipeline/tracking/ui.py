@@ -20,8 +20,8 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 
-from pipeline.config import repository_root
-from pipeline.core import Json
+from pipeline.core.config import repository_root
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.tracking.identity import FROM_BEST
 from pipeline.tracking.publish import send_left

@@ -9,11 +9,11 @@ from builders import REPOSITORY
 from slurm_imports import DUMPS, Imported
 
 from pipeline.accounting import jobs as why
-from pipeline.config import load_params
+from pipeline.core.config import load_params
+from pipeline.core.logs import swf
 from pipeline.errors import UserError
-from pipeline.logs import swf
-from pipeline.problems.machines.user_jobs import job_columns, park_of
-from pipeline.scheduling.user_jobs import read_user_jobs
+from pipeline.interactive.machines.user_jobs import job_columns, park_of
+from pipeline.interactive.scheduling.user_jobs import read_user_jobs
 
 SACCT, JOBCOMP = DUMPS / "sacct.txt", DUMPS / "jobcomp.txt"
 HEADER = "JobIDRaw|User|Submit|Start|End|State|AllocCPUS"

@@ -17,13 +17,13 @@ from builders import REPOSITORY
 from commands import Command, Outcome
 from golden import GOLDEN
 
-from pipeline import storage
 from pipeline.cli import app
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.networks.loading import card_of
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.agents.networks.loading import card_of
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.nouns import Cluster
 
 SHARED = REPOSITORY.parent / "shared"
 HPC2N = SHARED / "traces" / "HPC2N-2002-2.2-cln.first15000.swf.gz"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from executed import Sum, here, total
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.execution import tasks as store
 from pipeline.execution.environment import code_digest
 from pipeline.execution.tasks import keys_of

@@ -8,7 +8,7 @@ import pytest
 from builders import many, observation
 from elsewhere import POLICIES
 
-from pipeline.core import legal_actions
+from pipeline.core.types import legal_actions
 from pipeline.external.guard import PolicyError
 from pipeline.external.loading import external
 from pipeline.simulation.rollout import choose, sjf

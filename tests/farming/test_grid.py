@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from builders import REPOSITORY
 
-from pipeline.config import Params, raw_params
+from pipeline.core.config import Params, raw_params
 from pipeline.errors import UserError
 from pipeline.farming.grid import agents_about, checked, grid, known_keys, seeds, settings
 

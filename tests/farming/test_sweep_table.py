@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.config import Params
+from pipeline.core.config import Params
+from pipeline.core.storage.results import Chosen
 from pipeline.farming import sweep_table
 from pipeline.farming.grid import Point
 from pipeline.farming.sweep_table import EVERY, Played, Saved
-from pipeline.storage.results import Chosen
 
 LOADS, JOBSETS = (50, 90), 40
 

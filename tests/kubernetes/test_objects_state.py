@@ -2,7 +2,7 @@
 
 from kubernetes_server import BEGIN, node, pod
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.kubernetes.objects import StateFormat, node_of, pod_of, state_of
 from pipeline.problems import problem_of
 

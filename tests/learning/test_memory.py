@@ -8,7 +8,7 @@ from torch import nn
 from torch.optim import Adam, RMSprop
 
 from pipeline.learning.memory import Best, Memory
-from pipeline.problems.pool.networks.network import Network
+from pipeline.problems.pool.agents.networks.network import Network
 
 
 class Line(Network):

@@ -11,12 +11,12 @@ import torch
 from builders import REPOSITORY
 from torch import nn
 
-from pipeline.config import Params
+from pipeline.core.config import Params
+from pipeline.core.storage import files, read_checkpoint
 from pipeline.errors import UserError
 from pipeline.learning.resuming import TrainingRun, training_run
 from pipeline.learning.update import Update
-from pipeline.problems.pool.networks.network import Network
-from pipeline.storage import files, read_checkpoint
+from pipeline.problems.pool.agents.networks.network import Network
 
 
 class Counter(Network):

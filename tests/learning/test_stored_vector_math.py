@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import nn
 
-from pipeline.config import QNetworkConfig
+from pipeline.core.config import QNetworkConfig
 from pipeline.learning.stored import MKL_FUNCTIONS, initialise_mkl
-from pipeline.problems.groups.networks.features import Shape as GroupsShape
-from pipeline.problems.groups.networks.q_network import QNetwork
-from pipeline.problems.machines.networks.actor_critic import ActorCritic
-from pipeline.problems.machines.networks.features import Shape as MachinesShape
-from pipeline.problems.pool.networks.network import Network, Scorer
+from pipeline.problems.groups.agents.networks.features import Shape as GroupsShape
+from pipeline.problems.groups.agents.networks.q_network import QNetwork
+from pipeline.problems.machines.agents.networks.actor_critic import ActorCritic
+from pipeline.problems.machines.agents.networks.features import Shape as MachinesShape
+from pipeline.problems.pool.agents.networks.network import Network, Scorer
 
 
 def q_network() -> QNetwork:

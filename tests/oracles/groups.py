@@ -24,8 +24,8 @@ from math import inf, nan
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.nouns import (
+from pipeline.core.types import FloatArray, IntArray
+from pipeline.problems.groups.env.nouns import (
     RECENT,
     Jobs,
     Observation,

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import BoolArray, FloatArray, IntArray, Observation
-from pipeline.problems.machines.nouns import (
+from pipeline.core.types import BoolArray, FloatArray, IntArray, Observation
+from pipeline.problems.machines.env.nouns import (
     BLOCKING,
     EASY_SHORTEST,
     EASY_WITHIN,

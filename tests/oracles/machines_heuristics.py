@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline.core import THOUSANDTHS, CompiledRule, FloatArray, Observation, Policy
+from pipeline.core.types import THOUSANDTHS, CompiledRule, FloatArray, Observation, Policy
+from pipeline.problems.machines.env.teachers import EVEN_MIX, TEACHERS
 from pipeline.problems.machines.heuristics.rules import AGE, random_placement
-from pipeline.problems.machines.heuristics.teachers import EVEN_MIX, TEACHERS
 from pipeline.simulation.rollout import Heuristic, Score, fcfs, heuristic, sjf
 
 TINY = 1e-15  # RLScheduler's guard of logarithms and quotients

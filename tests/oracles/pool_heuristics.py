@@ -13,8 +13,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pipeline.core import BoolArray, CompiledRule, FloatArray, IntArray, Observation, Policy, TimeArray, legal_actions
-from pipeline.problems.pool.heuristics.teachers import FEATURES, JOB_FEATURES
+from pipeline.core.types import (
+    BoolArray,
+    CompiledRule,
+    FloatArray,
+    IntArray,
+    Observation,
+    Policy,
+    TimeArray,
+    legal_actions,
+)
+from pipeline.problems.pool.env.teachers import FEATURES, JOB_FEATURES
 from pipeline.simulation.rollout import Score, choose, fcfs, random, sjf
 
 LEAST_SHARE = 1e-3  # of the cluster that a job counts for, so that its logarithm is there

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.nouns import Jobs, Setting, SharedCluster
+from pipeline.core.types import FloatArray, IntArray
+from pipeline.problems.groups.env.nouns import Jobs, Setting, SharedCluster
 from tests.oracles.groups import PlainGroups
 
 LONG_FIRST = 1  # place in `orders`

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from pipeline.core import ANY_KIND, Observation
-from pipeline.problems.machines.nouns import (
+from pipeline.core.types import ANY_KIND, Observation
+from pipeline.problems.machines.env.nouns import (
     BLOCKING,
     DISPATCH,
     EASY,

@@ -22,10 +22,11 @@ from deepk8s_evidence import (
 from machine_rows import AGENT, DAGGER_RECIPE, PPO_RECIPE, rows
 from papers_evidence import OURS
 
-from pipeline import storage
 from pipeline.comparing.plots import png
 from pipeline.comparing.statistics import comparison
-from pipeline.config import Params, check_params
+from pipeline.core import storage
+from pipeline.core.config import Params, check_params
+from pipeline.core.schemas import PAPERS
 from pipeline.papers import deepk8s
 from pipeline.papers.deepk8s import HEURISTICS, policies_shown
 from pipeline.papers.evidence import Evidence
@@ -33,8 +34,7 @@ from pipeline.papers.figures import figures, table
 from pipeline.papers.roles import roles_of
 from pipeline.papers.rules import NO, UNDECIDED, YES
 from pipeline.papers.verdicts import CannotTellError, Claim, Finding, judged
-from pipeline.problems.machines.tables import TABLES
-from pipeline.schemas import PAPERS
+from pipeline.problems.machines.env.tables import TABLES
 from pipeline.stages import papers
 
 

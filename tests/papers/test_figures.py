@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from papers_evidence import LENGTHS, agent, curve, evidence, job_table
 
 from pipeline.comparing.plots import png
+from pipeline.core.schemas import PAPERS
 from pipeline.papers import job_lengths, means
 from pipeline.papers.figures import figures, table
 from pipeline.papers.job_lengths import box
 from pipeline.papers.rules import UNDECIDED
 from pipeline.papers.verdicts import Shown
-from pipeline.schemas import PAPERS
 
 TWO = {"shallow": agent(), "deep": agent("cnn", cloned=True)}
 TIME = {"shallow_time": agent("mlp", "completion_time"), "deep_time": agent("cnn", "completion_time")}

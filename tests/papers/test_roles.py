@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from papers_evidence import agent, curve, evidence, falling
 
-from pipeline.config import Agent
+from pipeline.core.config import Agent
 from pipeline.papers import figures, job_lengths, learning, means
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.roles import Roles

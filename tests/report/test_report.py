@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 
 from pipeline.comparing.words import OF_STREAMS
+from pipeline.core.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY, empty
+from pipeline.core.storage.evidence import Lock, Out
 from pipeline.errors import UserError
 from pipeline.report.changes import (
     Change,
@@ -36,8 +38,6 @@ from pipeline.report.tables import (
     unfinished,
     verdicts,
 )
-from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY, empty
-from pipeline.storage.evidence import Lock, Out
 
 HOSTILE = "<script>alert('x')</script>&\"_"
 PIXEL = bytes.fromhex(

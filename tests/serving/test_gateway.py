@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from live_service import service
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.serving.gateway import PolicyGateway
 from pipeline.serving.records import Metrics, ServedPolicy
@@ -23,7 +23,7 @@ ONE = {"now": 1, "waiting": [{"id": "a", "arrived": 0, "duration": 3, "demand": 
 HOLDS = """
 import numpy as np
 
-from pipeline.core import legal_actions
+from pipeline.core.types import legal_actions
 from pipeline.simulation.rollout import choose, sjf
 
 

@@ -12,7 +12,7 @@ import pytest
 from builders import REPOSITORY
 from repositories import Folder, begin, copied
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.stages import compiling
 from pipeline.stages.compiling import LIMITS, parts, play, smoke_test_params
 
@@ -143,7 +143,7 @@ def test_a_log_that_is_not_there_is_one_line(started: Started) -> None:
 
 
 MORE = """
-from pipeline.config import load_params
+from pipeline.core.config import load_params
 from pipeline.stages import compiling
 from pipeline.stages.compiling import parts, play
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from dvc.repo import Repo
 
-from pipeline import storage
 from pipeline.champions.gate import GATE, Verdict
 from pipeline.champions.lines import CHAMPIONS, PolicyRef, champions_in, promoted, with_line
-from pipeline.config import Counts, Params
+from pipeline.core import storage
+from pipeline.core.config import Counts, Params
 from pipeline.errors import UserError
-from pipeline.problems.pool.learning import LEARNING
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.agents.learning import LEARNING
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.nouns import Cluster
 from pipeline.stages import evaluate, gate, generate, heuristics
 from pipeline.tracking.digests import measured
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pipeline.config import Params
+from pipeline.core.config import Params
+from pipeline.core.storage.evidence import Commit, Lock, Out
 from pipeline.stages import moved
-from pipeline.storage.evidence import Commit, Lock, Out
 
 RESULTS, JOBSETS = "reports/tables/agents/deeprm", "data/jobsets/online"
 LOCK = Lock([Out(RESULTS, "old.dir", 1), Out(JOBSETS, "drawn.dir", 1)], [])

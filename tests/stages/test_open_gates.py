@@ -12,8 +12,8 @@ from builders import REPOSITORY
 from kubernetes_server import Cluster, api_server, node, pod, until
 from live_service import HOST, Service, service
 
-from pipeline.config import Params
-from pipeline.core import Json
+from pipeline.core.config import Params
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.kubernetes.api import Address, AnsweredError, Api
 from pipeline.kubernetes.gates import Patience

@@ -9,15 +9,15 @@ import pytest
 from builders import REPOSITORY
 from commands import contents
 
-from pipeline import storage
-from pipeline.config import Counts, Params, PoolPlan
+from pipeline.core import storage
+from pipeline.core.config import Counts, Params, PoolPlan
 from pipeline.errors import UserError
-from pipeline.explaining.explain import CANDIDATES, ExplainRequest
+from pipeline.interactive.explaining.explain import CANDIDATES, ExplainRequest
 from pipeline.problems import check
-from pipeline.problems.pool.learning import LEARNING
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.tables import JOBSET_RESULTS, TABLES
+from pipeline.problems.pool.agents.learning import LEARNING
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.nouns import Cluster
+from pipeline.problems.pool.env.tables import JOBSET_RESULTS, TABLES
 from pipeline.stages import explain, generate, plan
 
 Command = Callable[..., Any]

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from commands import contents
 
-from pipeline import storage
-from pipeline.config import Counts, MachinesCard, MachinesPlan, Params
+from pipeline.core import storage
+from pipeline.core.config import Counts, MachinesCard, MachinesPlan, Params
 from pipeline.errors import UserError
-from pipeline.explaining.explain import CANDIDATES, ExplainRequest
+from pipeline.interactive.explaining.explain import CANDIDATES, ExplainRequest
 from pipeline.problems import check
+from pipeline.problems.machines.agents.learning import LEARNING
+from pipeline.problems.machines.env.tables import TABLES
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.learning import LEARNING
-from pipeline.problems.machines.tables import TABLES
 from pipeline.stages import explain, generate, heuristics, plan
 
 AGENT = "deepk8s_ppo"

@@ -11,8 +11,8 @@ import pytest
 from elsewhere import POLICIES
 from repositories import Folder, bytes_of, ran
 
-from pipeline import storage
-from pipeline.config import Counts, External, Params
+from pipeline.core import storage
+from pipeline.core.config import Counts, External, Params
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
 from pipeline.problems.groups.heuristics.tuning import untuned

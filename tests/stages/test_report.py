@@ -9,16 +9,25 @@ import pandas as pd
 import pytest
 from builders import jobset
 
-from pipeline import storage
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.schemas import (
+    COMPARISON,
+    CURVE,
+    DELAY,
+    HINDSIGHT_SUMMARY,
+    OBJECTIVES,
+    STREAM_SUMMARY,
+    SUMMARY,
+    empty,
+)
+from pipeline.core.storage import evidence
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.networks.loading import card_of
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.storage import write_jobsets
-from pipeline.problems.pool.tables import JOBSET_RESULTS
-from pipeline.schemas import COMPARISON, CURVE, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY, empty
-from pipeline.storage import evidence
+from pipeline.problems.pool.agents.networks.loading import card_of
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.nouns import Cluster
+from pipeline.problems.pool.env.storage import write_jobsets
+from pipeline.problems.pool.env.tables import JOBSET_RESULTS
 
 UNITS = {"cpu": 10, "memory": 10}
 LOCK = """schema: '2.0'

@@ -8,17 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline import storage
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.interactive.pool.policies import policy_for
+from pipeline.interactive.pool.scheduling.schedule import MOST_STEPS, MOST_TRIED
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.evaluation.play import score
+from pipeline.problems.pool.agents.networks.loading import card_of
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.evaluation.play import score
+from pipeline.problems.pool.env.nouns import Cluster, JobSet
+from pipeline.problems.pool.env.workload.source import source
 from pipeline.problems.pool.heuristics.scores import LINEAR_KNOBS, heuristics_with
-from pipeline.problems.pool.networks.loading import card_of
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.policies import policy_for
-from pipeline.problems.pool.scheduling.schedule import MOST_STEPS, MOST_TRIED
-from pipeline.problems.pool.workload.source import source
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"
 
@@ -193,7 +193,7 @@ def test_a_policy_that_is_given_the_end_of_arrivals_does_what_it_does_in_the_sce
 BOTH = """
 import numpy as np
 
-from pipeline.core import legal_actions
+from pipeline.core.types import legal_actions
 from pipeline.simulation.rollout import choose, sjf
 
 

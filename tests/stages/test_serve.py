@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.champions.lines import Champion, digest_of_tuned, with_line
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.problems import PROBLEMS
 from pipeline.stages.serve import Listening, by_name, looking, run

@@ -12,7 +12,7 @@ from steered import steered, until_free
 
 from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import slurm, why_not
-from pipeline.core import Json
+from pipeline.core.types import Json
 from pipeline.stages.serve import heuristic
 from pipeline.steering.canary import Canary, judge, rows_under
 from pipeline.steering.journal import Journal

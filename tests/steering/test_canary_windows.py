@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pipeline.comparing.sequences import seen_at
-from pipeline.config import Params
-from pipeline.core import Json
+from pipeline.core.config import Params
+from pipeline.core.types import Json
 from pipeline.stages.serve import heuristic
 from pipeline.steering.canary import judge
 from pipeline.steering.journal import JOURNAL, Journal

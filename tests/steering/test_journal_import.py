@@ -12,8 +12,8 @@ from steered import steered
 
 from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import slurm, why_not
+from pipeline.core.logs.registry import read
 from pipeline.errors import UserError
-from pipeline.logs.registry import read
 from pipeline.steering.journal import Journal
 from pipeline.steering.journal_import import run
 

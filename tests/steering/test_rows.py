@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from live_machines import assert_answers
 from slurm_said import SUBMIT, TABLES, sinfo, squeue
 
-from pipeline.config import Params
+from pipeline.core.config import Params
+from pipeline.interactive.machines.live.state import MachinesDecision
 from pipeline.problems import problem_of
-from pipeline.problems.machines.live.state import MachinesDecision
 from pipeline.steering.factors import PoolDecision, changed_factors
 from pipeline.steering.pools import find_pools
 from pipeline.steering.rows import OddError, Reading, factors_in, jobs_in, nodes_in

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from slurm_said import SUBMIT, sinfo, squeue
 
-from pipeline.config import Params
+from pipeline.core.config import Params
+from pipeline.interactive.machines.live.state import MachinesDecision
 from pipeline.problems import problem_of
-from pipeline.problems.machines.live.state import MachinesDecision
 from pipeline.steering.pools import UNREAD, by_arrival, empty_pools, find_pools
 from pipeline.steering.rows import OddError, Reading, factors_in, jobs_in, nodes_in
 from pipeline.steering.states import check_state, misfits, scored_jobs, state_of

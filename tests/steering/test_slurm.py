@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.stages import steer
 from pipeline.steering.settings import Mode, Settings

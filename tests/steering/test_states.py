@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from slurm_said import SUBMIT, sinfo, squeue
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.errors import UserError
-from pipeline.live.states import Ranked
+from pipeline.interactive.live.states import Ranked
+from pipeline.interactive.machines.live.state import MachinesDecision
 from pipeline.problems import problem_of
-from pipeline.problems.machines.live.state import MachinesDecision
 from pipeline.steering.pools import Pool
 from pipeline.steering.rows import OddError, jobs_in, nodes_in
 from pipeline.steering.states import ENDLESS_S, resources_of, scored_jobs, state_of

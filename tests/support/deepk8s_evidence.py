@@ -8,12 +8,12 @@ import pandas as pd
 from machine_rows import AGENT
 from papers_evidence import OURS, curve, falling
 
-from pipeline.config import MachinesAgent
+from pipeline.core.config import MachinesAgent
 from pipeline.papers.deepk8s import HEURISTICS, policies_shown
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.figures import gathered
 from pipeline.papers.roles import Roles
-from pipeline.problems.machines.tables import TABLES
+from pipeline.problems.machines.env.tables import TABLES
 
 LOADS = (50, 110)
 UPS = 3 * (-0.05, 0.05, 0.0, 0.0)  # of the jobsets, about their load's mean

@@ -7,7 +7,7 @@ from typing import Any
 from kubernetes_server import Cluster, api_server, until
 from live_service import Service, service
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.kubernetes.api import Address, Api
 from pipeline.kubernetes.extender import Extender, router_of
 from pipeline.kubernetes.view import View

@@ -11,7 +11,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.problems import problem_of
 from pipeline.serving.app import application
 from pipeline.serving.gateway import PolicyGateway

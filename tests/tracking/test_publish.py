@@ -14,7 +14,7 @@ from laid_out import LaidOut, snapshot
 from mlflow import MlflowClient
 from tracking_records import Records, environment
 
-from pipeline.config import Params, load_params
+from pipeline.core.config import Params, load_params
 from pipeline.errors import UserError
 from pipeline.tracking import stage
 from pipeline.tracking.delivery import Delivery
@@ -28,7 +28,7 @@ NOWHERE = "http://127.0.0.1:9"  # the port of `discard`: nobody listens
 KILLED = """
 import os, signal
 from pathlib import Path
-from pipeline.config import load_params
+from pipeline.core.config import load_params
 from pipeline.tracking import stage
 with stage("finetune", "deeprm", load_params()) as run:
     run.inputs(Path("data/jobsets/online"))

@@ -19,11 +19,11 @@ import pandas as pd
 from layout import FROM_END, change, difference, number, table
 from ruamel.yaml import YAML
 
-from pipeline import storage
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import Evaluation, Params, load_params
+from pipeline.core import storage
+from pipeline.core.config import Evaluation, Params, load_params
 from pipeline.problems import problem_of
-from pipeline.problems.machines.evaluation.metrics import from_end
+from pipeline.problems.machines.env.evaluation.metrics import from_end
 from pipeline.stages import confirm
 from pipeline.stages.replaying import measures
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline import storage
-from pipeline.config import MachinesCard
-from pipeline.problems.machines.benchmark import PAST, Player, apart, fitting, rows
+from pipeline.core import storage
+from pipeline.core.config import MachinesCard
+from pipeline.interactive.machines.benchmark import PAST, Player, apart, fitting, rows
+from pipeline.interactive.machines.rlscheduler_workload import Protocol, read_protocol
+from pipeline.problems.machines.agents.networks.loading import restore
 from pipeline.problems.machines.lookahead.futures import arrival_model
 from pipeline.problems.machines.lookahead.plans import LEARNED, USUAL, network_base, planned
-from pipeline.problems.machines.networks.loading import restore
-from pipeline.problems.machines.workload.rlscheduler import Protocol, read_protocol
 from pipeline.progress import say
 
 HERE = Path(__file__).resolve().parent

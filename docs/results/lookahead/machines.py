@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from pipeline.interactive.machines.benchmark import PAST, Player, apart, rows
+from pipeline.interactive.machines.rlscheduler_workload import SEQUENCE, read_protocol
 from pipeline.lookahead.planner import SearchBudget
-from pipeline.problems.machines.benchmark import PAST, Player, apart, rows
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead.futures import arrival_model
 from pipeline.problems.machines.lookahead.plans import USUAL, planned
-from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, read_protocol
 from pipeline.progress import say
 
 HERE = Path(__file__).resolve().parent

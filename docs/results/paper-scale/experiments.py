@@ -27,17 +27,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline import storage
 from pipeline.comparing.resampling import interval, resample
-from pipeline.config import Params, PoolCard, load_params
-from pipeline.core import FloatArray, IntArray, Observation, Policy, keys
-from pipeline.problems.pool.evaluation.metrics import job_results
+from pipeline.core import storage
+from pipeline.core.config import Params, PoolCard, load_params
+from pipeline.core.types import FloatArray, IntArray, Observation, Policy, keys
+from pipeline.problems.pool.agents.networks.loading import restore
+from pipeline.problems.pool.env.evaluation.metrics import job_results
+from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.env.simulator.batch import Batched
+from pipeline.problems.pool.env.storage import read_jobsets
+from pipeline.problems.pool.env.tables import TABLES
 from pipeline.problems.pool.heuristics.scores import with_knobs
-from pipeline.problems.pool.networks.loading import restore
-from pipeline.problems.pool.nouns import Cluster, JobSet, batch
-from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.storage import read_jobsets
-from pipeline.problems.pool.tables import TABLES
 from pipeline.progress import say
 from pipeline.simulation.rollout import heuristic, play, sjf
 

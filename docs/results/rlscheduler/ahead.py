@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline.core import SHORTEST_BOUNDED, THOUSANDTHS, FloatArray
-from pipeline.problems.machines.benchmark import PAST, Player, apart, play
+from pipeline.core.types import SHORTEST_BOUNDED, THOUSANDTHS, FloatArray
+from pipeline.interactive.machines.benchmark import PAST, Player, apart, play
+from pipeline.interactive.machines.rlscheduler_workload import ESTIMATE, SEQUENCE, Protocol, read_protocol
+from pipeline.problems.machines.env.nouns import end_to_end
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, PEERS
 from pipeline.problems.machines.lookahead.futures import arrival_model
 from pipeline.problems.machines.lookahead.plans import planned
-from pipeline.problems.machines.nouns import end_to_end
-from pipeline.problems.machines.workload.rlscheduler import ESTIMATE, SEQUENCE, Protocol, read_protocol
 from pipeline.progress import say
 
 OUT = Path(__file__).resolve().with_name("ahead.csv.gz")

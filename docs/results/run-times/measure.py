@@ -20,11 +20,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline import storage
 from pipeline.comparing.resampling import gap_interval, resample
-from pipeline.config import MachinesCard
-from pipeline.core import ANY_KIND, SHORTEST_BOUNDED, CompiledRule, FloatArray, KeyArray, Policy
-from pipeline.logs.predictions import (
+from pipeline.core import storage
+from pipeline.core.config import MachinesCard
+from pipeline.core.logs.predictions import (
     FEATURES,
     SubmittedJobs,
     boosted,
@@ -34,17 +33,18 @@ from pipeline.logs.predictions import (
     submitted_jobs,
     within,
 )
-from pipeline.logs.registry import read
-from pipeline.logs.trace import Trace
+from pipeline.core.logs.registry import read
+from pipeline.core.logs.trace import Trace
+from pipeline.core.types import ANY_KIND, SHORTEST_BOUNDED, CompiledRule, FloatArray, KeyArray, Policy
 from pipeline.lookahead.planner import Base, Planner
-from pipeline.problems.machines.evaluation.play import play_on
+from pipeline.problems.machines.agents.networks.loading import restore
+from pipeline.problems.machines.env.evaluation.play import play_on
+from pipeline.problems.machines.env.nouns import DISPATCH, Jobs, Machines, end_to_end
+from pipeline.problems.machines.env.simulator.batch import Simulator
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, with_age
 from pipeline.problems.machines.lookahead.futures import arrival_model
 from pipeline.problems.machines.lookahead.plans import USUAL
 from pipeline.problems.machines.lookahead.search import MachinesSearch
-from pipeline.problems.machines.networks.loading import restore
-from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.progress import say
 from pipeline.simulation.rollout import Insider
 

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from pipeline import storage
 from pipeline.comparing.kept import KEPT, picture
-from pipeline.config import GroupsLog, Params
+from pipeline.core import storage
+from pipeline.core.config import GroupsLog, Params
+from pipeline.core.schemas import empty
+from pipeline.core.storage import Chosen
 from pipeline.problems.groups import plots
-from pipeline.problems.groups.evaluation.metrics import fairness, summary
+from pipeline.problems.groups.env.evaluation.metrics import fairness, summary
+from pipeline.problems.groups.env.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES, jobs_schema
 from pipeline.problems.groups.heuristics.names import REFERENCES
-from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES, jobs_schema
 from pipeline.problems.parts import Comparison, Evidence, Tested, Validated
-from pipeline.schemas import empty
-from pipeline.storage import Chosen
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

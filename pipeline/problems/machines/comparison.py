@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from pipeline import storage
-from pipeline.config import MachinesLog, Params
-from pipeline.problems.machines.evaluation.metrics import summary
-from pipeline.problems.machines.storage import read_park
-from pipeline.problems.machines.tables import SUMMARY, TABLES, jobs_schema
+from pipeline.core import storage
+from pipeline.core.config import MachinesLog, Params
+from pipeline.core.schemas import empty
+from pipeline.core.storage import Chosen
+from pipeline.problems.machines.env.evaluation.metrics import summary
+from pipeline.problems.machines.env.storage import read_park
+from pipeline.problems.machines.env.tables import SUMMARY, TABLES, jobs_schema
 from pipeline.problems.parts import Comparison, Evidence, Tested, Validated
-from pipeline.schemas import empty
-from pipeline.storage import Chosen
 
 
 def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:

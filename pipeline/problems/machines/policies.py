@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from pipeline import storage
-from pipeline.config import MachinePark, MachinesCard, MachinesScenario
-from pipeline.core import Policy
+from pipeline.core import storage
+from pipeline.core.config import MachinePark, MachinesCard, MachinesScenario
+from pipeline.core.types import Policy
 from pipeline.external.loading import external, is_external
+from pipeline.problems.machines.env.workload.park import time_scale
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, TETRIS, heuristics_with
 from pipeline.problems.machines.lookahead.plans import must_fit
-from pipeline.problems.machines.workload.park import time_scale
 
 
 def policy_by_name(name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy:
@@ -25,7 +25,9 @@ def policy_by_name(name: str, scenario: MachinesScenario, park: MachinePark, of:
         return HEURISTICS[name]
     if not Path(name).is_dir():
         raise storage.unknown_policy(name, HEURISTICS)
-    from pipeline.problems.machines.networks.loading import restore  # torch: 2 s and 250 MB that heuristics do without
+    from pipeline.problems.machines.agents.networks.loading import (
+        restore,  # torch: 2 s and 250 MB that heuristics do without
+    )
 
     model = storage.read_model(Path(name), MachinesCard)
     must_fit(name, model.card, scenario, park)

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from pipeline.config import MachinesLog, MachinesScenario, Params
-from pipeline.config.evaluation import LEAST
-from pipeline.config.records import Frozen, first_error
-from pipeline.core import THOUSANDTHS, Json
+from pipeline.core.config import MachinesLog, MachinesScenario, Params
+from pipeline.core.config.evaluation import LEAST
+from pipeline.core.config.records import Frozen, first_error
+from pipeline.core.logs.plausible import unconfirmed, word
+from pipeline.core.logs.trace import DAY_S, Trace
+from pipeline.core.logs.windows import periods
+from pipeline.core.schemas.tables import BLOCK_DAYS
+from pipeline.core.types import THOUSANDTHS, Json
 from pipeline.errors import UserError
-from pipeline.logs.plausible import unconfirmed, word
-from pipeline.logs.trace import DAY_S, Trace
-from pipeline.logs.windows import periods
-from pipeline.problems.machines.workload.windows import NO_MACHINE, Fitted, fitted
+from pipeline.problems.machines.env.workload.windows import NO_MACHINE, Fitted, fitted
 from pipeline.problems.parts import SiteRows
-from pipeline.schemas.tables import BLOCK_DAYS
 
 TRAIN, VALIDATION = 0.4, 0.2
 LEAST_DAYS = 14.0  # of the test period

@@ -16,25 +16,25 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline import storage
-from pipeline.config import MachinesLog, MachinesScenario, Params
-from pipeline.config.machines.scenario import FIXED_ESTIMATES
-from pipeline.core import FloatArray, IntArray, keys
+from pipeline.core import storage
+from pipeline.core.config import MachinesLog, MachinesScenario, Params
+from pipeline.core.config.machines.scenario import FIXED_ESTIMATES
+from pipeline.core.logs.trace import DAY_S
+from pipeline.core.logs.windows import periods
+from pipeline.core.schemas.tables import BLOCK_DAYS
+from pipeline.core.types import FloatArray, IntArray, keys
 from pipeline.errors import UserError
 from pipeline.execution.executor import Executor
-from pipeline.logs.trace import DAY_S
-from pipeline.logs.windows import periods
-from pipeline.problems.machines.evaluation.metrics import outcome
-from pipeline.problems.machines.evaluation.play import play_on
+from pipeline.problems.machines.env.evaluation.metrics import outcome
+from pipeline.problems.machines.env.evaluation.play import play_on
+from pipeline.problems.machines.env.nouns import Jobs, end_to_end
+from pipeline.problems.machines.env.simulator.batch import Simulator
+from pipeline.problems.machines.env.workload.park import unlimited
+from pipeline.problems.machines.env.workload.windows import Fitted, fitted, read_log
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.nouns import Jobs, end_to_end
 from pipeline.problems.machines.policies import policy_by_name
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.problems.machines.workload.park import unlimited
-from pipeline.problems.machines.workload.windows import Fitted, fitted, read_log
 from pipeline.problems.parts import Trial
 from pipeline.progress import progress
-from pipeline.schemas.tables import BLOCK_DAYS
 
 OTHER_LOADS = (0.8, 1.2)  # times the log's own, at which validation is played as well
 WEEK_S, BLOCK_S = 7 * DAY_S, BLOCK_DAYS * DAY_S

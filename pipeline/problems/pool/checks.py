@@ -1,12 +1,12 @@
 """Checks of params.yaml that need code of a pooled cluster: names of policies, loads, estimates."""
 
-from pipeline.config import Clone, Params, PoolAgent
-from pipeline.config.checks import check_plan_names
-from pipeline.config.records import check_known
+from pipeline.core.config import Clone, Params, PoolAgent
+from pipeline.core.config.checks import check_plan_names
+from pipeline.core.config.records import check_known
 from pipeline.errors import UserError
+from pipeline.problems.pool.env.teachers import TEACHERS
+from pipeline.problems.pool.env.workload.synthetic import check_estimates, check_synthetic
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.heuristics.teachers import TEACHERS
-from pipeline.problems.pool.workload.synthetic import check_estimates, check_synthetic
 
 
 def check(params: Params) -> None:

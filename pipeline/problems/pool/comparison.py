@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pipeline import storage
 from pipeline.comparing import words
 from pipeline.comparing.comparing import overload_metrics
 from pipeline.comparing.hindsight import hindsight_markdown, hindsight_table
 from pipeline.comparing.kept import KEPT, picture
 from pipeline.comparing.plots import line, looks, panels
 from pipeline.comparing.resampling import by_jobset, interval, resample
-from pipeline.config import Evaluation, Params, Streaming, Synthetic
-from pipeline.core import FloatArray, IntArray
+from pipeline.core import storage
+from pipeline.core.config import Evaluation, Params, Streaming, Synthetic
+from pipeline.core.schemas import HINDSIGHT, HINDSIGHT_SUMMARY, KEYS, STREAM_SUMMARY, empty
+from pipeline.core.schemas.tables import LENGTHS
+from pipeline.core.storage import Chosen
+from pipeline.core.types import FloatArray, IntArray
 from pipeline.problems.parts import Comparison, Evidence, Tested, Validated
-from pipeline.problems.pool.storage import stored_jobs
-from pipeline.problems.pool.tables import TABLES
-from pipeline.schemas import HINDSIGHT, HINDSIGHT_SUMMARY, KEYS, STREAM_SUMMARY, empty
-from pipeline.schemas.tables import LENGTHS
-from pipeline.storage import Chosen
+from pipeline.problems.pool.env.storage import stored_jobs
+from pipeline.problems.pool.env.tables import TABLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

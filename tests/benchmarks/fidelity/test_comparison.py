@@ -10,7 +10,7 @@ from benchmarks.fidelity.jobs import ORDERS
 from benchmarks.fidelity.simulated import starts
 from benchmarks.fidelity.tables import PLAYS
 from benchmarks.slurm.configuration import Cluster
-from pipeline.storage.files import read_table
+from pipeline.core.storage.files import read_table
 
 KEPT = REPOSITORY / "docs" / "results" / "fidelity" / "plays.csv.gz"
 ONE = Cluster(nodes=1, cpus=1)

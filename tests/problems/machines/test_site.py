@@ -8,9 +8,9 @@ from builders import REPOSITORY, params
 from ruamel.yaml import YAML
 from swf_lines import HPC2N, line, there
 
-from pipeline.config import MachinesScenario, check_params
+from pipeline.core.config import MachinesScenario, check_params
+from pipeline.core.logs.registry import read
 from pipeline.errors import UserError
-from pipeline.logs.registry import read
 from pipeline.problems.machines.site import site_rows
 from pipeline.problems.parts import SiteRows
 

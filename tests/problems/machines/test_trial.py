@@ -8,8 +8,8 @@ from builders import REPOSITORY
 from ruamel.yaml import YAML
 from swf_lines import line
 
-from pipeline import storage
-from pipeline.config import Params, check_params
+from pipeline.core import storage
+from pipeline.core.config import Params, check_params
 from pipeline.execution.executor import executor
 from pipeline.problems.machines import trial as module
 from pipeline.problems.machines.heuristics.rules import HEURISTICS

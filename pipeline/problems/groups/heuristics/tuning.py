@@ -14,11 +14,18 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.core import FloatArray
-from pipeline.problems.groups.evaluation.controllers import foresight
-from pipeline.problems.groups.evaluation.play import Player, controlled
-from pipeline.problems.groups.heuristics.names import REFERENCES
-from pipeline.problems.groups.heuristics.teachers import (
+from pipeline.core.types import FloatArray
+from pipeline.problems.groups.env.evaluation.controllers import foresight
+from pipeline.problems.groups.env.evaluation.play import Player, controlled
+from pipeline.problems.groups.env.nouns import (
+    Configurations,
+    Controller,
+    Jobs,
+    Observation,
+    Setting,
+    SharedCluster,
+)
+from pipeline.problems.groups.env.teachers import (
     TEACHERS,
     Heuristic,
     checked,
@@ -27,14 +34,7 @@ from pipeline.problems.groups.heuristics.teachers import (
     fixed,
     progressive_filling,
 )
-from pipeline.problems.groups.nouns import (
-    Configurations,
-    Controller,
-    Jobs,
-    Observation,
-    Setting,
-    SharedCluster,
-)
+from pipeline.problems.groups.heuristics.names import REFERENCES
 from pipeline.problems.parts import Best
 from pipeline.simulation.results import Results, best_of, mean_cost
 

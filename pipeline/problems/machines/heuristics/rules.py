@@ -16,12 +16,12 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.config import Dagger, MachinesAgent, MachinesEvolution, MachinesKnobs, Params
-from pipeline.config.checks import check_plan_names
-from pipeline.config.records import check_known
-from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy
+from pipeline.core.config import Dagger, MachinesAgent, MachinesEvolution, MachinesKnobs, Params
+from pipeline.core.config.checks import check_plan_names
+from pipeline.core.config.records import check_known
+from pipeline.core.types import CompiledRule, FloatArray, IntArray, Observation, Policy
 from pipeline.errors import UserError
-from pipeline.problems.machines.heuristics.teachers import EVEN_MIX, TEACHERS
+from pipeline.problems.machines.env.teachers import EVEN_MIX, TEACHERS
 from pipeline.simulation.results import Play, mean_cost
 from pipeline.simulation.rollout import Heuristic, Score, fcfs, heuristic, sjf
 
@@ -35,7 +35,7 @@ def score(rule: CompiledRule, view: Observation) -> FloatArray:
 
     Rules that choose the job first score machines for that job and hold all others back.
     """
-    from pipeline.problems.machines.simulator.compiled import rules as kernels  # numba: 0.5 s
+    from pipeline.problems.machines.env.simulator import rules as kernels  # numba: 0.5 s
 
     number = kernels.RULES[rule.rule]
     scores: FloatArray = np.zeros(view.legal.shape)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray, KeyArray
-from pipeline.problems.machines.nouns import Jobs, JobsBatch, Machines
-from pipeline.problems.machines.simulator.compiled.state import State, empty_state
+from pipeline.core.types import FloatArray, IntArray, KeyArray
+from pipeline.problems.machines.env.nouns import Jobs, JobsBatch, Machines
+from pipeline.problems.machines.env.simulator.state import State, empty_state
 from pipeline.simulation.compiled import inlined, push, uniform
 
 NEAREST = 100  # past jobs that a share is drawn from, if there are as many; more if more have the same estimate

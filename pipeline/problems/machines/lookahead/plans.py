@@ -5,16 +5,16 @@ from functools import partial
 
 import numpy as np
 
-from pipeline import storage
-from pipeline.config import MachinePark, MachinesCard, MachinesPlan, MachinesScenario, Params
-from pipeline.core import CompiledRule, FloatArray, Observation, Policy
+from pipeline.core import storage
+from pipeline.core.config import MachinePark, MachinesCard, MachinesPlan, MachinesScenario, Params
+from pipeline.core.types import CompiledRule, FloatArray, Observation, Policy
 from pipeline.errors import UserError
 from pipeline.lookahead.planner import PREFIX, Base, Planner, SearchBudget
+from pipeline.problems.machines.env.storage import read_park
+from pipeline.problems.machines.env.workload.source import source
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, heuristics_with
 from pipeline.problems.machines.lookahead.futures import ArrivalModel, arrival_model
 from pipeline.problems.machines.lookahead.search import MachinesSearch, PolicyPlayer
-from pipeline.problems.machines.storage import read_park
-from pipeline.problems.machines.workload.source import source
 from pipeline.simulation.rollout import compiled_rule_of
 
 FIRST = 1_000_000  # number of the first fresh jobset that futures are taken from; no training draws as many
@@ -93,9 +93,9 @@ def network_base(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Machi
         UserError: the weights are not those of the network on the card.
     """
     # torch: 2 s and 250 MB that heuristics do without
-    from pipeline.problems.machines.networks.actor_critic import DeepSets
-    from pipeline.problems.machines.networks.features import features
-    from pipeline.problems.machines.networks.loading import PLAY, compiled, forward, greedy, restore
+    from pipeline.problems.machines.agents.networks.actor_critic import DeepSets
+    from pipeline.problems.machines.agents.networks.features import features
+    from pipeline.problems.machines.agents.networks.loading import PLAY, compiled, forward, greedy, restore
 
     network = restore(card, weights).network
     scores = compiled(network) if isinstance(network, DeepSets) else partial(forward, network)

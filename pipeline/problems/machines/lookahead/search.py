@@ -9,8 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray, Observation, Policy, uniform
+from pipeline.core.types import CompiledRule, FloatArray, IntArray, KeyArray, Observation, Policy, uniform
 from pipeline.lookahead.planner import ActionValues, Base, SearchBudget, best_liked
+from pipeline.problems.machines.env.nouns import TOGETHER, Machines
+from pipeline.problems.machines.env.simulator.batch import Simulator
+from pipeline.problems.machines.env.simulator.rules import RULES, Players, players
+from pipeline.problems.machines.env.simulator.state import Rules, State
 from pipeline.problems.machines.lookahead.futures import ArrivalModel, PastJobs, buffer
 from pipeline.problems.machines.lookahead.trials import (
     LISTED,
@@ -20,10 +24,6 @@ from pipeline.problems.machines.lookahead.trials import (
     try_rule,
     write_costs,
 )
-from pipeline.problems.machines.nouns import TOGETHER, Machines
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.problems.machines.simulator.compiled.rules import RULES, Players, players
-from pipeline.problems.machines.simulator.compiled.state import Rules, State
 from pipeline.simulation.rollout import Turn, play
 
 COPIES = 512  # side by side, where a rule plays all candidates of a copy in turn: the bound of the memory

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from pipeline.core import SHORTEST_BOUNDED, FloatArray, IntArray, KeyArray
-from pipeline.problems.machines.lookahead.futures import PastJobs, reset_copy, write_arrivals, write_known
-from pipeline.problems.machines.nouns import BLOCKING, GREEDY
-from pipeline.problems.machines.simulator.compiled.dispatch import apply_action, awaits, backfill, reserve
-from pipeline.problems.machines.simulator.compiled.placement import (
+from pipeline.core.types import SHORTEST_BOUNDED, FloatArray, IntArray, KeyArray
+from pipeline.problems.machines.env.nouns import BLOCKING, GREEDY
+from pipeline.problems.machines.env.simulator.dispatch import apply_action, awaits, backfill, reserve
+from pipeline.problems.machines.env.simulator.placement import (
     end,
     first_machine,
     next_arrival,
@@ -22,8 +21,9 @@ from pipeline.problems.machines.simulator.compiled.placement import (
     start,
     take_out,
 )
-from pipeline.problems.machines.simulator.compiled.rules import RULES, Players, decide, score_state
-from pipeline.problems.machines.simulator.compiled.state import Rules, State
+from pipeline.problems.machines.env.simulator.rules import RULES, Players, decide, score_state
+from pipeline.problems.machines.env.simulator.state import Rules, State
+from pipeline.problems.machines.lookahead.futures import PastJobs, reset_copy, write_arrivals, write_known
 from pipeline.simulation.compiled import inlined
 
 SHORTEST = float(SHORTEST_BOUNDED)

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pipeline.config import LinearRuleSearch, PoolKnobs
-from pipeline.core import CompiledRule, FloatArray, Policy
-from pipeline.problems.pool.heuristics.teachers import COMPILED, FEATURES, LONG_STEPS, least_cost
-from pipeline.problems.pool.nouns import JobSet
-from pipeline.problems.pool.simulator.compiled.rules import scores_of
+from pipeline.core.config import LinearRuleSearch, PoolKnobs
+from pipeline.core.types import CompiledRule, FloatArray, Policy
+from pipeline.problems.pool.env.nouns import JobSet
+from pipeline.problems.pool.env.simulator.rules import scores_of
+from pipeline.problems.pool.env.teachers import COMPILED, FEATURES, LONG_STEPS, least_cost
 from pipeline.simulation.results import Play, mean_cost
 from pipeline.simulation.rollout import Heuristic, heuristic, random
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray, Observation, Policy, keys, uniform
+from pipeline.core.types import FloatArray, IntArray, Observation, Policy, keys, uniform
 from pipeline.lookahead.planner import Liking
-from pipeline.problems.pool.nouns import JobSet, batch
-from pipeline.problems.pool.simulator.compiled.trying import Futures
+from pipeline.problems.pool.env.nouns import JobSet, batch
+from pipeline.problems.pool.env.simulator.trying import Futures
 
 LEAST_RATE = 1e-9  # jobs a step
 FOLDED = 1_000_003  # a prime: hardly any two different jobs have the same number

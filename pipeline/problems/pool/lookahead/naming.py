@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import storage
-from pipeline.config import AtOnce, Params, PoolCard, PoolPlan, PoolScenario
-from pipeline.core import CompiledRule, FloatArray, Observation, Policy
+from pipeline.core import storage
+from pipeline.core.config import AtOnce, Params, PoolCard, PoolPlan, PoolScenario
+from pipeline.core.types import CompiledRule, FloatArray, Observation, Policy
 from pipeline.lookahead.planner import Base, Liking, SearchBudget
+from pipeline.problems.pool.env.nouns import Cluster
+from pipeline.problems.pool.env.workload.source import source
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, heuristics_with
 from pipeline.problems.pool.lookahead.futures import ArrivalModel, Ways, arrival_model
 from pipeline.problems.pool.lookahead.search import Player, PoolPlanner, PoolSearch
-from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.workload.source import source
 from pipeline.simulation.rollout import compiled_rule_of
 
 FIRST = 1_000_000_000  # number of the first fresh jobset used as a future; training never draws that many
@@ -66,9 +66,9 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
         UserError: it was trained on another cluster than the scenario's, or its weights are not those of its card.
     """
     # torch: 2 s and 250 MB, not needed for heuristics
-    from pipeline.problems.pool.networks.loading import must_match, restore
-    from pipeline.problems.pool.networks.network import Scorer
-    from pipeline.problems.pool.networks.scores import Scores
+    from pipeline.problems.pool.agents.networks.loading import must_match, restore
+    from pipeline.problems.pool.agents.networks.network import Scorer
+    from pipeline.problems.pool.agents.networks.scores import Scores
 
     must_match(card, scenario)
     loaded = restore(card, weights)

@@ -9,15 +9,14 @@ and the base is a network, it continues in several ways instead of futures, and 
 import numpy as np
 from numba import njit, prange
 
-from pipeline.core import BoolArray, CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
+from pipeline.core.types import BoolArray, CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
 from pipeline.lookahead.planner import ActionValues, Base, Planner, SearchBudget, SearchResult, best_liked
-from pipeline.problems.pool.lookahead.futures import ArrivalModel, Ways, draws_of, stirred
-from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.compiled.kernels import _forced_move, carry_out
-from pipeline.problems.pool.simulator.compiled.rules import players
-from pipeline.problems.pool.simulator.compiled.state import Rules, State, arrived_before
-from pipeline.problems.pool.simulator.compiled.trying import (
+from pipeline.problems.pool.env.nouns import Cluster
+from pipeline.problems.pool.env.simulator.batch import Batched
+from pipeline.problems.pool.env.simulator.kernels import _forced_move, carry_out
+from pipeline.problems.pool.env.simulator.rules import players
+from pipeline.problems.pool.env.simulator.state import Rules, State, arrived_before
+from pipeline.problems.pool.env.simulator.trying import (
     Futures,
     Limits,
     Seen,
@@ -30,6 +29,7 @@ from pipeline.problems.pool.simulator.compiled.trying import (
     seen,
     try_actions,
 )
+from pipeline.problems.pool.lookahead.futures import ArrivalModel, Ways, draws_of, stirred
 from pipeline.simulation.rollout import Turn, play_turns
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from builders import many
 
-from pipeline.core import Observation, Policy
+from pipeline.core.types import Observation, Policy
+from pipeline.problems.machines.env.simulator.rules import RULES
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, PEERS, random_placement, with_age, with_mix
 from pipeline.problems.machines.heuristics.rules import score as score_of
-from pipeline.problems.machines.simulator.compiled.rules import RULES
 from pipeline.simulation.rollout import Score, choose, compiled_rule_of, fcfs, heuristic, sjf
 
 ONE = 1000  # thousandths

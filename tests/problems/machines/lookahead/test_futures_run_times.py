@@ -5,7 +5,7 @@ import pytest
 from machine_learning import some_jobs
 from numba import njit
 
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 from pipeline.problems.machines.lookahead.futures import NEAREST, arrival_model, run_time, run_time_shares
 
 

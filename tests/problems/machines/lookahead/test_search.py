@@ -7,19 +7,19 @@ import pytest
 from machine_builders import random_problem
 from machine_learning import ONE, some_jobs, untrained
 
-from pipeline.core import CompiledRule, IntArray, Observation, keys
+from pipeline.core.types import CompiledRule, IntArray, Observation, keys
 from pipeline.lookahead.planner import Base, Planner, SearchBudget
-from pipeline.problems.machines.evaluation.play import play_on
+from pipeline.problems.machines.agents.networks.actor_critic import DeepSets
+from pipeline.problems.machines.agents.networks.features import features
+from pipeline.problems.machines.agents.networks.loading import compiled, forward, greedy
+from pipeline.problems.machines.env.evaluation.play import play_on
+from pipeline.problems.machines.env.nouns import DISPATCH, Jobs, Machines, end_to_end
+from pipeline.problems.machines.env.simulator.batch import Simulator
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead import search
 from pipeline.problems.machines.lookahead.futures import ArrivalModel, arrival_model
 from pipeline.problems.machines.lookahead.plans import USUAL
 from pipeline.problems.machines.lookahead.search import MachinesSearch, PolicyPlayer, liked
-from pipeline.problems.machines.networks.actor_critic import DeepSets
-from pipeline.problems.machines.networks.features import features
-from pipeline.problems.machines.networks.loading import compiled, forward, greedy
-from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.simulation.rollout import Turn, compiled_rule_of, play_turns
 
 TWO = Machines(np.array([[4000, 8000], [2000, 4000]]), np.array([0, 0]), 4, DISPATCH.index("greedy"), np.inf, np.inf)

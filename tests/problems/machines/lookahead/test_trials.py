@@ -4,16 +4,11 @@ import numpy as np
 import pytest
 from machine_builders import random_problem
 
-from pipeline.core import THOUSANDTHS, CompiledRule, keys
+from pipeline.core.types import THOUSANDTHS, CompiledRule, keys
 from pipeline.errors import UserError
 from pipeline.lookahead.planner import Base, Planner, SearchBudget, SearchResult
-from pipeline.problems.machines.evaluation.play import play_on
-from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.lookahead import search
-from pipeline.problems.machines.lookahead.futures import ArrivalModel, arrival_model
-from pipeline.problems.machines.lookahead.plans import USUAL, planned
-from pipeline.problems.machines.lookahead.search import MachinesSearch
-from pipeline.problems.machines.nouns import (
+from pipeline.problems.machines.env.evaluation.play import play_on
+from pipeline.problems.machines.env.nouns import (
     BLOCKING,
     DISPATCH,
     EASY_WITHIN,
@@ -22,7 +17,12 @@ from pipeline.problems.machines.nouns import (
     Placed,
     end_to_end,
 )
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.problems.machines.env.simulator.batch import Simulator
+from pipeline.problems.machines.heuristics.rules import HEURISTICS
+from pipeline.problems.machines.lookahead import search
+from pipeline.problems.machines.lookahead.futures import ArrivalModel, arrival_model
+from pipeline.problems.machines.lookahead.plans import USUAL, planned
+from pipeline.problems.machines.lookahead.search import MachinesSearch
 from pipeline.simulation.rollout import Heuristic, Turn, compiled_rule_of
 
 FOREVER = 1e15

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from builders import many, observation, viewed, wander
 
-from pipeline.core import CompiledRule, FloatArray, Observation, legal_actions
+from pipeline.core.types import CompiledRule, FloatArray, Observation, legal_actions
+from pipeline.problems.pool.env.nouns import Cluster
+from pipeline.problems.pool.env.simulator.rules import scores_of
+from pipeline.problems.pool.env.teachers import JOB_FEATURES, VOID_FEATURES
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, with_knobs
-from pipeline.problems.pool.heuristics.teachers import JOB_FEATURES, VOID_FEATURES
-from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.simulator.compiled.rules import scores_of
 from pipeline.simulation.rollout import Score, choose
 
 INFINITE = float("inf")

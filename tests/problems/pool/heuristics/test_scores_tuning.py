@@ -8,12 +8,12 @@ import pytest
 from builders import tiny_jobset
 from pydantic import ValidationError
 
-from pipeline.config import LinearRuleSearch, PoolKnobs
-from pipeline.core import Policy
-from pipeline.problems.pool.evaluation.play import score
+from pipeline.core.config import LinearRuleSearch, PoolKnobs
+from pipeline.core.types import Policy
+from pipeline.problems.pool.env.evaluation.play import score
+from pipeline.problems.pool.env.nouns import Cluster, JobSet
+from pipeline.problems.pool.env.teachers import FEATURES, FIRST
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, heuristics_with, tuned, tuned_linear, with_knobs
-from pipeline.problems.pool.heuristics.teachers import FEATURES, FIRST
-from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.simulation.results import Results
 from pipeline.simulation.rollout import compiled_rule_of
 

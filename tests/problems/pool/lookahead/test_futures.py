@@ -5,20 +5,20 @@ import pytest
 import torch
 from builders import REPOSITORY, observation
 
-from pipeline.config import Mlp, Params
-from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy, legal_actions
+from pipeline.core.config import Mlp, Params
+from pipeline.core.types import CompiledRule, FloatArray, IntArray, Observation, Policy, legal_actions
 from pipeline.learning.stored import weights_of
 from pipeline.lookahead.planner import Base, Liking, SearchBudget
-from pipeline.problems.pool.evaluation.play import score
+from pipeline.problems.pool.agents.networks.loading import card_of
+from pipeline.problems.pool.agents.networks.network import greedy
+from pipeline.problems.pool.agents.networks.networks import PoolNetwork, build
+from pipeline.problems.pool.env.evaluation.play import score
+from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.env.simulator.batch import Batched
+from pipeline.problems.pool.env.workload.source import source
 from pipeline.problems.pool.lookahead.futures import Ways, arrival_model, draws_of, stirred
 from pipeline.problems.pool.lookahead.naming import network_base, planned
 from pipeline.problems.pool.lookahead.search import PoolPlanner, PoolSearch
-from pipeline.problems.pool.networks.loading import card_of
-from pipeline.problems.pool.networks.network import greedy
-from pipeline.problems.pool.networks.networks import PoolNetwork, build
-from pipeline.problems.pool.nouns import Cluster, JobSet, batch
-from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.workload.source import source
 
 OFFLINE = Cluster((4,), 8, 10, 0, False, stall=20, arrivals_end=1)
 NETWORK = Mlp(name="mlp", hidden=8, clock=False)

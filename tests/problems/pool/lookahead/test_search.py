@@ -7,22 +7,22 @@ import pandas as pd
 import pytest
 from builders import ONLY, observation, viewed, wander
 
-from pipeline import storage
-from pipeline.config import Params
-from pipeline.core import Observation, legal_actions
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.types import Observation, legal_actions
 from pipeline.errors import UserError
+from pipeline.interactive.pool.policies import policy_for
 from pipeline.learning.stored import weights_of
 from pipeline.lookahead.planner import Base, SearchBudget
-from pipeline.problems.pool.evaluation.play import score
+from pipeline.problems.pool.agents.networks.loading import card_of
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.evaluation.play import score
+from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.env.simulator.batch import Batched
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.lookahead.futures import arrival_model
 from pipeline.problems.pool.lookahead.naming import network_base, planned
 from pipeline.problems.pool.lookahead.search import Player, PoolPlanner, PoolSearch, candidates
-from pipeline.problems.pool.networks.loading import card_of
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster, JobSet, batch
-from pipeline.problems.pool.policies import policy_for
-from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.simulation.rollout import compiled_rule_of
 
 SHORT = Cluster((10, 10), 20, 4, 4, False, stall=20, arrivals_end=30)

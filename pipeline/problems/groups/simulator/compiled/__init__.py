@@ -1,1 +1,0 @@
-"""Compiled simulator of user groups: many episodes at once."""

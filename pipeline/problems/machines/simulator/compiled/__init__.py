@@ -1,1 +1,0 @@
-"""The compiled simulator; `tests/oracles/machines.py` defines what it must do."""
