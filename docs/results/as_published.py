@@ -2,7 +2,8 @@
 
 Apply docs/params/as_published.diff or, for what it adds, deeprm_paper.diff (gradient.diff was removed; the last
 commit with this code is 6d48caac), set `threads: 1` (2 for DeepRM2's seeds and the policy gradient, as in the default
-run), and run the stages of the agents and the heuristics of their scenarios. `python docs/results/as_published.py` there keeps what they had, of all tables or of those named;
+run), and run the stages of the agents and the heuristics of their scenarios. `python docs/results/as_published.py`
+there keeps their results, of all tables or of those named;
 `python docs/results/tables.py write` writes it.
 """
 

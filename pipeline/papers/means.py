@@ -187,7 +187,7 @@ STEP_DOWN = "slowdown falls, by the whole interval, from a load to the next"
 LOAD_CLAIMS = (
     FOUR.claim("Mean slowdown rises with load, under learned schedulers, too", Part(WHOLE, STEP_DOWN, _agents_rise)),
     FOUR.claim(
-        "SJF has a lower slowdown than Packer, for it starts small jobs first",
+        "SJF has a lower slowdown than Packer, because it starts small jobs first",
         compared(WHOLE, BELOW, versus("sjf", "packer")),
     ),
     FOUR.claim(

@@ -71,7 +71,7 @@ def changes(found: Advice) -> list[str]:
     gap = f"{percent(change.change)}, {span(change.low, change.high)}"
     said.append(f"the learned {name} is {verdict} {found.best_heuristic} on the test period ({gap})")
     if not found.clear and found.more_days is not None:
-        said.append(f"about {found.more_days} more days of log, if the difference stays as it is")
+        said.append(f"about {found.more_days} more days of log, if the difference does not change")
     return said
 
 

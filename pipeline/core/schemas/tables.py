@@ -10,7 +10,7 @@ BLOCK_DAYS = 3  # days until loads are independent: congestion lasts days
 LENGTHS = 4  # most classes of job length
 NEARLY = 1e-9
 STATUSES = ("OPTIMAL", "FEASIBLE", "WARM")  # proved best; better than the warm start; the warm start itself
-VERDICTS = ("yes", "no", "partly", "cannot be told")
+VERDICTS = ("yes", "no", "partly", "undecided")
 
 
 def _each(names: str, column: Callable[[], pa.Column]) -> dict[str, pa.Column]:

@@ -173,7 +173,8 @@ def test_a_teacher_must_be_a_heuristic() -> None:
 
 def test_a_teacher_needs_no_compiled_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TEACHERS, "slow", HEURISTICS["sjf"])
-    checked(changed(agents__deeprm2__pretrain__teacher="slow"))
+    agent = checked(changed(agents__deeprm2__pretrain__teacher="slow")).agents["deeprm2"]
+    assert agent.pretrain.model_dump()["teacher"] == "slow"
 
 
 @pytest.mark.parametrize("stall", [0, 7])
