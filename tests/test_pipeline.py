@@ -154,7 +154,7 @@ def prune(folder: Folder) -> str:
 
 
 def test_code_touches_only_the_stages_that_run_it(folder: Folder) -> None:
-    with (folder.root / "pipeline" / "problems" / "pool" / "networks" / "encodings.py").open("a") as file:
+    with (folder.root / "pipeline" / "problems" / "pool" / "agents" / "networks" / "encodings.py").open("a") as file:
         file.write("# changed\n")
     assert folder.stale() == {
         f"{kind}@{agent}" for kind in ("pretrain", "finetune", "evaluate") for agent in AGENTS

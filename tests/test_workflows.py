@@ -353,14 +353,14 @@ def test_a_lock_is_fresh_without_data_and_stale_with_other_code(folder: Folder, 
     (clone.root / "models").mkdir(exist_ok=True)
     (clone.root / "models" / ".gitkeep").touch()  # as git has it
     assert fresh(clone).returncode == 0, fresh(clone).stderr
-    with (clone.root / "pipeline" / "problems" / "pool" / "evaluation" / "play.py").open("a") as file:
+    with (clone.root / "pipeline" / "problems" / "pool" / "agents" / "networks" / "mlp.py").open("a") as file:
         file.write("# changed\n")
     clone.edit(evaluation__confidence=0.9)
     done = fresh(clone)
     assert done.returncode == 1
     first, *lines = done.stderr.splitlines()
     assert first == "dvc.lock is stale: run 'dvc repro', then commit dvc.lock and reports/"
-    assert "  evaluate@plain: pipeline/problems/pool/env/evaluation modified" in lines
+    assert "  evaluate@plain: pipeline/problems/pool/agents modified" in lines
     (compare,) = [line for line in lines if line.startswith("  compare: ")]
     assert "params.yaml: evaluation modified" in compare
     assert not [line for line in lines if "deleted" in line or line.startswith("  generate")]

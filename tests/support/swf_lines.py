@@ -10,7 +10,7 @@ from pipeline.core.logs.trace import Trace
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
 HPC2N = TRACES / "HPC2N-2002-2.2-cln.first15000.swf.gz"
 LUBLIN = TRACES / "lublin_256.swf.gz"
-CASES = Path(__file__).parents[1] / "logs" / "cases"  # reported problems, reduced
+CASES = Path(__file__).parents[1] / "core" / "logs" / "cases"  # reported problems, reduced
 GIB_KB = 1024**2
 
 

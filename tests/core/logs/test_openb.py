@@ -10,7 +10,7 @@ from pipeline.core.logs.trace import Trace, fits_somewhere
 from pipeline.core.types import ANY_KIND
 from pipeline.errors import UserError
 
-SHARED = Path(__file__).parents[3] / "shared" / "traces"
+SHARED = Path(__file__).parents[4] / "shared" / "traces"
 PODS, NODES = SHARED / "openb_pod_list_default.csv.gz", SHARED / "openb_node_list_all_node.csv.gz"
 HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
 MACHINES = ("a,32000,65536,0,", "b,8000,32768,2,P100", "c,64000,131072,4,T4", "d,8000,32768,2,P100")

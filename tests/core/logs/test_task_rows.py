@@ -13,7 +13,7 @@ from pipeline.core.types import ANY_KIND
 from pipeline.errors import UserError
 
 ALIBABA2017, ALIBABA2018, OF_CLOUDSIMPY = TASK_LOGS["alibaba2017"], TASK_LOGS["alibaba2018"], TASK_LOGS["cloudsimpy"]
-CLOUDSIMPY = Path(__file__).parents[3] / "shared" / "traces" / "alibaba2017_cloudsimpy_jobs.csv.gz"
+CLOUDSIMPY = Path(__file__).parents[4] / "shared" / "traces" / "alibaba2017_cloudsimpy_jobs.csv.gz"
 HEADER = ",submit_time,duration,cpu,memory,job_id,task_id,instances_num,disk"
 GIB = 2**30
 

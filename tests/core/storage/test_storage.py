@@ -110,7 +110,7 @@ def test_a_write_that_fails_half_way_keeps_the_old_file_and_leaves_no_part(
 def test_a_killed_write_leaves_the_old_file(root: Path) -> None:
     write(Path("x.txt"), b"old")
     script = (
-        "import os; from pathlib import Path; from pipeline import storage\n"
+        "import os; from pathlib import Path; from pipeline.core import storage\n"
         "Path.replace = lambda *_: os._exit(9)\n"
         "storage.write(Path('x.txt'), b'new')\n"
     )

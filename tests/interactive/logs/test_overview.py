@@ -13,7 +13,7 @@ from pipeline.core.storage import check_table
 from pipeline.core.types import ANY_KIND
 from pipeline.interactive.logs.figures import figures
 
-HPC2N = Path(__file__).parents[3] / "shared" / "traces" / "HPC2N-2002-2.2-cln.first15000.swf.gz"
+HPC2N = Path(__file__).parents[4] / "shared" / "traces" / "HPC2N-2002-2.2-cln.first15000.swf.gz"
 DAY = 86_400
 
 
