@@ -119,9 +119,9 @@ def params() -> str:
     """Return the page of all keys of params.yaml."""
     lines = ["# Keys of params.yaml", "", "Each heading is a type of record. `python -m pipeline explain-params PLACE`"]
     lines += [
-        "prints the same for a place in your file. An editor that supports the schema named in the first line of the"
+        "prints the same for a place in your file. An editor that supports the schema in the first line of the file"
     ]
-    lines += ["file shows it at the cursor ([schema](../params.schema.json)).", ""]
+    lines += ["shows it at the cursor ([schema](../params.schema.json)).", ""]
     for name, record in reference.records().items():
         lines += [f"## {name}", "", (record.__doc__ or "").split("\n\n")[0].strip(), ""]
         rows = [
