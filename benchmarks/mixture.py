@@ -1,4 +1,4 @@
-"""Updates of `mixture`, DeepRM3's policy gradient, in a separate process: seconds of each part, and memory."""
+"""Updates of `mixture`, DeepRM3's policy gradient, in a process of their own: seconds of each part, and memory."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -16,21 +16,21 @@ from pipeline.config import Mixture, load_params
 from pipeline.problems.pool.training.mixture import mixture
 
 PARTS = ("short runs", "windows of streams", "gradient")
-SETTLED = 3  # measured updates, after a first one that allocates memory for the later ones
+SETTLED = 3  # updates that are measured, after a first one that asks the system for memory that later ones use again
 NONE = "no baseline"
-BEYOND = "no baseline; beyond the memory of the process before"
+BEYOND = "no baseline; beyond what the process held before"
 
 Asked = ParamSpec("Asked")
 Answer = TypeVar("Answer")
 
 
 class Cost(NamedTuple):
-    """Cost of updates."""
+    """What updates cost."""
 
-    seconds: tuple[float, ...]  # mean of each of PARTS
-    decisions: float  # mean number learned from
+    seconds: tuple[float, ...]  # of each of PARTS, in the mean
+    decisions: float  # learned from, in the mean
     peak_mib: float  # of the whole process
-    above_mib: float  # of it, beyond the memory before
+    above_mib: float  # of which beyond what it held before
 
 
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
@@ -41,7 +41,7 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
     for number in range(runs):
         on_progress(f"run {number + 1} of {runs}")
         costs.append(alone(cost, sizes.mixture))
-    learned = f"no baseline; the mean of {SETTLED} updates, which learn from {costs[-1].decisions:,.0f} decisions"
+    learned = f"no baseline; the mean of {SETTLED} updates, which learn {costs[-1].decisions:,.0f} decisions"
     yield Row(
         figure("mixture, an update", [sum(one.seconds) for one in costs], "s", target=half_of(cost=0.25)), learned
     )
@@ -68,9 +68,9 @@ def cost(config: Mixture) -> Cost:
 
 
 def updates(config: Mixture, count: int) -> Iterator[tuple[tuple[float, ...], int]]:
-    """Run updates, each from the initial weights; yield the seconds of PARTS, and the number of decisions learned from.
+    """Run updates, each from the initial weights; yield the seconds of PARTS, and how many decisions were learned.
 
-    Short runs end when the first stream is requested, and windows when the first gradient is.
+    Short runs end where the first stream is asked for, and windows where the first gradient is.
     """
     network, task, marks = set_engine.network(Problem()), mixed_task(config), dict[str, float]()
     initial = {name: weight.clone() for name, weight in network.state_dict().items()}
@@ -87,7 +87,7 @@ def updates(config: Mixture, count: int) -> Iterator[tuple[tuple[float, ...], in
 
 
 def _noting(marks: dict[str, float], name: str, work: Callable[Asked, Answer]) -> Callable[Asked, Answer]:
-    """Return the same function, which records the time of its first call."""
+    """Return the same work, which notes when it is first asked for."""
 
     def noted(*asked: Asked.args, **named: Asked.kwargs) -> Answer:
         marks.setdefault(name, time.perf_counter())

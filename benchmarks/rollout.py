@@ -1,4 +1,4 @@
-"""Rollouts of `sets` inside the compiled kernel, against lock step with torch's forward pass."""
+"""Play of `sets` inside the compiled kernel, against lock step with torch's forward."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,8 @@ from benchmarks.measure import ProgressCallback, in_turns, seconds
 from benchmarks.record import Row, figure, half_of
 from benchmarks.sizes import Sizes
 
-LOCK_STEP = "the same episodes in lock step: observe, torch's forward pass of networks/sets.py, sample, step"
-RATIOS = (3.0, 5.6)  # measured speed-ups of short runs and of streams
+LOCK_STEP = "the same episodes in lock step: observe, torch's forward of networks/sets.py, sample, step"
+RATIOS = (3.0, 5.6)  # measured, of short runs and of streams
 
 
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
@@ -25,5 +25,5 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
             return count / seconds(set_engine.stepped(network, *set_engine.begun(problem, jobsets)))  # noqa: B023
 
         mine, theirs = in_turns(runs, on_progress, ours, plain)
-        name = f"rollout of sets, {what} of {problem.slots} slots"
+        name = f"play of sets, {what} of {problem.slots} slots"
         yield Row(figure(name, mine, "k decisions/s", theirs, more_is_better=True, target=half_of(ratio)), LOCK_STEP)

@@ -1,4 +1,4 @@
-"""The measured network `sets`, in its compiled and its reference implementation."""
+"""The network `sets` as it is measured, compiled and as it is written to be read."""
 
 from typing import NamedTuple
 
@@ -22,18 +22,18 @@ from pipeline.simulation.rollout import play
 
 EAGER, BUSY = 5.0, 3.0  # added to the weight of 1 / duration, taken from the score of void
 ENTROPY = 0.02
-SOME_STEPS = 50  # whose decisions are stored at a time, to be counted
+SOME_STEPS = 50  # whose decisions are kept at a time, to be counted
 
 
 class Learned(NamedTuple):
-    """Decisions and the inputs of their loss."""
+    """Decisions, and what their loss is made of."""
 
     observed: Relative
     loss: Loss
 
 
 def network(problem: Problem) -> Sets:
-    """Return a fresh network that prefers short jobs, as a cloned one does; otherwise queues would be far too long."""
+    """Return a fresh network that prefers short jobs, as a cloned one does: else queues would be far too long."""
     made = build(SETS, problem.cluster, problem.seed)
     if not isinstance(made, Sets):
         raise TypeError(f"expected a network on sets of jobs, got {SETS.name}")
@@ -44,7 +44,7 @@ def network(problem: Problem) -> Sets:
 
 
 def begun(problem: Problem, jobsets: list[JobSet]) -> tuple[Batched, KeyArray]:
-    """Return all episodes of some jobsets at their start, and their random keys."""
+    """Return all episodes of some jobsets at their beginning, and their random keys."""
     number = np.arange(len(jobsets)).repeat(problem.episodes)
     key = keys(problem.seed, number, np.tile(np.arange(problem.episodes), len(jobsets)))
     jobs = batch(repeat(jobsets, problem.episodes))
@@ -52,7 +52,7 @@ def begun(problem: Problem, jobsets: list[JobSet]) -> tuple[Batched, KeyArray]:
 
 
 def played(learner: Sets, problem: Problem) -> Learned:
-    """Return all decisions of some episodes, with random advantages."""
+    """Return all decisions of some episodes, with advantages that are drawn."""
     simulator, key = begun(problem, problem.draw())
     kept = Roller(simulator, learner.compiled(), key).keep()
     gain = np.random.default_rng(problem.seed).normal(size=len(kept.action))
@@ -60,7 +60,7 @@ def played(learner: Sets, problem: Problem) -> Learned:
 
 
 def decisions_of(learner: Sets, problem: Problem, jobsets: list[JobSet]) -> int:
-    """Return the number of decisions of a compiled rollout; they are stored for a few steps at a time."""
+    """Return how many decisions a compiled roll-out takes; they are kept for some steps only."""
     simulator, key = begun(problem, jobsets)
     roller, until, count = Roller(simulator, learner.compiled(), key), 0, 0
     while len(simulator.rows):
@@ -70,17 +70,17 @@ def decisions_of(learner: Sets, problem: Problem, jobsets: list[JobSet]) -> int:
 
 
 def rolled(learner: Sets, simulator: Batched, key: KeyArray) -> Work:
-    """Return a compiled rollout to the end."""
+    """Return a compiled roll-out to the end."""
     return Roller(simulator, learner.compiled(), key).play
 
 
 def stepped(learner: Sets, simulator: Batched, key: KeyArray) -> Work:
-    """Return the same rollout in lock step with the reference implementation of the network."""
+    """Return the same play, asked for in lock step of the network that is written to be read."""
     return lambda: play(simulator, plainly(learner), key)
 
 
 def plainly(learner: Sets) -> Policy:
-    """Return the policy that samples actions with torch's own forward pass."""
+    """Return the policy that draws actions by torch's own forward."""
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:
         observed = learner.encode(view)
@@ -93,7 +93,7 @@ def plainly(learner: Sets) -> Policy:
 
 
 def compiled_gradient(learner: Sets, given: Learned) -> Work:
-    """Return the gradient of `mixture`."""
+    """Return the gradient as `mixture` has it."""
 
     def work() -> None:
         learner.zero_grad()
@@ -103,7 +103,7 @@ def compiled_gradient(learner: Sets, given: Learned) -> Work:
 
 
 def by_autograd(learner: Sets, given: Learned, at_once: int) -> Work:
-    """Return the same gradient by torch, in batches of decisions."""
+    """Return the same gradient by torch, so many decisions at a time."""
 
     def work() -> None:
         learner.zero_grad()
@@ -122,7 +122,7 @@ def _loss(learner: Sets, observed: Relative, loss: Loss) -> Tensor:
 
 
 def gap(learner: Sets, one: Work, other: Work) -> float:
-    """Return the difference of one gradient to another, relative to the other's norm."""
+    """Return how far one gradient is from another, as a part of the other's norm."""
     found = []
     for work in (one, other):
         work()
