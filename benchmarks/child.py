@@ -13,7 +13,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from benchmarks.measure import MIB, forget_high_water, high_water
 from benchmarks.problem import Problem
-from pipeline.config import load_params
+from pipeline.core.config import load_params
 from pipeline.errors import UserError
 
 WARM = Problem(jobsets=2, episodes=2)

@@ -12,9 +12,9 @@ from benchmarks.measure import ProgressCallback, in_turns, seconds
 from benchmarks.problem import DEEPRM2
 from benchmarks.record import Row, figure, half_of
 from benchmarks.sizes import Sizes
-from pipeline.core import IntArray
-from pipeline.problems.pool.networks.network import Network
-from pipeline.problems.pool.nouns import CompactObservation
+from pipeline.core.types import IntArray
+from pipeline.problems.pool.agents.networks.network import Network
+from pipeline.problems.pool.env.nouns import CompactObservation
 
 EAGER = "eager float32, channels last, on images drawn in advance, the same batch"
 

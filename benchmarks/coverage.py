@@ -18,8 +18,8 @@ import pandas as pd
 
 from pipeline.comparing.sequences import seen_at
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import Evaluation
-from pipeline.core import FloatArray
+from pipeline.core.config import Evaluation
+from pipeline.core.types import FloatArray
 from pipeline.progress import say
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"

@@ -12,7 +12,7 @@ from benchmarks.measure import ProgressCallback
 from benchmarks.problem import DEEPRM, DEEPRM2, Problem
 from benchmarks.record import Row, Target, figure, half_of
 from benchmarks.sizes import Sizes
-from pipeline.core import Observation, Policy
+from pipeline.core.types import Observation, Policy
 
 DRAWN = "drawing the image and running the network on it in torch"
 

@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pipeline.config import Reinforce
-from pipeline.core import FloatArray, IntArray, KeyArray, keys, uniform
+from pipeline.core.config import Reinforce
+from pipeline.core.types import FloatArray, IntArray, KeyArray, keys, uniform
 from pipeline.learning.returns import decision_baseline, discounted
-from pipeline.problems.pool.networks.encodings import Layout, draw
-from pipeline.problems.pool.nouns import CompactObservation, batch, repeat
-from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.training.task import Task
+from pipeline.problems.pool.agents.networks.encodings import Layout, draw
+from pipeline.problems.pool.agents.training.task import Task
+from pipeline.problems.pool.env.nouns import CompactObservation, batch, repeat
+from pipeline.problems.pool.env.simulator.batch import Batched
 
 AT_ONCE = 1024  # images held in memory at a time: the fastest of 256 to 2,048 on our machine
 MOST_JOBSETS = 100_000  # as in the engine, to have the same draws

@@ -10,22 +10,22 @@ from torch import Tensor
 
 from benchmarks.described import Dense, described
 from benchmarks.problem import DEEPRM, Problem
-from pipeline import storage
-from pipeline.config import PoolCard, PoolNetworkConfig, Reinforce
-from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
+from pipeline.core import storage
+from pipeline.core.config import PoolCard, PoolNetworkConfig, Reinforce
+from pipeline.core.types import CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
+from pipeline.interactive.pool.scheduling.schedule import schedule
+from pipeline.interactive.scheduling.user_jobs import UserJobs
 from pipeline.learning.stored import weights_of
+from pipeline.problems.pool.agents.networks.encodings import Layout, draw
+from pipeline.problems.pool.agents.networks.loading import restore
+from pipeline.problems.pool.agents.networks.network import Network
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.agents.training.decisions import by_chance, record
+from pipeline.problems.pool.agents.training.reinforce import reinforce
+from pipeline.problems.pool.env.nouns import CompactObservation, JobSet, batch, compact
+from pipeline.problems.pool.env.simulator.batch import Batched
+from pipeline.problems.pool.env.simulator.rules import Players, players
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.networks.encodings import Layout, draw
-from pipeline.problems.pool.networks.loading import restore
-from pipeline.problems.pool.networks.network import Network
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import CompactObservation, JobSet, batch, compact
-from pipeline.problems.pool.scheduling.playing import schedule
-from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.compiled.rules import Players, players
-from pipeline.problems.pool.training.decisions import by_chance, record
-from pipeline.problems.pool.training.reinforce import reinforce
-from pipeline.scheduling.user_jobs import UserJobs
 from pipeline.simulation.rollout import play
 
 Work = Callable[[], object]

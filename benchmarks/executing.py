@@ -19,9 +19,9 @@ from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import slurm, why_not
 from pipeline.execution.executor import Executor
 from pipeline.execution.setting import Backend, Setting
-from pipeline.problems.pool.evaluation.hindsight_model import Work, solve_work
-from pipeline.problems.pool.evaluation.searching import order_of, search
-from pipeline.problems.pool.nouns import batch
+from pipeline.problems.pool.env.evaluation.hindsight_model import Work, solve_work
+from pipeline.problems.pool.env.evaluation.searching import order_of, search
+from pipeline.problems.pool.env.nouns import batch
 
 NONE = "no baseline: time until the first task of a stage, which does no work, has returned"
 ALONE = "the same jobsets in this process, one after the other"
@@ -67,7 +67,7 @@ def warm(problem: Problem) -> list[Work]:
     drawn = problem.draw()
     jobs = batch(drawn)
     found = search(jobs, problem.cluster.capacity, order_of(jobs, jobs.duration), 100, SEED)
-    starts = np.split(found.start, jobs.first[1:-1])
+    starts = np.split(found, jobs.first[1:-1])
     return [Work(one, start) for one, start in zip(drawn, starts, strict=True)]
 
 

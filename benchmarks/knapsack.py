@@ -8,9 +8,9 @@ import numpy as np
 from benchmarks.measure import ProgressCallback, in_turns, seconds
 from benchmarks.record import Row, Target, figure, half_of
 from benchmarks.sizes import Sizes
-from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.simulator.knapsack.exact import best_shares, best_shares_two
-from pipeline.problems.groups.simulator.knapsack.several import lagrangian
+from pipeline.core.types import FloatArray, IntArray
+from pipeline.problems.groups.env.simulator.knapsack.exact import best_shares, best_shares_two
+from pipeline.problems.groups.env.simulator.knapsack.several import lagrangian
 
 PLAIN = "equation 9 in numpy: one level of a group at a time, all amounts at once"
 NONE = "no baseline"

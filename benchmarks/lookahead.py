@@ -6,22 +6,19 @@ from collections.abc import Iterator
 import numba
 import numpy as np
 
-from benchmarks import set_engine
 from benchmarks.measure import ProgressCallback
 from benchmarks.problem import Problem
 from benchmarks.record import NOTHING, Row, Target, figure
 from benchmarks.sizes import Sizes
-from pipeline.core import Observation, Policy, keys
+from pipeline.core.types import Observation, Policy, keys
 from pipeline.lookahead.planner import Base, SearchBudget
-from pipeline.problems.pool.evaluation.play import score
+from pipeline.problems.pool.env.evaluation.play import score
+from pipeline.problems.pool.env.nouns import Cluster, batch
+from pipeline.problems.pool.env.simulator.batch import Batched
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.lookahead.futures import ArrivalModel, arrival_model
-from pipeline.problems.pool.lookahead.naming import LEARNED, WHOLE, plain_base
+from pipeline.problems.pool.lookahead.naming import WHOLE, plain_base
 from pipeline.problems.pool.lookahead.search import Player, PoolPlanner, PoolSearch
-from pipeline.problems.pool.lookahead.set_trying import SetPlayer
-from pipeline.problems.pool.networks.network import greedy
-from pipeline.problems.pool.nouns import Cluster, batch
-from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.simulation.rollout import play
 
 SHORT = 50  # steps in which jobs arrive
@@ -46,14 +43,8 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
 
 
 def bases() -> Iterator[tuple[str, Base[Player], SearchBudget, tuple[int, ...]]]:
-    """Yield a heuristic and a network, their default search budgets, and the measured limits."""
+    """Yield a heuristic, its default search budget, and the measured limits."""
     yield "hold", plain_base(HEURISTICS["hold"]), WHOLE, (2_000, 20_000, WHOLE.decisions)
-    network = set_engine.network(Problem())
-    forward = network.frozen()
-    plays = Base[Player](
-        greedy(network, masked=True), SetPlayer(network.compiled()), lambda view: forward(network.encode(view))
-    )
-    yield "sets", plays, LEARNED, (250, 1_000, LEARNED.decisions)
 
 
 def cluster(slots: int) -> Cluster:

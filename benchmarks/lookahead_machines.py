@@ -12,19 +12,19 @@ from benchmarks.machines import Crowd
 from benchmarks.measure import ProgressCallback
 from benchmarks.record import NOTHING, Row, Target, figure
 from benchmarks.sizes import Sizes
-from pipeline.config import DeepSets
-from pipeline.core import CompiledRule, Observation, Policy, keys
+from pipeline.core.config import DeepSets
+from pipeline.core.types import CompiledRule, Observation, Policy, keys
 from pipeline.lookahead.planner import Base, Planner, SearchBudget
-from pipeline.problems.machines.evaluation.play import score
+from pipeline.problems.machines.agents.networks.actor_critic import DeepSets as Network
+from pipeline.problems.machines.agents.networks.features import Shape, features
+from pipeline.problems.machines.agents.networks.loading import build, compiled, greedy
+from pipeline.problems.machines.env.evaluation.play import score
+from pipeline.problems.machines.env.nouns import Jobs, end_to_end
+from pipeline.problems.machines.env.simulator.batch import Simulator
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead.futures import arrival_model
-from pipeline.problems.machines.lookahead.naming import LEARNED, USUAL
-from pipeline.problems.machines.lookahead.search import Asked, MachinesSearch
-from pipeline.problems.machines.networks.actor_critic import DeepSets as Network
-from pipeline.problems.machines.networks.features import Shape, features
-from pipeline.problems.machines.networks.loading import build, compiled, greedy
-from pipeline.problems.machines.nouns import Jobs, end_to_end
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.problems.machines.lookahead.plans import LEARNED, USUAL
+from pipeline.problems.machines.lookahead.search import MachinesSearch, PolicyPlayer
 from pipeline.simulation.rollout import Insider, play_together
 
 MACHINES, SLOTS, CROWDED, HIDDEN = 5, 10, 64, 32
@@ -52,7 +52,7 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
             yield Row(figure(f"{said}: p99 where 64 jobs wait", spent, "ms", target=target), OWN_LIMIT)
 
 
-def base(name: str, slots: int) -> Base[CompiledRule | Asked]:
+def base(name: str, slots: int) -> Base[CompiledRule | PolicyPlayer]:
     """Return a heuristic or a fresh network as the base policy."""
     if name in HEURISTICS:
         return Base(HEURISTICS[name], CompiledRule(name))
@@ -67,7 +67,7 @@ def base(name: str, slots: int) -> Base[CompiledRule | Asked]:
         return np.where(observed.may, scores(observed), -np.inf)
 
     policy = greedy(network, scores)
-    return Base(policy, Asked(policy, alike=True), likes)
+    return Base(policy, PolicyPlayer(policy, consistent=True), likes)
 
 
 def drawn(crowd: Crowd) -> list[Jobs]:

@@ -9,11 +9,11 @@ import numpy as np
 from benchmarks.measure import ProgressCallback, exponent, in_turns
 from benchmarks.record import Row, Target, figure, half_of
 from benchmarks.sizes import Sizes
-from pipeline.core import ANY_KIND, CompiledRule
+from pipeline.core.types import ANY_KIND, CompiledRule
+from pipeline.problems.machines.env.nouns import GREEDY, Jobs, Machines, end_to_end
+from pipeline.problems.machines.env.simulator.batch import Simulator
+from pipeline.problems.machines.env.simulator.rules import players
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines, end_to_end
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.problems.machines.simulator.compiled.rules import players
 from pipeline.simulation.rollout import play
 from tests.oracles.machines import PlainSimulator
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipeline.cli.base import read_params
-from pipeline.config import AtOnce, Params, Synthetic
-from pipeline.core import IntArray
+from pipeline.core.config import AtOnce, Params, Synthetic
+from pipeline.core.types import IntArray
 from pipeline.errors import UserError
-from pipeline.problems.pool.nouns import JobBatch, JobSet, batch
+from pipeline.problems.pool.env.nouns import JobBatch, JobSet, batch
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -88,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
 
 def drawn(params: Params, jobs: int, count: int) -> list[JobSet]:
     """Return test jobsets of the scenario, with another number of jobs."""
-    from pipeline.problems.pool.workload.source import DrawnSource
+    from pipeline.problems.pool.env.workload.source import DrawnSource
 
     scenario = params.pool_scenarios[SCENARIO]
     if not isinstance(params.workload, Synthetic):
@@ -102,7 +102,7 @@ def drawn(params: Params, jobs: int, count: int) -> list[JobSet]:
 
 def shortest_first(jobs: JobBatch) -> IntArray:
     """Return the jobs of each jobset by duration."""
-    from pipeline.problems.pool.evaluation.searching import order_of
+    from pipeline.problems.pool.env.evaluation.searching import order_of
 
     return order_of(jobs, jobs.duration)
 
@@ -111,7 +111,7 @@ def searched(jobsets: Sequence[JobSet], capacity: Units, best: Solved, budgets: 
     """Return the results of the search within each budget; the first line is its initial order."""
     import numba
 
-    from pipeline.problems.pool.evaluation.searching import search
+    from pipeline.problems.pool.env.evaluation.searching import mean_slowdown, search
 
     numba.set_num_threads(1)
     jobs, some = batch(jobsets), len(best.slowdown)
@@ -120,10 +120,11 @@ def searched(jobsets: Sequence[JobSet], capacity: Units, best: Solved, budgets: 
     lines = []
     for budget in (1, *budgets):
         begun = time.process_time()
-        found = search(jobs, capacity, orders, budget, SEED)
+        start = search(jobs, capacity, orders, budget, SEED)
         seconds = (time.process_time() - begun) / len(jobsets)
-        worst = float((found.slowdown[:some] / best.slowdown).max() - 1.0)
-        name, ours = "search" if budget > 1 else "shortest first", found.slowdown
+        ours = mean_slowdown(jobs, start)
+        worst = float((ours[:some] / best.slowdown).max() - 1.0)
+        name = "search" if budget > 1 else "shortest first"
         lines.append(
             Line(len(jobsets[0].arrival), name, budget, seconds, float(ours.mean()), float(ours[:some].mean()), worst)
         )
@@ -159,7 +160,7 @@ def modelled(jobs: JobSet, capacity: Units) -> "tuple[cp_model.CpModel, int]":
     """Return the model and the divisor of its objective, which is in whole numbers to avoid rounding."""
     from ortools.sat.python import cp_model
 
-    from pipeline.problems.pool.simulator.compiled.list_scheduling import improved
+    from pipeline.problems.pool.env.simulator.list_scheduling import improved
 
     only = batch([jobs])
     hint = improved(only, capacity, shortest_first(only), 1)

@@ -5,23 +5,20 @@ from typing import Literal
 
 import numpy as np
 
-from pipeline.config import (
+from pipeline.core.config import (
     AtOnce,
     Cnn,
     Counts,
     Demand,
-    Mixture,
     Mlp,
     PoolScenario,
     Recipe,
-    Sets,
     Streaming,
-    StreamWindows,
     Synthetic,
 )
-from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.training.task import Task
-from pipeline.problems.pool.workload.synthetic import draw_jobset
+from pipeline.problems.pool.agents.training.task import Task
+from pipeline.problems.pool.env.nouns import Cluster, JobSet
+from pipeline.problems.pool.env.workload.synthetic import draw_jobset
 
 WORKLOAD = Synthetic(name="synthetic", short=(1, 3), long=(10, 15), short_share=0.8)
 DEMAND = Demand(dominant=(0.5, 1.0), other=(0.1, 0.2))
@@ -30,7 +27,6 @@ LEEWAY = 40  # factor on the steps of arrivals after which an episode is cut
 
 DEEPRM = Mlp(name="mlp", hidden=20, clock=False)
 DEEPRM2 = Cnn(name="cnn", channels=(8, 16), hidden=72, clock=True)
-SETS = Sets(name="sets", hidden=64, elapsed=False)
 
 # DeepRM's recipe: every action may be drawn, RMSprop, baseline at the same decision.
 PAPER = Recipe(
@@ -46,43 +42,6 @@ PAPER = Recipe(
     normalise=False,
     clip=None,
     minibatches=1,
-)
-
-# DeepRM3's recipe and updates, from its row of params.yaml at the first measurement.
-MIXED = PAPER.model_copy(
-    update={
-        "jobsets": "fresh",
-        "baseline": "leave_one_out",
-        "masked": True,
-        "play": "greedy",
-        "optimizer": "adam",
-        "learning_rate": 0.002,
-        "falling": True,
-        "entropy": 0.02,
-        "normalise": True,
-        "clip": 1.0,
-    }
-)
-MIXTURE = Mixture(
-    name="mixture",
-    recipe="gradient",
-    loads=(50, 70, 90, 110, 130, 150, 170, 190),
-    updates=400,
-    jobsets=24,
-    episodes=16,
-    streams=StreamWindows(
-        loads=(60, 70, 80, 90, 95, 100),
-        slots=(60,),
-        windows=16,
-        latest=1500,
-        steps=100,
-        beyond=100,
-        left_job=4.0,
-        left_work=2.5,
-        left_by_load=(1.0, 1.0, 1.0, 1.0, 2.5, 2.5),
-        examined=2500,
-    ),
-    validate_every=100,
 )
 
 
@@ -154,16 +113,3 @@ class Problem:
             loads=(self.load,),
             jobsets=Counts(train=1, validation=1, test=1),
         )
-
-
-def mixed_task(config: Mixture) -> Task:
-    """Return the training task of `mixture`: every jobset is drawn on the spot."""
-
-    def fresh(load: int, number: int) -> JobSet:
-        return Problem(load=load, arrivals="poisson").one(number)
-
-    def stream(split: str, load: int, number: int, steps: int) -> JobSet:
-        return Problem(load=load, arrivals="poisson", steps=steps, seed=2).one(number)
-
-    task = Problem(jobsets=1).task(MIXED)
-    return task._replace(loads=config.loads, fresh=fresh, stream=stream, streams=config.streams)

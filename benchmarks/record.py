@@ -7,10 +7,10 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from pipeline import storage
-from pipeline.config import Frozen
+from pipeline.core import storage
+from pipeline.core.config import Frozen
+from pipeline.core.storage.files import one_line
 from pipeline.errors import UserError
-from pipeline.storage.files import one_line
 
 TIMES = ("s", "ms")  # units of figures that a slowdown makes larger; rates, which end in /s, become smaller
 Finite = Annotated[float, Field(allow_inf_nan=False)]

@@ -9,10 +9,10 @@ from benchmarks.measure import ProgressCallback, in_turns, seconds
 from benchmarks.problem import Problem
 from benchmarks.record import Row, figure, half_of
 from benchmarks.sizes import Sizes
-from pipeline.core import IntArray, keys
-from pipeline.problems.pool.evaluation.searching import order_of
-from pipeline.problems.pool.nouns import JobBatch, batch
-from pipeline.problems.pool.simulator.compiled.list_scheduling import improved
+from pipeline.core.types import IntArray, keys
+from pipeline.problems.pool.env.evaluation.searching import order_of
+from pipeline.problems.pool.env.nouns import JobBatch, batch
+from pipeline.problems.pool.env.simulator.list_scheduling import improved
 
 PLAIN = "list scheduling in numpy, one order after the other"
 ONE_BY_ONE = "the same compiled decoder on whole orders, called from Python for one order at a time"

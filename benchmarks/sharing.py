@@ -9,12 +9,11 @@ import numpy as np
 from benchmarks.measure import ProgressCallback, in_turns, seconds
 from benchmarks.record import Row, figure, half_of
 from benchmarks.sizes import Sizes
-from pipeline.config import QNetworkConfig
-from pipeline.core import IntArray
-from pipeline.problems.groups.heuristics.teachers import equal
-from pipeline.problems.groups.networks.features import past
-from pipeline.problems.groups.networks.q_network import build, controller
-from pipeline.problems.groups.nouns import (
+from pipeline.core.config import QNetworkConfig
+from pipeline.core.types import IntArray
+from pipeline.problems.groups.agents.networks.features import past
+from pipeline.problems.groups.agents.networks.q_network import build, controller
+from pipeline.problems.groups.env.nouns import (
     Configurations,
     Controller,
     Jobs,
@@ -22,7 +21,8 @@ from pipeline.problems.groups.nouns import (
     SharedCluster,
     batch,
 )
-from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.env.simulator.batch import GroupsSimulator
+from pipeline.problems.groups.env.teachers import equal
 from tests.oracles.groups import PlainGroups
 
 PLAIN = "tests/oracles/groups.py under equal shares, observations included; time per interval of a cluster"
@@ -72,7 +72,7 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
 def _compiled(sharing: Sharing, drawn: list[Jobs]) -> float:
     """Return intervals a second."""
     jobs, control = batch(drawn), equal(sharing.cluster, 0)
-    groups, played = Groups(jobs, sharing.cluster, np.ones(len(jobs.arrival))), 0
+    groups, played = GroupsSimulator(jobs, sharing.cluster, np.ones(len(jobs.arrival))), 0
     begun = time.perf_counter()
     while len(rows := groups.rows):
         groups.step(rows, control(groups.observe(rows), np.zeros(len(rows))))
@@ -100,7 +100,7 @@ def _controlled(sharing: Sharing) -> tuple[Controller, Observation]:
     network = build(config, cluster, past({1: drawn}, cluster), 1)
     control = controller(network, cluster, Configurations(LEVELS[:, None], len(ORDERS)))
     jobs = batch(drawn)
-    groups, rule = Groups(jobs, cluster, np.ones(len(jobs.arrival))), equal(cluster, 0)
+    groups, rule = GroupsSimulator(jobs, cluster, np.ones(len(jobs.arrival))), equal(cluster, 0)
     for _ in range(INTERVALS // 2):
         groups.step(groups.rows, rule(groups.observe(groups.rows), np.zeros(1)))
     view = groups.observe(groups.rows)

@@ -10,7 +10,7 @@ from benchmarks.measure import ProgressCallback, in_turns
 from benchmarks.problem import Problem
 from benchmarks.record import Row, figure, half_of
 from benchmarks.sizes import Sizes
-from pipeline.problems.pool.nouns import JobSet
+from pipeline.problems.pool.env.nouns import JobSet
 from tests.oracles.pool import Timestep
 
 PLAIN = "tests/oracles/pool.py, a plain loop"

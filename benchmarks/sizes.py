@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from benchmarks.problem import MIXTURE, Problem
-from pipeline.config import Mixture, StreamWindows
+from benchmarks.problem import Problem
 
 
 class Axis(NamedTuple):
@@ -28,16 +27,6 @@ class Search(NamedTuple):
     evaluations: int  # of each
     once: int  # orders that the compiled decoder evaluates one at a time
     plain: int  # orders listed in numpy
-
-
-def short_runs(jobsets: int, episodes: int) -> Problem:
-    """Return short runs of the default 10 slots."""
-    return Problem(jobsets=jobsets, episodes=episodes, arrivals="poisson")
-
-
-def long_queues(jobsets: int, episodes: int, steps: int) -> Problem:
-    """Return beginnings of streams of 60 slots."""
-    return Problem(jobsets=jobsets, episodes=episodes, slots=60, steps=steps, load=90, arrivals="poisson")
 
 
 # When slots or resources grow, 200 jobs wait at once and the episode is cut at step 50. So all slots are full in every
@@ -70,9 +59,6 @@ class Sizes:
     two_shares: tuple[int, int, int]  # the same, for the exact knapsack on two resources
     questions: int  # of shares, to measure gaps
     sharing: tuple[int, int]  # episodes, groups of each
-    learned: tuple[Problem, Problem]  # whose decisions `sets` learns from: short runs of few slots, streams of many
-    rolled: tuple[Problem, Problem]  # the same for rollouts
-    mixture: Mixture
     search: Search
     planned: tuple[int, int]  # look-ahead: short runs, and decisions where 64 jobs wait
     tasks: tuple[int, int, float]  # tasks without work; jobsets of hindsight, and its limit
@@ -106,9 +92,6 @@ FULL = Sizes(
     two_shares=(12, 10, 60),
     questions=200,
     sharing=(256, 4),
-    learned=(short_runs(16, 16), long_queues(12, 4, 300)),
-    rolled=(short_runs(16, 16), long_queues(12, 16, 300)),
-    mixture=MIXTURE,
     search=Search(jobsets=4, jobs=50, evaluations=50_000, once=2000, plain=100),
     planned=(100, 200),
     tasks=(100, 8, 0.2),
@@ -137,15 +120,6 @@ QUICK = Sizes(
     two_shares=(3, 3, 10),
     questions=3,
     sharing=(2, 2),
-    learned=(short_runs(2, 2), long_queues(2, 2, 30)),
-    rolled=(short_runs(2, 2), long_queues(2, 2, 30)),
-    mixture=MIXTURE.model_copy(
-        update={
-            "jobsets": 2,
-            "episodes": 2,
-            "streams": StreamWindows(loads=(90,), slots=(60, 10), windows=2, latest=6, steps=20, beyond=5),
-        }
-    ),
     search=Search(jobsets=2, jobs=5, evaluations=20, once=3, plain=2),
     planned=(2, 3),
     tasks=(3, 2, 0.01),

@@ -1,4 +1,4 @@
-"""Cluster scheduling as Gymnasium environments, and the comparison of your own policies with the heuristics in use.
+"""Cluster scheduling as Gymnasium environments, and the comparison of your own policies with established heuristics.
 
 >>> import deeprm
 >>> env = deeprm.make("deeprm/Pool-v0")                       # as gymnasium.make does
@@ -18,24 +18,22 @@ from gymnasium import make, make_vec
 from deeprm.scenarios import IDS
 
 if TYPE_CHECKING:
-    from deeprm.evaluating import Evaluation, evaluate
-    from deeprm.policies import load_policy
+    from deeprm.evaluating import Evaluation, evaluate, load_policy
 
 __all__ = ["IDS", "Evaluation", "evaluate", "load_policy", "make", "make_vec"]
 
-LAZY = {"Evaluation": "deeprm.evaluating", "evaluate": "deeprm.evaluating", "load_policy": "deeprm.policies"}
+LAZY = ("Evaluation", "evaluate", "load_policy")  # need more imports than an environment
 MODULES = ("wrappers", "sb3")
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs more than an environment does when it is first asked for."""
     from importlib import import_module
 
     if name in MODULES:
         return import_module(f"deeprm.{name}")
     if name not in LAZY:
         raise AttributeError(f"module 'deeprm' has no attribute '{name}'")
-    return getattr(import_module(LAZY[name]), name)
+    return getattr(import_module("deeprm.evaluating"), name)
 
 
 def __dir__() -> list[str]:

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from deeprm.episodes import Episodes
 from deeprm.games import Game, GroupsGame, MachinesGame, Observations, PeerGame, PoolGame
 from deeprm.scenarios import PEER, Scenario, settings
-from pipeline.config import there_are
-from pipeline.core import IntArray
+from pipeline.core.config import known_names
+from pipeline.core.types import IntArray
 from pipeline.errors import UserError
 
 PEER_SLOTS = 128  # RLScheduler's window
-ARGUMENTS = (  # named where one is misspelled
+ARGUMENTS = (  # suggested for a misspelled one
     *("scenario", "load", "slots", "objective", "jobs", "policies_know"),
     *("illegal", "obs", "skip_forced", "render_mode", "autoreset_mode"),
 )
@@ -34,13 +34,9 @@ def game_of(
     obs: str = "features",
     **unknown: Any,
 ) -> Game:
-    """Return what an environment plays; see `SchedulingEnv`.
-
-    Raises:
-        UserError: an argument is wrong, or a log cannot be read.
-    """
+    """Return the game of an environment; see `SchedulingEnv`."""
     for word in unknown:
-        raise UserError(f"no argument '{word}'; {there_are(ARGUMENTS, word)}")
+        raise UserError(f"no argument '{word}'; {known_names(ARGUMENTS, word)}")
     aim = {} if objective is None else {"objective": objective}
     if own == PEER:
         if scenario is not None or policies_know is not None:
@@ -71,15 +67,15 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
     Args:
         own: scenario of the id, given by the registration.
         render_mode: ansi or rgb_array.
-        scenario: another one of ./params.yaml by name, or keys of the id's own that differ.
+        scenario: another one of ./params.yaml by name, or changed keys of the id's own.
         load: percent; None: any of the scenario's, drawn for each episode.
-        slots: waiting jobs that are seen.
-        objective: what is rewarded; by default slowdown, of Groups delay, of RLScheduler bounded_slowdown.
-        jobs: log that jobs are cut from.
+        slots: number of waiting jobs in an observation.
+        objective: of the reward; by default slowdown, of Groups delay, of RLScheduler bounded_slowdown.
+        jobs: path of a log, the source of jobs.
         policies_know: durations, estimates or predictions.
         illegal: void counts illegal actions and takes void instead; raise raises ValueError.
         obs: features, or DeepRM's image (of pooled clusters).
-        skip_forced: moves without a choice are played without asking, and count as elapsed time.
+        skip_forced: moves without a choice are made automatically, and count as elapsed time.
 
     Raises:
         UserError: an argument is wrong, or a log cannot be read.
@@ -88,12 +84,7 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
     metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 5}  # noqa: RUF012  # as Gymnasium declares it
 
     def __init__(
-        self,
-        own: str,
-        render_mode: str | None = None,
-        load: int | None = None,
-        illegal: str = "void",
-        **settings: Any,
+        self, own: str, render_mode: str | None = None, load: int | None = None, illegal: str = "void", **settings: Any
     ) -> None:
         check_render_mode(render_mode)
         self.render_mode = render_mode
@@ -111,20 +102,20 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
         return self._seen(), self._info(0.0)
 
     def step(self, action: int | IntArray) -> tuple[Observations, float, bool, bool, dict[str, Any]]:
-        """Carry out one decision."""
+        """Make one decision."""
         taken = self.episodes.step(ONLY, np.asarray(action)[None])
-        info, over, cut = self._info(float(taken.elapsed[0])), bool(taken.over[0]), bool(taken.cut[0])
-        seen = self._seen()
+        seen, over, cut = self._seen(), bool(taken.over[0]), bool(taken.cut[0])
+        info = self._info(float(taken.elapsed[0]))
         if over:
             info["metrics"] = {name: float(value[0]) for name, value in self.episodes.metrics(ONLY).items()}
-        return seen, float(taken.reward[0]), over and not cut, cut, info | {"action_mask": self._mask()}
+        return seen, float(taken.reward[0]), over and not cut, cut, info
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """Return which actions are legal, as sb3-contrib asks for them."""
+        """Return the legal actions, for sb3-contrib."""
         return np.asarray(self.episodes.mask[0])
 
     def render(self) -> Any:
-        """Return the schedule so far, as text or as a picture."""
+        """Return the schedule so far, as text or a picture."""
         from deeprm.rendering import rendered
 
         return rendered(self.episodes, 0, self.render_mode)
@@ -132,11 +123,9 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
     def _seen(self) -> Observations:
         return {name: value[0] for name, value in self.episodes.observe().items()}
 
-    def _mask(self) -> npt.NDArray[np.int8]:
-        return np.asarray(self.episodes.mask[0], dtype=np.int8)
-
     def _info(self, elapsed: float) -> dict[str, Any]:
-        return {"action_mask": self._mask(), "elapsed": elapsed, "illegal": int(self.episodes.illegal[0])}
+        mask = np.asarray(self.episodes.mask[0], dtype=np.int8)
+        return {"action_mask": mask, "elapsed": elapsed, "illegal": int(self.episodes.illegal[0])}
 
 
 ONLY = np.array([0])

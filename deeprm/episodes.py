@@ -1,7 +1,7 @@
 """The episodes of one or many environments, as rows of one simulator.
 
-Every environment has two rows: one is played, the other waits with its next episode. When an environment needs one that
-is not ready, all that are not ready are drawn at once, so that the cost of a reset is shared by hundreds.
+Every environment has two rows: one is played, the other holds its next episode. When an environment needs an episode
+that is not ready, all missing ones are drawn at once, so that hundreds share the cost of a reset.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,32 +14,32 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 
 from deeprm.games import Game, Jobs, Observations
-from pipeline.core import SPLITS, BoolArray, FloatArray, IntArray
+from pipeline.core.types import SPLITS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.simulation.outcomes import outcome_of
+from pipeline.simulation.results import outcome_of
 
-JOBSETS = 1000  # training jobsets of each load that are drawn from
+JOBSETS = 1000  # training jobsets of each load
 KEPT = 4_000_000  # jobs of drawn jobsets that are kept in memory
 AHEAD = 16  # numbers that each of many environments draws at once
 OPTIONS = ("load", "jobset", "split")
-FEW = 256  # environments: of fewer, waking a second thread takes longer than it saves, and on a busy machine far longer
+FEW = 256  # environments; below, waking a second thread takes longer than it saves
 
-Asked = ParamSpec("Asked")
-Found = TypeVar("Found")
+Arguments = ParamSpec("Arguments")
+Value = TypeVar("Value")
 
 
-def on_few_threads(method: Callable[Asked, Found]) -> Callable[Asked, Found]:
-    """Return a method of `Episodes` that runs on one thread where they are few."""
+def on_few_threads(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
+    """Return a method of `Episodes` that uses one thread for few environments."""
 
     @wraps(method)
-    def run(*asked: Asked.args, **named: Asked.kwargs) -> Found:
-        episodes: Any = asked[0]
+    def run(*arguments: Arguments.args, **named: Arguments.kwargs) -> Value:
+        episodes: Any = arguments[0]
         if episodes.count >= FEW:
-            return method(*asked, **named)
+            return method(*arguments, **named)
         before = numba.get_num_threads()
         numba.set_num_threads(1)
         try:
-            return method(*asked, **named)
+            return method(*arguments, **named)
         finally:
             numba.set_num_threads(before)
 
@@ -47,16 +47,16 @@ def on_few_threads(method: Callable[Asked, Found]) -> Callable[Asked, Found]:
 
 
 class Taken(NamedTuple):
-    """What one decision in each of n environments led to."""
+    """Effects of one decision in each of n environments."""
 
     reward: FloatArray  # [n]
     elapsed: FloatArray  # [n]  simulated time
     over: BoolArray  # [n]
-    cut: BoolArray  # [n]     of those that are over: by the limit of simulated time
+    cut: BoolArray  # [n]  over because of the limit of simulated time
 
 
 class Episodes:
-    """The present and the next episode of each of n environments, which draw from random numbers of their own."""
+    """The present and the next episode of n environments, each with its own random numbers."""
 
     def __init__(self, game: Game, count: int, load: int | None = None, illegal: str = "void") -> None:
         if illegal not in ("void", "raise"):
@@ -68,25 +68,25 @@ class Episodes:
         self.random = [seeding.np_random()[0] for _ in range(count)]
         self.illegal = np.zeros(count, dtype=np.int64)  # actions of this episode
         self.mask = np.ones((count, 0), dtype=np.bool_)
-        self._side = np.zeros(count, dtype=np.int64)  # which row is played
-        self._ready = np.zeros(count, dtype=np.bool_)  # does the other hold the next episode?
+        self._side = np.zeros(count, dtype=np.int64)  # the row that is played, 0 or 1
+        self._ready = np.zeros(count, dtype=np.bool_)  # does the other row hold the next episode?
         self._numbers: list[list[int]] = [[] for _ in range(count)]  # drawn for the next episodes, the next one last
         self._known: dict[tuple[int, int], tuple[Jobs, int]] = {}  # jobsets by load and number, and their places
         self._room = 0
         self.simulator: Any  # of the game's problem, made for the first episodes
 
     def seed(self, environment: int, seed: int) -> None:
-        """Begin an environment's random numbers again."""
+        """Restart an environment's random numbers."""
         self.random[environment] = seeding.np_random(seed)[0]
         self._numbers[environment], self._ready[environment] = [], False
 
     @on_few_threads
     def begin(self, which: IntArray, options: Mapping[str, Any] | None = None) -> None:
-        """Go to the next episode in some environments; options hold for these episodes only."""
+        """Begin the next episode in some environments; options apply only to these episodes."""
         if options:
-            self._stage(which, options)
+            self._prepare(which, options)
         elif not self._ready[which].all():
-            self._stage(np.flatnonzero(~self._ready), {})
+            self._prepare(np.flatnonzero(~self._ready), {})
         self._side[which] = 1 - self._side[which]
         self._ready[which] = False
         self.illegal[which] = 0
@@ -100,25 +100,25 @@ class Episodes:
 
     @on_few_threads
     def observe(self) -> Observations:
-        """Return what is seen in all environments, and note what is legal."""
+        """Return the observations of all environments, and update the mask."""
         seen, self.mask = self.game.look(self.simulator, self.rows)
         return seen
 
     @on_few_threads
     def observe_again(self, seen: Observations, which: IntArray) -> None:
-        """Write what is seen in some environments over what was, and note what is legal."""
+        """Overwrite the observations of some environments, and update their mask."""
         some, legal = self.game.look(self.simulator, self.rows[which])
-        self.mask = self.mask.copy()  # the old one has been passed on
+        self.mask = self.mask.copy()  # the caller has the old one
         self.mask[which] = legal
         for name, value in some.items():
             seen[name][which] = value
 
     @on_few_threads
     def step(self, which: IntArray, actions: IntArray) -> Taken:
-        """Carry out one action in each of some environments.
+        """Apply one action in each of some environments.
 
         Raises:
-            ValueError: an action is out of the action space; or illegal, where that raises.
+            ValueError: an action is outside of the action space, or illegal if that raises.
         """
         rows, actions = self.rows[which], self._legal(which, np.asarray(actions, dtype=np.int64))
         simulator = self.simulator
@@ -128,7 +128,7 @@ class Episodes:
         return Taken(simulator.gained[rows] - gained, simulator.now[rows] - now, over, cut)
 
     def metrics(self, which: IntArray) -> dict[str, FloatArray]:
-        """Return what became of the jobs in some environments, each number [n]."""
+        """Return metrics of the jobs in some environments, each [n]."""
         played, measured = self.simulator.played(self.rows[which]), self.game.measured
         if measured is not None:
             played = played.only((played.arrival >= measured[0]) & (played.arrival < measured[1]))
@@ -143,7 +143,7 @@ class Episodes:
         }
 
     def _legal(self, which: IntArray, actions: IntArray) -> IntArray:
-        """Return the actions, void in place of illegal ones, which are counted."""
+        """Replace illegal actions by void, and count them."""
         space = self.game.action_space
         most = space.n if isinstance(space, spaces.Discrete) else space.nvec
         wrong = ((actions < 0) | (actions >= most)).reshape(len(which), -1).any(axis=1)
@@ -155,21 +155,17 @@ class Episodes:
         if not illegal.any():
             return actions
         if self._raises:
-            raise ValueError(
-                f"action {actions[illegal][0]} is illegal; the mask allows {self._allowed(which[illegal])}"
-            )
+            allowed = np.flatnonzero(self.mask[which[illegal][0]]).tolist()
+            raise ValueError(f"action {actions[illegal][0]} is illegal; the mask allows {allowed}")
         self.illegal[which] += illegal
         return np.where(illegal, self.mask.shape[1] - 1, actions)
 
-    def _allowed(self, which: IntArray) -> list[int]:
-        return [int(action) for action in np.flatnonzero(self.mask[which[0]])]
-
-    def _stage(self, which: IntArray, options: Mapping[str, Any]) -> None:
+    def _prepare(self, which: IntArray, options: Mapping[str, Any]) -> None:
         """Write the next episode of some environments into the rows that are not played."""
-        drawn = [self._drawn(environment) for environment in which.tolist()]
         loads: Sequence[int] = self.game.loads if self.load is None else (self.load,)
+        drawn = [self._draw(environment) for environment in which.tolist()]
         chosen = [(loads[number % len(loads)], number // len(loads)) for number in drawn]
-        found = [self._asked(*one, options) if options else self._training(*one) for one in chosen]
+        found = [self._requested(*one, options) if options else self._training(*one) for one in chosen]
         longest = max(room for _, room in found)
         if longest >= self._room:
             self._make_room(found[0][0], longest + longest // 4 + 16)
@@ -179,7 +175,7 @@ class Episodes:
         self._ready[which] = True
 
     def _make_room(self, jobs: Jobs, room: int) -> None:
-        """Make a simulator whose episodes have room for more jobs; it goes on with those that are being played."""
+        """Make a simulator with room for longer episodes, which takes over the present ones."""
         larger, rows = self.game.simulator([jobs] * (2 * self.count), room), 2 * np.arange(2 * self.count)
         if self._room:
             larger.overwrite(rows, self.simulator, rows)
@@ -187,8 +183,8 @@ class Episodes:
             larger.overwrite(rows, self.game.simulator([jobs]), np.zeros(len(rows), dtype=np.int64))
         self.simulator, self._room = larger, room
 
-    def _drawn(self, environment: int) -> int:
-        """Return the number that an environment's next episode is drawn by; of many environments, several at once."""
+    def _draw(self, environment: int) -> int:
+        """Draw the number of an environment's next episode; with many environments, several at once."""
         numbers = self._numbers[environment]
         if not numbers:
             ahead = self.random[environment].integers(2**62, size=AHEAD if self.count > 1 else 1)
@@ -202,11 +198,11 @@ class Episodes:
             if len(self._known) * self._room > KEPT:
                 self._known.clear()
             jobs = self.game.source.fresh(*key)
-            self._known[key] = jobs, places(jobs)
+            self._known[key] = jobs, _places(jobs)
         return self._known[key]
 
-    def _asked(self, load: int, number: int, options: Mapping[str, Any]) -> tuple[Jobs, int]:
-        """Return the jobset that options name, as far as they do.
+    def _requested(self, load: int, number: int, options: Mapping[str, Any]) -> tuple[Jobs, int]:
+        """Return the jobset of the options, with drawn values for missing ones.
 
         Raises:
             UserError: there is no such option or jobset.
@@ -225,14 +221,14 @@ class Episodes:
         if split == "train":
             return self._training(load, chosen)
         jobs = self.game.split(split)[load][chosen]
-        return jobs, places(jobs)
+        return jobs, _places(jobs)
 
     def _check_load(self, load: int) -> None:
         if load not in self.game.loads:
             raise UserError(f"load: expected one of {', '.join(map(str, self.game.loads))}, got {load}")
 
 
-def places(jobs: Jobs) -> int:
-    """Return the places that an episode needs: of its jobs, or of the machines that they hold."""
+def _places(jobs: Jobs) -> int:
+    """Return the places that an episode needs: its jobs, or the machines that they hold."""
     nodes = getattr(jobs, "nodes", None)
     return max(len(jobs.arrival), 0 if nodes is None else int(nodes.sum()))

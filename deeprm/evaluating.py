@@ -1,31 +1,44 @@
-"""A policy on the test jobsets next to every heuristic: paired differences with their intervals."""
+"""Policies by name, and the comparison of a policy with every heuristic on the test jobsets."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from deeprm.games import Game, GroupsGame, Jobs, MachinesGame, Observations, PlacingGame, PoolGame
-from deeprm.policies import NamedPolicy, heuristics_of, load_policy, made
-from deeprm.scenarios import Scenario
+from deeprm.env import game_of
+from deeprm.games import Game, GroupsGame, Jobs, MachinesGame, PlacingGame, PoolGame
+from deeprm.scenarios import IDS, Scenario
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import there_are
-from pipeline.core import SPLITS, BoolArray, FloatArray, IntArray
+from pipeline.core.config import known_names
+from pipeline.core.types import SPLITS, FloatArray
 from pipeline.errors import UserError
+from pipeline.external.loading import external, is_external
 from pipeline.simulation.results import Results, best_of, best_single, slowdown_column
 
 BEST = "best_heuristic"  # at each load, chosen on validation jobsets
-CHANCE = ("random", "oracle", "undivided")  # references, not policies to run: never the best heuristic
+REFERENCES = ("random", "oracle", "undivided")  # never the best heuristic
+
+
+class NamedPolicy(NamedTuple):
+    """A policy of the project's simulators: (view, uniform draws [B]) -> actions [B]."""
+
+    name: str
+    decide: Any
+
+    def __call__(self, view: Any, draws: Any) -> Any:
+        """Decide in B episodes."""
+        return self.decide(view, draws)
 
 
 class Evaluation(NamedTuple):
-    """What a policy achieved, and how it compares."""
+    """Results of a policy, and their comparison with heuristics."""
 
     name: str  # of the policy
     scenario: str
-    jobsets: pd.DataFrame  # metrics of each jobset, of all policies
+    jobsets: pd.DataFrame  # metrics of each jobset, for all policies
     comparison: pd.DataFrame  # of the policy with each heuristic and BEST, by load and over all; as comparison.csv
     illegal: int = 0  # actions of the policy that became void
 
@@ -56,145 +69,195 @@ def evaluate(
 ) -> Evaluation:
     """Play a policy on a split's jobsets, and compare it with every heuristic (untuned) on the same ones.
 
-    Slowdown is compared; in real time, bounded slowdown. Intervals are those of a paired bootstrap over jobsets.
+    The comparison is by slowdown or, in real time, bounded slowdown, with intervals of a paired bootstrap over jobsets.
 
     Args:
-        policy: a callable (observations, masks [B, A]) -> actions [B]; a model of Stable-Baselines3; what `load_policy`
-            returns, or a word that it takes. Observations are the environment's, B at once.
+        policy: a callable (observations, masks [B, A]) -> actions [B]; a model of Stable-Baselines3; a result of
+            `load_policy`, or its argument. Observations are those of the environment, B at once.
         env: an id, or a scenario of ./params.yaml by name.
         split: train, validation or test.
-        jobsets: how many of each load, at most; None: all.
-        load: the only one that is played, in percent; None: all of the scenario's.
-        name: what the policy is called.
+        jobsets: maximum number for each load; None: all.
+        load: only this one, in percent; None: all of the scenario's.
+        name: of the policy in the results.
         settings: arguments of the environment.
 
     Raises:
-        UserError: an argument is wrong, or the policy raises, or answers what is not an action.
+        UserError: an argument is wrong, or the policy raises or returns invalid actions.
     """
     if split not in SPLITS:
         raise UserError(f"split: expected one of {', '.join(SPLITS)}, got '{split}'")
     if jobsets is not None and jobsets < 1:
         raise UserError(f"jobsets: expected 1 or more, got {jobsets}")
-    game = made(env, **settings)
+    game = _game(env, **settings)
     if load not in (None, *game.loads):
         raise UserError(f"load: expected one of {', '.join(map(str, game.loads))}, got {load}")
-    heuristics = heuristics_of(game)
+
+    def jobsets_of(split: str) -> dict[int, Sequence[Jobs]]:
+        return {at: group[:jobsets] for at, group in game.split(split).items() if load in (None, at)}
+
+    heuristics = _heuristics(game)
     if name in (*heuristics, BEST):
-        raise UserError(f"name: '{name}' is a heuristic's; choose another, so that both can be told apart")
+        raise UserError(f"name: '{name}' is a heuristic's; choose another name")
     known = load_policy(policy, env, **settings) if isinstance(policy, str) else policy
-    asked = None if isinstance(known, NamedPolicy) else _Asked(known, game, name)
-    mine = known.decide if asked is None else asked.playing
-    results = _scored(game, {name: mine, **heuristics}, _some(game.split(split), jobsets, load))
-    chosen = {word: each for word, each in heuristics.items() if word not in CHANCE}
-    examined = _scored(game, chosen, _some(game.split("validation"), jobsets, load))
-    best = best_of(examined) if getattr(game.row, "tell_load", True) else best_single(examined)
+    adapter = None if isinstance(known, NamedPolicy) else _Adapter(known, game, name)
+    mine = known.decide if adapter is None else adapter.player
+    results = _scored(game, {name: mine, **heuristics}, jobsets_of(split))
+    candidates = {word: each for word, each in heuristics.items() if word not in REFERENCES}
+    examined = _scored(game, candidates, jobsets_of("validation"))
     table = pd.concat([done.jobsets for done in results.values()], ignore_index=True)
     loads = sorted(table["load"].unique())
     references: dict[str, Mapping[int, str]] = {word: dict.fromkeys(loads, word) for word in heuristics}
-    references[BEST] = best
+    references[BEST] = best_of(examined) if getattr(game.row, "tell_load", True) else best_single(examined)
     shown, rng = table.assign(mean_slowdown=table[slowdown_column(table)]), np.random.default_rng(game.params.seed)
     about = (shown, game.name, references, game.params.evaluation, rng)
     compared = comparison(*about, asked=lambda who, _: who == name)
-    return Evaluation(name, game.name, table, compared, asked.illegal if asked else 0)
+    return Evaluation(name, game.name, table, compared, adapter.illegal if adapter else 0)
 
 
-def _some(jobsets: Mapping[int, Sequence[Jobs]], most: int | None, only: int | None) -> dict[int, Sequence[Jobs]]:
-    return {load: group[:most] for load, group in jobsets.items() if only in (None, load)}
+def load_policy(name: str | Path, env: Scenario = "deeprm/Pool-v0", **settings: Any) -> NamedPolicy:
+    """Return a heuristic by its name, the network of a model directory (which needs torch), or an external policy.
+
+    Args:
+        name: of an untuned heuristic, a folder written by a training, or an external policy in the notation of
+            params.yaml: `file.py:name`, `module:name`, `model.zip` or `model.onnx`. Its callables are given
+            (view, draws), a `pipeline.core.types.Observation` and uniform numbers [B].
+        env: an id, or a scenario of ./params.yaml, which the network must fit.
+        settings: arguments of the environment.
+
+    Raises:
+        UserError: there is no such policy, or it is a network for another cluster.
+    """
+    game = _game(env, **settings)
+    known, word = _heuristics(game), str(name)
+    if word in known:
+        return NamedPolicy(word, known[word])
+    if is_external(word):
+        return NamedPolicy(word, external(word, game.row, game.scale if isinstance(game, PlacingGame) else None))
+    if not Path(word).is_dir():
+        expected = "expected a heuristic, a model directory or an external policy (a .zip, an .onnx, file.py:name)"
+        raise UserError(f"unknown policy '{word}': {expected}; {known_names(known, word)}")
+    return NamedPolicy(Path(word).name, _network(word, game))
+
+
+def _game(env: Scenario, **settings: Any) -> Game:
+    if isinstance(env, str) and env in IDS:
+        return game_of(IDS[env], **settings)
+    if isinstance(env, str) and env.startswith("deeprm/"):
+        raise UserError(f"no environment '{env}'; {known_names(IDS, env)}")
+    return game_of("online", env, **settings)
+
+
+def _heuristics(game: Game) -> Mapping[str, Any]:
+    """Return every heuristic of a problem, untuned, in the form of its simulator."""
+    if isinstance(game, PoolGame):
+        from pipeline.problems.pool.heuristics.scores import HEURISTICS as POOL
+
+        return POOL
+    if isinstance(game, GroupsGame):
+        from pipeline.problems.groups.heuristics.tuning import rules_with, untuned
+
+        return rules_with(untuned(game.row.groups), game.cluster, game.configurations)
+    from pipeline.problems.machines.heuristics.rules import HEURISTICS as MACHINES
+
+    return MACHINES
+
+
+def _network(folder: str, game: Any) -> Any:
+    params, name = game.params, game.name
+    if isinstance(game, PoolGame):
+        from pipeline.interactive.pool.policies import policy_by_name as of_pool
+
+        return of_pool(folder, game.row, name)[0]
+    if isinstance(game, GroupsGame):
+        from pipeline.interactive.groups.policies import policy_by_name as of_groups
+        from pipeline.problems.groups.env.evaluation.play import Player
+
+        return Player(of_groups(folder, params, name))
+    from pipeline.problems.machines.policies import policy_by_name as of_machines
+
+    if name not in params.scenarios:
+        raise UserError(f"{folder}: networks are not loaded for RLScheduler-v0; use `benchmark rlscheduler`")
+    return of_machines(folder, params.machines_scenario(name), game.source.park, name)
 
 
 def _scored(game: Game, policies: Mapping[str, Any], jobsets: Mapping[int, Sequence[Jobs]]) -> dict[str, Results]:
-    """Let policies play jobsets by the rules of the pipeline's own comparison."""
+    """Score policies by the rules of the pipeline's own comparison."""
     seed = game.params.seed
     if isinstance(game, PoolGame):
-        from pipeline.problems.pool.evaluation.metrics import span_of
-        from pipeline.problems.pool.evaluation.play import score as score_pool
+        from pipeline.problems.pool.env.evaluation.metrics import span_of
+        from pipeline.problems.pool.env.evaluation.play import score as score_pool
 
         return score_pool(policies, jobsets, game.cluster, game.row.step_limit, seed, measured=span_of(game.row))
     if isinstance(game, GroupsGame):
-        from pipeline.problems.groups.evaluation.play import score as score_groups
+        from pipeline.problems.groups.env.evaluation.play import score as score_groups
 
         return score_groups(policies, jobsets, game.cluster, seed)
-    from pipeline.problems.machines.evaluation.play import score as score_machines
+    from pipeline.problems.machines.env.evaluation.play import score as score_machines
 
     if not isinstance(game, MachinesGame):
         raise TypeError(f"no score for {type(game).__name__}")
     return score_machines(policies, jobsets, game.machines, seed)
 
 
-class _Asked:
-    """A user's policy as the problem's simulator asks one."""
+class _Adapter:
+    """A user's policy in the form of the problem's simulator."""
 
     def __init__(self, policy: Any, game: Game, name: str) -> None:
         self.illegal = 0  # actions so far
-        self._game, self._name = game, name
-        self._model = None
+        self._policy, self._game, self._name = policy, game, name
+        self._model: Any = None  # a network of SB3
+        self._options: Any = None  # parameters of its `predict`
         if hasattr(getattr(policy, "policy", None), "obs_to_tensor") and isinstance(game, PlacingGame):
             from pipeline.external.models import of_sb3
 
             self._model = of_sb3(policy, game.scale, getattr(game.row, "backlog", 0))
-        else:
-            self._answer = _answering(policy, name)
+        elif hasattr(policy, "predict"):  # of Stable-Baselines3 and sb3-contrib
+            self._options = inspect.signature(policy.predict).parameters
+        elif not callable(policy):
+            raise UserError(
+                f"policy '{name}': expected a callable, a model with `predict` or the name of a heuristic, "
+                f"got {type(policy).__name__}; {known_names(('sjf', 'fcfs'), '')}"
+            )
 
     @property
-    def playing(self) -> Any:
-        """Return the policy as its problem's comparison takes it."""
+    def player(self) -> Any:
+        """Return the policy for its problem's comparison."""
         if not isinstance(self._game, GroupsGame):
-            return self.decide
-        from pipeline.problems.groups.evaluation.play import Player, controlled
+            return self._decide
+        from pipeline.problems.groups.env.evaluation.play import Player, controlled
 
-        return Player(controlled(self.decide))
+        return Player(controlled(self._decide))
 
-    def decide(self, view: Any, draws: FloatArray) -> Any:
+    def _decide(self, view: Any, draws: FloatArray) -> Any:
         """Decide in B episodes; illegal actions become void, as in the environment.
 
         Raises:
-            UserError: the policy raises, or says what is no action.
+            UserError: the policy raises, or returns invalid actions.
         """
+        title = f"policy '{self._name}'"
         try:
             if self._model is not None:
                 return self._model(view, draws)
             seen, masks = self._game.features(view)
-            given = self._answer(seen, masks)
+            if self._options is None:
+                given = self._policy(seen, masks)
+            elif "action_masks" in self._options:
+                given = self._policy.predict(seen, action_masks=masks, deterministic=True)[0]
+            else:
+                given = self._policy.predict(seen, deterministic=True)[0]
         except Exception as error:
-            said = f"policy '{self._name}': {type(error).__name__}: {error}"
-            hint = (
-                "" if self._model else " (it is called with (observations, masks); observations are a dict of arrays)"
-            )
-            raise UserError(said + hint) from error
-        actions = _actions(given, masks, self._game, self._name)
+            about = "(it is called with (observations, masks); observations are a dict of arrays)"
+            raise UserError(f"{title}: {type(error).__name__}: {error}{'' if self._model else f' {about}'}") from error
+        space = self._game.action_space
+        actions, shape = np.asarray(given), (len(masks), *(space.shape or ()))
+        if actions.shape != shape or actions.dtype.kind not in "iu":
+            expected = f"{title}: expected whole numbers {list(shape)} for {len(masks)} observations"
+            raise UserError(f"{expected}, got {actions.dtype} {list(actions.shape)}")
+        wrong = ~np.array([action in space for action in actions.astype(np.int64)], dtype=np.bool_)
+        if wrong.any():
+            raise UserError(f"{title}: action {actions[wrong][0]} is outside of {space}")
         if actions.ndim == 1:
             legal = masks[np.arange(len(actions)), actions]
             self.illegal += int((~legal).sum())
             actions = np.where(legal, actions, masks.shape[1] - 1)
         return self._game.decode(actions)
-
-
-def _answering(policy: Any, name: str) -> Callable[[Observations, BoolArray], Any]:
-    if hasattr(policy, "predict"):  # of Stable-Baselines3 and sb3-contrib
-        masked = "action_masks" in inspect.signature(policy.predict).parameters
-        if masked:
-            return lambda seen, masks: policy.predict(seen, action_masks=masks, deterministic=True)[0]
-        return lambda seen, masks: policy.predict(seen, deterministic=True)[0]
-    if not callable(policy):
-        raise UserError(
-            f"policy '{name}': expected a callable, a model with `predict` or the name of a heuristic, "
-            f"got {type(policy).__name__}; {there_are(('sjf', 'fcfs'), '')}"
-        )
-    answer: Callable[[Observations, BoolArray], Any] = policy
-    return answer
-
-
-def _actions(given: Any, masks: BoolArray, game: Game, name: str) -> IntArray:
-    """Check what a policy answered.
-
-    Raises:
-        UserError: says what was expected and found.
-    """
-    actions, shape = np.asarray(given), (len(masks), *(game.action_space.shape or ()))
-    if actions.shape != shape or actions.dtype.kind not in "iu":
-        expected = f"policy '{name}': expected whole numbers {list(shape)} for {len(masks)} observations"
-        raise UserError(f"{expected}, got {actions.dtype} {list(actions.shape)}")
-    wrong = ~np.array([action in game.action_space for action in actions.astype(np.int64)], dtype=np.bool_)
-    if wrong.any():
-        raise UserError(f"policy '{name}': action {actions[wrong][0]} is outside of {game.action_space}")
-    return actions

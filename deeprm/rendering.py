@@ -1,4 +1,4 @@
-"""The schedule so far: as text, or as a picture of which jobs hold which part of the cluster."""
+"""The schedule so far: as text, or as a picture of the jobs' shares of the cluster."""
 
 from typing import Any, NamedTuple
 
@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from deeprm.episodes import Episodes
-from pipeline.core import FloatArray, IntArray
+from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 from pipeline.simulation.simulator import Played, spans
 
-WIDTH, HEIGHT, QUEUE = 480, 200, 60  # pixels; of the waiting jobs below the cluster the last
+WIDTH, HEIGHT, QUEUE = 480, 200, 60  # pixels; the queue is below the cluster
 WHITE, WAITING = 255, (213, 94, 0)  # Okabe and Ito's vermilion
-LINES = 12  # jobs that text names of each kind
+LINES = 12  # jobs of each kind in text
 
 
 class Shown(NamedTuple):
@@ -21,11 +21,7 @@ class Shown(NamedTuple):
     played: Played
     share: FloatArray  # [J]  mean over resources
     since: float  # when the episode began
-
-    @property
-    def now(self) -> float:
-        """Return the present time."""
-        return float(self.played.end[0])
+    now: float
 
 
 def rendered(episodes: Episodes, environment: int, mode: str | None) -> Any:
@@ -36,26 +32,14 @@ def rendered(episodes: Episodes, environment: int, mode: str | None) -> Any:
     """
     if mode is None:
         raise UserError('render: expected render_mode="ansi" or "rgb_array" where the environment is made, found none')
-    shown = _shown(episodes, environment)
-    return _text(shown) if mode == "ansi" else _picture(shown)
-
-
-def _shown(episodes: Episodes, environment: int) -> Shown:
     row, simulator = episodes.rows[[environment]], episodes.simulator
-    played = simulator.played(row)
-    jobs, _ = spans(simulator.jobs.first, row)
-    demand = (
-        simulator.jobs.demand[jobs] * getattr(simulator.jobs, "nodes", np.ones(len(simulator.jobs.arrival)))[jobs, None]
-    )
     game: Any = episodes.game
+    played, (rows, _) = simulator.played(row), spans(simulator.jobs.first, row)
+    nodes = getattr(simulator.jobs, "nodes", np.ones(len(simulator.jobs.arrival)))
     units = game.machines.capacity.sum(axis=0) if hasattr(game, "machines") else np.array(game.cluster.capacity)
-    return Shown(played, (demand / units).mean(axis=1), float(played.arrival[0]))
-
-
-def _waiting(played: Played, time: FloatArray) -> IntArray:
-    """Return how many jobs wait at some times."""
-    start = np.where(np.isnan(played.start), np.inf, played.start)
-    return np.asarray(((played.arrival[:, None] <= time) & (start[:, None] > time)).sum(axis=0))
+    share = (simulator.jobs.demand[rows] * nodes[rows, None] / units).mean(axis=1)
+    shown = Shown(played, share, float(played.arrival[0]), float(played.end[0]))
+    return _text(shown) if mode == "ansi" else _picture(shown)
 
 
 def _text(shown: Shown) -> str:
@@ -72,23 +56,19 @@ def _text(shown: Shown) -> str:
 
 
 def _picture(shown: Shown) -> npt.NDArray[np.uint8]:
-    """Return [height, width, 3]: over time, jobs stacked by their start; below, how many wait."""
+    """Return [height, width, 3]: over time, jobs stacked by their start; below, the number of waiting jobs."""
     played, picture = shown.played, np.full((HEIGHT + QUEUE, WIDTH, 3), WHITE, dtype=np.uint8)
     time = np.linspace(shown.since, max(shown.now, shown.since + 1e-9), WIDTH)
-    finish = np.where(np.isnan(played.finish), np.inf, played.finish)
+    start, finish = (np.where(np.isnan(times), np.inf, times) for times in (played.start, played.finish))
     holds = (played.start[:, None] <= time) & (finish[:, None] > time)
     order = np.argsort(played.start, kind="stable")
     top = np.cumsum(np.where(holds, shown.share[:, None], 0.0)[order], axis=0) * HEIGHT
     level = np.arange(HEIGHT)[:, None]
     for place, job in enumerate(order[~np.isnan(played.start[order])]):
         low = top[place] - np.where(holds[job], shown.share[job] * HEIGHT, 0.0)
-        picture[:HEIGHT][(level >= low) & (level < top[place])] = _colour(int(job))
+        colour = 40 + 45 * (job % 4), 80 + 30 * (job % 5), 150 + 50 * (job % 3)  # between blue and grey
+        picture[:HEIGHT][(level >= low) & (level < top[place])] = colour
     picture[:HEIGHT] = picture[:HEIGHT][::-1]
-    queue = _waiting(played, time)
+    queue = ((played.arrival[:, None] <= time) & (start[:, None] > time)).sum(axis=0)
     picture[HEIGHT:][np.arange(QUEUE)[:, None] < queue * QUEUE / max(1, queue.max())] = WAITING
     return picture
-
-
-def _colour(job: int) -> tuple[int, int, int]:
-    """Return a colour between blue and grey that differs from that of the jobs next to it."""
-    return 40 + 45 * (job % 4), 80 + 30 * (job % 5), 150 + 50 * (job % 3)

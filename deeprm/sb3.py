@@ -1,4 +1,4 @@
-"""The vectorized environment as Stable-Baselines3 has one, with the action masks that sb3-contrib asks for."""
+"""The vectorized environment for Stable-Baselines3, with action masks for sb3-contrib."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from pipeline.errors import UserError
 
 try:
     from stable_baselines3.common.vec_env import VecEnv as Base
-except ModuleNotFoundError as error:  # one line, and no module half imported
+except ModuleNotFoundError as error:
     raise UserError("deeprm.sb3: stable-baselines3 is not installed: pip install sb3-contrib") from error
 
 
@@ -32,7 +32,7 @@ class VecEnv(Base):
         self._returns, self._lengths = np.zeros(num_envs), np.zeros(num_envs, dtype=np.int64)
 
     def reset(self) -> Any:
-        """Begin an episode in all environments; seeds are those that `seed` set."""
+        """Begin an episode in all environments, with the seeds set by `seed`."""
         seeds = list(self._seeds) if any(seed is not None for seed in self._seeds) else None
         seen, self._infos = self.envs.reset(seed=seeds)
         self._reset_seeds()
@@ -40,11 +40,11 @@ class VecEnv(Base):
         return seen
 
     def step_async(self, actions: Any) -> None:
-        """Note the actions of the next step."""
+        """Store the actions of the next step."""
         self._actions = actions
 
     def step_wait(self) -> Any:
-        """Carry out the actions; the info of an episode's last step has what SB3 looks for."""
+        """Apply the actions; the info of an episode's last step has SB3's keys."""
         seen, rewards, terminations, truncations, infos = self.envs.step(self._actions)
         over = terminations | truncations
         self._returns += rewards
@@ -62,11 +62,7 @@ class VecEnv(Base):
         return seen, rewards.astype(np.float32), over, records
 
     def env_method(self, method_name: str, *arguments: Any, indices: Any = None, **named: Any) -> list[Any]:
-        """Return the masks of some environments, which is all that one can be asked for.
-
-        Raises:
-            AttributeError: another method was asked for.
-        """
+        """Return the masks of some environments; other methods raise AttributeError."""
         if method_name != "action_masks":
             raise AttributeError(f"env_method: expected action_masks, got {method_name}")
         masks = self.envs.action_masks()
@@ -81,15 +77,11 @@ class VecEnv(Base):
         return [getattr(self.envs, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Refuse: environments share their settings.
-
-        Raises:
-            AttributeError: always.
-        """
+        """Raise AttributeError: environments share their settings."""
         raise AttributeError(f"set_attr: expected settings where VecEnv is made, got {attr_name}")
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """Return that no environment is wrapped; returns and lengths of episodes are given as by SB3's Monitor."""
+        """Return that environments are wrapped only by SB3's Monitor, whose returns and lengths are in the infos."""
         from stable_baselines3.common.monitor import Monitor
 
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]
@@ -99,5 +91,5 @@ class VecEnv(Base):
         return self.envs.render() or ()
 
     def close(self) -> None:
-        """Release what the environments hold."""
+        """Release all resources."""
         self.envs.close()

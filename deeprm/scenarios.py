@@ -5,11 +5,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pipeline.config import PARAMS_FILE, Params, check_params, there_are
-from pipeline.config.parsing import parsed
+from pipeline.core.config import PARAMS_FILE, Params, check_params, known_names
+from pipeline.core.config.parsing import parsed
 from pipeline.errors import UserError
 
-# Which scenario of scenarios.yaml an id plays.
+# The scenario of scenarios.yaml of each id.
 IDS = {
     "deeprm/Pool-v0": "online",
     "deeprm/Stream-v1": "streams",
@@ -29,28 +29,25 @@ def settings(
     slots: int | None = None,
     policies_know: str | None = None,
 ) -> tuple[Params, str]:
-    """Return all parameters, and the name of the scenario that an environment plays.
-
-    Args:
-        own: the scenario of the environment's id.
-        scenario: another one of ./params.yaml by name, or keys of its own that differ.
-        jobs: log that jobs are cut from instead.
-        slots: waiting jobs that a policy sees, if not the scenario's.
-        policies_know: durations, estimates or predictions, if not the scenario's.
+    """Return all parameters, and the name of an environment's scenario; for arguments see `SchedulingEnv`.
 
     Raises:
         UserError: there is no such scenario, or a key or value is wrong.
     """
-    raw, where = _raw(scenario)
+    if isinstance(scenario, str) and PARAMS_FILE.is_file():
+        text, where = PARAMS_FILE.read_text(encoding="utf-8"), str(PARAMS_FILE)
+    else:
+        text, where = (files("deeprm") / "scenarios.yaml").read_text(encoding="utf-8"), "deeprm/scenarios.yaml"
+    raw = dict(parsed(text, where))
     name = scenario if isinstance(scenario, str) else own
     rows = raw["scenarios"]
     if name not in rows:
-        raise UserError(f"{where}: no scenario '{name}'; {there_are(rows, name)}")
+        raise UserError(f"{where}: no scenario '{name}'; {known_names(rows, name)}")
     changes = {"slots": slots, "policies_know": policies_know}
     row = dict(rows[name]) | {key: value for key, value in changes.items() if value is not None}
     row |= scenario if isinstance(scenario, Mapping) else {}
     if jobs is not None:
-        from pipeline.logs.registry import guess
+        from pipeline.core.logs.registry import guess
 
         log = {"name": "log", "format": guess(Path(jobs)), "path": str(jobs)}
         place = raw if row["problem"] == "pool" else row
@@ -58,12 +55,3 @@ def settings(
         place["workload"] = {**given, **log}
     raw["scenarios"] = {**rows, name: row}
     return check_params(raw, where), str(name)
-
-
-def _raw(scenario: Scenario | None) -> tuple[dict[str, Any], str]:
-    """Return a file's mapping: of a scenario that is named, ./params.yaml if there is one."""
-    if isinstance(scenario, str) and PARAMS_FILE.is_file():
-        text, where = PARAMS_FILE.read_text(encoding="utf-8"), str(PARAMS_FILE)
-    else:
-        text, where = (files("deeprm") / "scenarios.yaml").read_text(encoding="utf-8"), "deeprm/scenarios.yaml"
-    return dict(parsed(text, where)), where

@@ -10,7 +10,7 @@ from gymnasium.vector.utils import batch_space
 from deeprm.env import SchedulingEnv, check_render_mode, game_of
 from deeprm.episodes import Episodes, Taken
 from deeprm.games import Observations
-from pipeline.core import BoolArray, FloatArray, IntArray
+from pipeline.core.types import BoolArray, FloatArray, IntArray
 
 Infos = dict[str, Any]
 Stepped = tuple[Observations, FloatArray, BoolArray, BoolArray, Infos]
@@ -20,7 +20,7 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
     """`num_envs` environments; each is, bit for bit, a `SchedulingEnv` seeded with `seed` + its number.
 
     Args:
-        num_envs: how many.
+        num_envs: number of environments.
         own: scenario of the id, given by the registration.
         autoreset_mode: NEXT_STEP (an episode begins at the step after its last; that step's action is ignored) or
             SAME_STEP (it begins at once; the last observation and info are in `final_obs` and `final_info`).
@@ -68,22 +68,30 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
         return self.episodes.observe(), self._infos(np.zeros(self.num_envs))
 
     def step(self, actions: IntArray) -> Stepped:
-        """Carry out one decision in each environment."""
-        if not self._over.any():
+        """Make one decision in each environment; in mode NEXT_STEP, replace episodes that the last step ended."""
+        count, others = self.num_envs, np.flatnonzero(~self._over)
+        if len(others) == count:
             taken = self.episodes.step(self._all, actions)
         else:
-            taken = self._begin_and_step(np.asarray(actions))
+            taken = Taken(np.zeros(count), np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_))
+            if len(others):
+                for kept, value in zip(taken, self.episodes.step(others, np.asarray(actions)[others]), strict=True):
+                    kept[others] = value
+            self.episodes.begin(np.flatnonzero(self._over))
         self._over = taken.over & (not self._same_step)
         seen, infos = self.episodes.observe(), self._infos(taken.elapsed)
         ends = np.flatnonzero(taken.over)
         if len(ends):
-            metrics = self._filled(self.episodes.metrics(ends), ends)
-            ended = {"metrics": metrics, "_metrics": taken.over}
-            seen, infos = self._begun_at_once(seen, infos, ends, ended) if self._same_step else (seen, infos | ended)
+            metrics: Infos = {}
+            for name, value in self.episodes.metrics(ends).items():
+                metrics[name], metrics[f"_{name}"] = np.zeros(count), np.zeros(count, dtype=np.bool_)
+                metrics[name][ends], metrics[f"_{name}"][ends] = value, True
+            infos |= {"metrics": metrics, "_metrics": taken.over}
+            infos = self._replaced(seen, infos, ends) if self._same_step else infos
         return seen, taken.reward, taken.over & ~taken.cut, taken.cut, infos
 
     def action_masks(self) -> BoolArray:
-        """Return which actions are legal [num_envs, actions]."""
+        """Return the legal actions [num_envs, actions]."""
         return self.episodes.mask
 
     def render(self) -> tuple[Any, ...]:
@@ -92,42 +100,19 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
 
         return tuple(rendered(self.episodes, k, self.render_mode) for k in range(self.num_envs))
 
-    def _begin_and_step(self, actions: IntArray) -> Taken:
-        """Begin episodes where they were over, and carry out a decision in all others."""
-        begun, others = np.flatnonzero(self._over), np.flatnonzero(~self._over)
-        count = self.num_envs
-        taken = Taken(np.zeros(count), np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_))
-        if len(others):
-            for kept, value in zip(taken, self.episodes.step(others, actions[others]), strict=True):
-                kept[others] = value
-        self.episodes.begin(begun)
-        return taken
-
-    def _begun_at_once(
-        self, seen: Observations, infos: Infos, ends: IntArray, ended: Infos
-    ) -> tuple[Observations, Infos]:
-        """Begin episodes that have just ended; return what is seen of the new ones, with what was seen of the old."""
-        last = np.full(self.num_envs, None, dtype=object)
+    def _replaced(self, seen: Observations, infos: Infos, ends: IntArray) -> Infos:
+        """Begin new episodes in place of ended ones, also in `seen`; return infos with the last ones of the old."""
+        over, last = infos["_metrics"], np.full(self.num_envs, None, dtype=object)
         kept = {name: value[ends] for name, value in seen.items()}
         for place, k in enumerate(ends):
             last[k] = {name: value[place] for name, value in kept.items()}
         self.episodes.begin(ends)
         self.episodes.observe_again(seen, ends)
-        over, final = ended["_metrics"], {**infos, **ended}
-        elapsed = np.where(over, 0.0, infos["elapsed"])
-        final = {"final_obs": last, "_final_obs": over, "final_info": final, "_final_info": over}
-        return seen, self._infos(elapsed) | final
+        final = {"final_obs": last, "_final_obs": over, "final_info": infos, "_final_info": over}
+        return self._infos(np.where(over, 0.0, infos["elapsed"])) | final
 
     def _infos(self, elapsed: FloatArray) -> Infos:
         every = np.ones(self.num_envs, dtype=np.bool_)
         infos = {"action_mask": self.episodes.mask.view(np.int8), "elapsed": elapsed}
         infos |= {"illegal": self.episodes.illegal.copy()}
         return infos | {f"_{name}": every for name in infos}
-
-    def _filled(self, metrics: Mapping[str, FloatArray], ends: IntArray) -> Infos:
-        """Return metrics of some environments as Gymnasium tells them of all."""
-        found: Infos = {}
-        for name, value in metrics.items():
-            found[name], found[f"_{name}"] = np.zeros(self.num_envs), np.zeros(self.num_envs, dtype=np.bool_)
-            found[name][ends], found[f"_{name}"][ends] = value, True
-        return found

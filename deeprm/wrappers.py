@@ -18,17 +18,9 @@ class MaskInObservation(gymnasium.ObservationWrapper[dict[str, Any], Any, dict[s
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
-        count = len(self._mask(reset=False))
-        self.observation_space = spaces.Dict(
-            {"observations": env.observation_space, "action_mask": spaces.MultiBinary(count)}
-        )
+        mask = spaces.MultiBinary(spaces.flatdim(env.action_space))
+        self.observation_space = spaces.Dict({"observations": env.observation_space, "action_mask": mask})
 
     def observation(self, observation: Any) -> dict[str, Any]:
-        """Return the observation with the mask next to it."""
-        return {"observations": observation, "action_mask": self._mask(reset=True)}
-
-    def _mask(self, reset: bool) -> Any:
-        if reset:
-            return self.get_wrapper_attr("action_masks")().astype(np.int8)
-        space = self.env.action_space
-        return np.ones(int(getattr(space, "n", 0) or np.sum(getattr(space, "nvec", 0))), dtype=np.int8)
+        """Return the observation and the mask."""
+        return {"observations": observation, "action_mask": self.get_wrapper_attr("action_masks")().astype(np.int8)}

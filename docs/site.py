@@ -15,7 +15,7 @@ from mkdocs.structure.pages import Page
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from pipeline.cli import app
-from pipeline.config import reference
+from pipeline.interactive import reference
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -7,26 +7,26 @@ import sys
 
 from pipeline.errors import UserError, missing_packages_named
 
-sys.modules["hypothesis"] = None  # type: ignore[assignment]  # pandera would import it where tests are run; no command does
+sys.modules["hypothesis"] = None  # type: ignore[assignment]  # no command needs it; pandera imports it if installed
 ended: list[int] = []
 
 
 def _leave() -> None:
-    """End at once, with what Python would end with: taking down every module of torch takes a third of a second."""
+    """Exit at once with Python's own code: unloading all modules of torch takes a third of a second."""
     if not ended:
         return
     try:
-        for stream in filter(None, (sys.stdout, sys.stderr)):  # None: whoever began this has closed it
+        for stream in filter(None, (sys.stdout, sys.stderr)):  # None: closed by the parent process
             stream.flush()
-    except (OSError, ValueError):  # Python meets it again, says so, and ends with another code
+    except (OSError, ValueError):  # Python meets the same error, reports it and exits with another code
         return
     os._exit(ended[0])
 
 
 def run() -> None:
-    """Run a command, as `python -m pipeline` and as the console script `deeprm`."""
-    atexit.register(_leave)  # before all others, and so called after them; threads have ended by then
-    gc.set_threshold(200_000, 10, 10)  # by default, importing torch and pandas looks for garbage a thousand times
+    """Run a command."""
+    atexit.register(_leave)  # registered first, so called last; all threads have ended by then
+    gc.set_threshold(200_000, 10, 10)  # with the default, importing torch and pandas collects a thousand times
     try:
         with missing_packages_named():
             from pipeline.cli import main

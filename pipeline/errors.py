@@ -1,9 +1,9 @@
-"""The one exception a user's mistake may raise; the command line prints it as a single line."""
+"""The exception for users' mistakes; the command line prints it as a single line."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-EXTRAS = {  # of pyproject.toml: what is imported of each; the first that has a package is named
+EXTRAS = {  # of pyproject.toml, with their packages; the first that has a package is named
     "plots": ("matplotlib",),
     "learn": ("torch", "sklearn", "threadpoolctl", "ortools", "matplotlib"),
     "ops": (

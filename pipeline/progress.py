@@ -1,4 +1,4 @@
-"""Long work shows itself: a bar with time left on a terminal, sparse plain lines elsewhere; both on stderr."""
+"""Progress of long work on stderr: a bar with time left on a terminal, sparse plain lines elsewhere."""
 
 import sys
 import threading
@@ -10,7 +10,7 @@ from typing import Protocol
 LINES_EVERY_S = 10.0
 
 ShareCallback = Callable[[float], None]  # called with the share of the work that is done
-ProgressCallback = Callable[[float, str], None]  # called with the percent that is done, and what was found so far
+ProgressCallback = Callable[[float, str], None]  # called with the percent done, and a note
 
 
 def no_progress(done: float, note: str = "") -> None:
@@ -18,10 +18,10 @@ def no_progress(done: float, note: str = "") -> None:
 
 
 class Advance(Protocol):
-    """Show that work moved on."""
+    """Show progress."""
 
     def __call__(self, done: float, note: str = "") -> None:
-        """Show how much of the total is done, and the metric that matters."""
+        """Show the amount done, and a note."""
 
 
 @contextmanager
@@ -29,10 +29,10 @@ def progress(title: str, total: float, start: float = 0, brief: bool = False) ->
     """Show the progress of some work.
 
     Args:
-        title: what is done.
-        total: how much of it there is.
-        start: how much was done before.
-        brief: it is mostly over in a moment: show nothing before it moves on, and no line before it has taken a while.
+        title: name of the work.
+        total: amount of work.
+        start: amount done before.
+        brief: the work is mostly short: show nothing before its first progress, and no line before some time.
     """
     if sys.stderr.isatty():
         with _bar(title, total, start, brief) as advance:
@@ -58,7 +58,7 @@ def _bar(title: str, total: float, start: float, brief: bool) -> Iterator[Advanc
 @contextmanager
 def _lines(title: str, total: float, start: float, brief: bool) -> Iterator[Advance]:
     begun = shown_at = time.monotonic()
-    first: tuple[float, float] | None = None  # step, and when it was done: what came before it may be compiling
+    first: tuple[float, float] | None = None  # step and its time; the time before it may include compilation
     shown, latest, over = not brief, (start, ""), threading.Event()
     if shown and not start:
         say(f"{title}: started")
@@ -74,7 +74,7 @@ def _lines(title: str, total: float, start: float, brief: bool) -> Iterator[Adva
             return
         shown_at, shown = now, True
         when = f"done in {now - begun:.0f} s"
-        if done < total:  # before the second step, nobody knows how long one takes
+        if done < total:  # the length of a step is unknown before the second one
             left = (now - first[1]) * (total - done) / (done - first[0]) if first and done > first[0] else None
             when = "time left unknown" if left is None else f"{left:.0f} s left"
         say(f"{title}: {done:g} of {total:g}, {when}{', ' + note if note else ''}")
@@ -92,6 +92,6 @@ def _lines(title: str, total: float, start: float, brief: bool) -> Iterator[Adva
 
 
 def say(line: str) -> None:
-    """Write one line for people."""
+    """Write one line to stderr."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()

@@ -24,7 +24,7 @@ from repositories import Folder, begin
 from skips import reasons
 from warm import warm
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 
 if (
     signal.getsignal(signal.SIGINT) == signal.SIG_IGN

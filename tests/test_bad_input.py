@@ -28,13 +28,13 @@ import pytest
 from builders import REPOSITORY
 from ruamel.yaml import YAML
 
-from pipeline import storage
 from pipeline.cli import main
-from pipeline.config import load_params
+from pipeline.core import storage
+from pipeline.core.config import load_params
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.networks.loading import card_of
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.agents.networks.loading import card_of
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.nouns import Cluster
 
 DOCUMENT = REPOSITORY / "docs" / "bad-inputs.md"
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")  # which a command sets
@@ -721,7 +721,7 @@ LOGS = [
     Case(
         "a log with old Mac line ends",
         "trace log.swf",
-        ("log.swf:1: expected line ends (LF or CRLF), found CR alone",),
+        ("log.swf:1: expected line ends (LF or CRLF), found only CR",),
         {"log.swf": log(*LOG).replace(b"\n", b"\r")},
     ),
     Case(
@@ -917,7 +917,7 @@ DUMPS = [
     Case(
         "jobs of one user",
         SLURM,
-        ("dump.txt: expected the jobs of all users, found one alone", "--allusers", "--partial"),
+        ("dump.txt: expected the jobs of all users, found a single user", "--allusers", "--partial"),
         dump(f"1|anna|{RAN}|COMPLETED|1", f"2|anna|{RAN}|COMPLETED|1"),
     ),
     Case(

@@ -12,23 +12,21 @@ import numpy as np
 import pytest
 from builders import REPOSITORY
 
-from benchmarks import engine, lookahead, lookahead_machines, running, set_engine
+from benchmarks import engine, lookahead, lookahead_machines, running
 from benchmarks.__main__ import main
 from benchmarks.described import described
 from benchmarks.measure import exponent
-from benchmarks.mixture import updates
 from benchmarks.names import NAMES
-from benchmarks.problem import DEEPRM, Problem, mixed_task
+from benchmarks.problem import DEEPRM, Problem
 from benchmarks.record import Figure, Row, Target, figure, half_of, read_figures, slower, write_figures
 from benchmarks.search import list_one_by_one, list_plainly, question, swapped
 from benchmarks.simulation import plain_sjf
 from benchmarks.sizes import CROWD, FULL, QUICK
 from pipeline.errors import UserError
-from pipeline.problems.machines.lookahead.naming import LEARNED as ASKED
-from pipeline.problems.machines.lookahead.naming import USUAL
-from pipeline.problems.pool.lookahead.naming import LEARNED, WHOLE
-from pipeline.problems.pool.training.mixture import mixture
-from pipeline.problems.pool.training.reinforce import reinforce
+from pipeline.problems.machines.lookahead.plans import LEARNED as ASKED
+from pipeline.problems.machines.lookahead.plans import USUAL
+from pipeline.problems.pool.agents.training.reinforce import reinforce
+from pipeline.problems.pool.lookahead.naming import WHOLE
 from tests.oracles.pool import Timestep
 
 SMALL = Problem(jobsets=2, episodes=3, steps=8)
@@ -60,55 +58,19 @@ def test_plain_and_compiled_sjf_take_the_same_decisions() -> None:
     assert engine.whole_episodes(problem, jobsets)() == plain
 
 
-@pytest.mark.parametrize("problem", QUICK.learned, ids=["short runs", "streams"])
-def test_the_gradient_of_sets_is_that_of_its_baseline(problem: Problem) -> None:
-    network = set_engine.network(problem)
-    given = set_engine.played(network, problem)
-    ours, theirs = (
-        set_engine.compiled_gradient(network, given),
-        set_engine.by_autograd(network, given, at_once=len(given.loss.gain) // 3),
-    )
-    assert 0 < set_engine.gap(network, ours, theirs) <= 1e-5
-    other = set_engine.compiled_gradient(network, given._replace(loss=given.loss._replace(weight=0.2)))
-    assert set_engine.gap(network, other, theirs) > 1e-3
-
-
-@pytest.mark.parametrize("problem", QUICK.rolled, ids=["short runs", "streams"])
-def test_both_ways_to_play_sets_make_the_same_schedule(problem: Problem) -> None:
-    network, jobsets = set_engine.network(problem), problem.draw()
-    starts = []
-    for way in (set_engine.rolled, set_engine.stepped):
-        simulator, key = set_engine.begun(problem, jobsets)
-        way(network, simulator, key)()
-        assert not len(simulator.rows)
-        starts.append(simulator.schedule().start.tolist())
-    assert starts[0] == starts[1]
-    kept = set_engine.played(network, problem).loss.action
-    assert set_engine.decisions_of(network, problem, jobsets) == len(kept)
-
-
-def test_the_parts_of_an_update_are_timed_and_nothing_of_it_is_changed() -> None:
-    task, config = mixed_task(QUICK.mixture), QUICK.mixture
-    plain = next(mixture(set_engine.network(Problem()), task, config))
-    ((seconds, decisions), *_) = updates(config, 1)
-    assert decisions == plain.metrics["decisions"]
-    assert len(seconds) == 3
-    assert min(seconds) > 0
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "said", "bases"),
     [
-        (lookahead, "looking ahead", {"hold": WHOLE.decisions, "sets": LEARNED.decisions}),
+        (lookahead, "looking ahead", {"hold": WHOLE.decisions}),
         (lookahead_machines, "looking ahead on machines", {"saf": USUAL.decisions, "deepsets": ASKED.decisions}),
     ],
 )
-def test_looking_ahead_is_a_curve_of_two_bases_and_their_limits(
+def test_looking_ahead_is_a_curve_of_bases_and_their_limits(
     module: ModuleType, said: str, bases: dict[str, int]
 ) -> None:
     rows = [one.figure for one in module.run(1, QUICK, lambda what: None)]
-    assert len(rows) == 12
+    assert len(rows) == 6 * len(bases)
     for name, last in bases.items():
         mine = [one for one in rows if f", {name}," in one.name]
         means, spent = mine[::2], mine[1::2]
@@ -230,7 +192,7 @@ def test_a_target_that_is_missed_is_said_and_with_strict_fails(
 ) -> None:
     out = ["--out", str(tmp_path / "bench.json")]
     assert main(out) == 0
-    assert "NOT reached (1 of 18): growth" in capsys.readouterr().err
+    assert "NOT reached (1 of 15): growth" in capsys.readouterr().err
     assert main([*out, "--strict"]) == 1
     assert main([*out, "--strict", "--only", "cnn"]) == 0
     assert "all targets hold" in capsys.readouterr().err
@@ -304,12 +266,12 @@ def test_everything_is_measured_and_written(tmp_path: Path, environment: dict[st
     assert done.returncode == 0, done.stderr
     written: list[Figure] = read_figures(out)
     assert all(one.name in done.stdout for one in written)
-    assert sum(one.name.startswith("looking ahead") for one in written) == 24
+    assert sum(one.name.startswith("looking ahead") for one in written) == 18
     engines = {one.name.split(":")[0] for one in written if one.name.startswith("executor")}
     assert "executor, processes" in engines
     assert sum(one.name.startswith("executor") for one in written) == 4 * len(engines)  # Ray and Slurm where they are
     figures = [one for one in written if not one.name.startswith(("executor", "looking ahead"))]
-    assert len(figures) == 41
+    assert len(figures) == 29
     assert all(one.min <= one.value <= one.max for one in figures)
     # What is not compared: a worst gap, which is no speed, and decisions of a network of which no ratio was measured.
     free = [one.name.split(",")[0] for one in figures if one.target is None]
@@ -319,11 +281,5 @@ def test_everything_is_measured_and_written(tmp_path: Path, environment: dict[st
         "knapsack, 3 x 3 x 10 x 10 units",
         "relaxation, 4 x 3 x 2 resources of 20",
         "sharing, a decision for 4 groups",
-        "mixture, an update",
-        "mixture, short runs",
-        "mixture, windows of streams",
-        "mixture, gradient",
-        "mixture, memory of its process",
-        "mixture, memory of its updates",
     ]
     assert all(one.baseline is None for one in figures if one.unit in ("exponent", "%"))

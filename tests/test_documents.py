@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from builders import REPOSITORY
 
-from pipeline.config import Counts, load_params
+from pipeline.core.config import Counts, load_params
 from pipeline.problems import problem_of
 from pipeline.stages import confirm
 

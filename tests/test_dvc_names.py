@@ -119,10 +119,17 @@ def test_a_repro_refuses_a_name_that_leads_elsewhere_before_dvc_removes_what_is_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, section: str, name: str
 ) -> None:
     root = tmp_path / "root"
-    for place in ("docs", "pipeline/config", "pipeline/schemas", "pipeline/storage", "pipeline/stages", "data"):
+    for place in (
+        "docs",
+        "pipeline/core/config",
+        "pipeline/core/schemas",
+        "pipeline/core/storage",
+        "pipeline/stages",
+        "data",
+    ):
         (root / place).mkdir(parents=True)
     (tmp_path / "victim").mkdir()
-    for place in ("pipeline/core.py", "pipeline/stages/log.py", "docs/mine", "../victim/mine", "champions.yaml"):
+    for place in ("pipeline/core/types.py", "pipeline/stages/log.py", "docs/mine", "../victim/mine", "champions.yaml"):
         (root / place).write_text("x")
     (root / "python").write_text("#!/bin/sh\nexit 2\n")  # as `log` ends where a name is wrong
     (root / "python").chmod(0o755)

@@ -16,9 +16,9 @@ from dvc.repo import Repo
 from ruamel.yaml import YAML
 from stage_code import LEFT_OUT, closure, covered
 
-from pipeline.config import GroupsCard, MachinesCard, PoolCard
+from pipeline.core.config import GroupsCard, MachinesCard, PoolCard
+from pipeline.core.storage.jobsets import COMPARED, SECTIONS
 from pipeline.problems import PROBLEMS
-from pipeline.storage.jobsets import COMPARED, SECTIONS
 
 FILES = {
     "evaluate heuristics": "heuristics",
@@ -205,17 +205,17 @@ def test_the_closure_of_a_stage_reaches_what_it_runs_of_its_problem() -> None:
     assert found >= {
         "pipeline/stages/finetune.py",
         "pipeline/learning/resuming.py",
-        "pipeline/problems/pool/training/reinforce.py",
-        "pipeline/problems/pool/simulator/compiled/dynamics.py",
-        "pipeline/problems/pool/networks/networks.py",
-        "pipeline/problems/pool/workload/windows.py",
-        "pipeline/config/params.py",
-        "pipeline/config/pool/learning.py",
-        "pipeline/core.py",
+        "pipeline/problems/pool/agents/training/reinforce.py",
+        "pipeline/problems/pool/env/simulator/dynamics.py",
+        "pipeline/problems/pool/agents/networks/networks.py",
+        "pipeline/problems/pool/env/workload/windows.py",
+        "pipeline/core/config/params.py",
+        "pipeline/core/config/pool/learning.py",
+        "pipeline/core/types.py",
     }
     assert not [file for file in found if covered(Path(file), LEFT_OUT)]
     assert not [file for file in found if "/machines/" in file or "/groups/" in file]
-    assert "pipeline/problems/pool/evaluation/hindsight.py" not in found  # a part that only `hindsight` asks for
+    assert "pipeline/problems/pool/env/evaluation/hindsight.py" not in found  # a part that only `hindsight` asks for
 
 
 def hidden(root: Path, files: Iterable[Path]) -> list[str]:
@@ -288,10 +288,8 @@ def test_an_edit_of_one_problem_makes_its_own_stages_stale(
 
 
 def test_an_edit_of_what_draws_or_words_makes_nothing_stale_that_learns_or_scores(stages: dict[str, Stage]) -> None:
-    parts = ("showing*", "explaining", "serving.py", "comparison.py", "evaluation/*plots.py")
-    shown = sources(*(f"problems/*/{part}" for part in parts))
-    shown += sources("comparing/plots.py", "comparing/words.py", "logs/figures.py", "logs/overview.py")
-    shown += sources("report", "papers", "tracking", "cli", "storage/evidence.py", "storage/revisions.py")
+    shown = sources("interactive", "problems/*/comparison.py", "comparing/plots.py", "comparing/words.py")
+    shown += sources("report", "papers", "tracking", "cli")
     assert len(shown) > 60
     found = {file: {stages[name].kind for name in stale(stages, file)} & LEARNS_OR_SCORES for file in shown}
     assert {file: kinds for file, kinds in found.items() if kinds} == {}

@@ -18,8 +18,8 @@ from builders import REPOSITORY
 from repositories import Folder, begin, bytes_of
 
 from pipeline.errors import UserError
-from pipeline.problems.pool.nouns import JobSet
-from pipeline.problems.pool.storage import read_jobsets, write_jobsets
+from pipeline.problems.pool.env.nouns import JobSet
+from pipeline.problems.pool.env.storage import read_jobsets, write_jobsets
 
 ROOT = os.geteuid() == 0
 HEAD = "jobset,job,arrival,duration,cpu,memory"

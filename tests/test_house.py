@@ -16,13 +16,13 @@ from builders import REPOSITORY
 from live import FILES
 from order import LONG
 
-from pipeline import config
-from pipeline.config import Frozen
+from pipeline.core import config
+from pipeline.core.config import Frozen
 from pipeline.problems import PROBLEMS
 
 PACKAGE = REPOSITORY / "pipeline"
 SHARED = ("cli", "stages", "comparing", "report", "serving")  # they know the seam and no problem
-OF_THE_SEAM = ("pipeline.live.deciding", "pipeline.live.states", "pipeline.problems.parts")
+OF_THE_SEAM = ("pipeline.interactive.live.deciding", "pipeline.interactive.live.states", "pipeline.problems.parts")
 # Tests of the whole: of processes, repositories and files that no one module answers for.
 AT_THE_ROOT = {
     *(
@@ -148,7 +148,7 @@ def test_what_all_problems_share_knows_none_of_them(package: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "from pipeline.problems.pool.nouns import JobSet",
+        "from pipeline.problems.pool.env.nouns import JobSet",
         "word = 'machines'",
         "module = 'pipeline.problems.groups.problem'",
         "from typing import Any\nrows: dict[str, Any] = {}",
@@ -171,10 +171,10 @@ def test_what_is_said_in_docstrings_is_free() -> None:
 
 def packages() -> list[str]:
     """The packages in which a class name is given once: each problem is one."""
-    tops = sorted(
-        path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists() and path.name != "problems"
-    )
-    return [*tops, *(f"problems/{word}" for word in PROBLEMS)]
+    nested = ("problems", "core", "interactive")
+    tops = [*PACKAGE.iterdir(), *(path for name in nested for path in (PACKAGE / name).iterdir())]
+    found = [path.relative_to(PACKAGE).as_posix() for path in tops if (path / "__init__.py").exists()]
+    return sorted(name for name in found if name not in nested)
 
 
 def classes_twice(*found: ast.Module) -> list[str]:

@@ -17,19 +17,18 @@ import pandas as pd
 import pytest
 from builders import REPOSITORY
 
-from pipeline.config import Params, PoolScenario, load_params
+from pipeline.core.config import Params, PoolScenario, load_params
+from pipeline.core.logs import lines
+from pipeline.core.logs.swf import read as read_log
+from pipeline.core.logs.trace import Trace
 from pipeline.errors import UserError
-from pipeline.logs import lines
-from pipeline.logs.swf import read as read_log
-from pipeline.logs.trace import Trace
+from pipeline.interactive.pool.scheduling.schedule import SCHEDULING, abreast, job_columns, schedule
+from pipeline.interactive.pool.scheduling.schedule import scheduled as as_scheduled
+from pipeline.interactive.scheduling.schedule import write
+from pipeline.interactive.scheduling.user_jobs import UserJobs, parts, read_user_jobs
+from pipeline.problems.pool.env.nouns import Cluster, JobSet
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.scheduling.playing import abreast, schedule
-from pipeline.problems.pool.scheduling.schedule import SCHEDULING, job_columns
-from pipeline.problems.pool.scheduling.schedule import scheduled as as_scheduled
 from pipeline.progress import no_progress
-from pipeline.scheduling.schedule import write
-from pipeline.scheduling.user_jobs import UserJobs, parts, read_user_jobs
 
 MIB = 1 << 20
 MOST_MIB = 2048

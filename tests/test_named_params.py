@@ -7,7 +7,7 @@ import yaml
 from builders import REPOSITORY
 from repositories import copied
 
-from pipeline.config import load_params
+from pipeline.core.config import load_params
 from pipeline.problems import check
 
 PATCHES = sorted((REPOSITORY / "docs" / "params").glob("*.diff"))
@@ -36,10 +36,6 @@ ADDS = {
             *("all_loads", "baseline_jobset", "baseline_value"),
             *("poisson_deeprm_70_makespan", "poisson_deeprm2_70_makespan"),
         },
-    },
-    "gradient": {
-        "recipes": {"gradient", "gradient_annealed", "gradient_near"},
-        "agents": {"gradient", "gradient_annealed", "gradient_near"},
     },
     "groups_80": {"scenarios": {"shares_80"}, "recipes": {"dqn_source_80"}, "agents": {"controller_source_80"}},
     "objectives": {"agents": {"deeprm_time", "deeprm2_time"}},

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from pipeline.cli import app
 from pipeline.kubernetes.objects import GATE, SECONDS, UNITS, pod_of
-from pipeline.serving.measured import Measured
+from pipeline.serving.records import Metrics
 
 OPERATE = REPOSITORY / "docs" / "operate"
 MANIFESTS = sorted((OPERATE / "kubernetes").glob("*.yaml"))
@@ -116,10 +116,10 @@ def test_the_example_waits_for_the_policy() -> None:
 
 def metrics() -> set[str]:
     """What the service tells, when each of its counters has counted once."""
-    found = Measured()
-    found.decided(0.1, "no answer")
-    found.refused(422)
-    return set(re.findall(r"^(deeprm_\w+)", found.told(True).decode(), re.MULTILINE))
+    found = Metrics()
+    found.count_decision(0.1, "no answer")
+    found.count_refusal(422)
+    return set(re.findall(r"^(deeprm_\w+)", found.text(True).decode(), re.MULTILINE))
 
 
 def assert_asks_for_what_there_is(said: str) -> None:

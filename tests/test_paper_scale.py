@@ -14,7 +14,7 @@ from builders import REPOSITORY
 from repositories import Folder, copied
 from ruamel.yaml import YAML
 
-from pipeline.config import Agent, Params, load_params
+from pipeline.core.config import Agent, Params, load_params
 from pipeline.papers.figures import ALL
 
 PATCH = REPOSITORY / "docs" / "results" / "paper-scale" / "params.diff"
@@ -46,7 +46,7 @@ def rows(patched: Folder) -> Params:
 
 def test_the_patch_gives_params_that_pass_the_check(patched: Folder) -> None:
     said = patched.run(sys.executable, "-m", "pipeline", "check")
-    assert said.startswith("params.yaml: as it should be; scenarios bernoulli, offline; agents deeprm_70, ")
+    assert said.startswith("params.yaml: valid; scenarios bernoulli, offline; agents deeprm_70, ")
 
 
 def test_deeprm_is_trained_as_the_paper_says(rows: Params) -> None:

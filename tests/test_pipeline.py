@@ -58,7 +58,7 @@ def test_nothing_of_a_run_but_results_is_left_for_git(reproduced: tuple[Folder, 
 def test_the_report_of_a_run_is_one_page_that_git_does_not_see(folder: Folder) -> None:
     folder.pipeline("report")
     page = (folder.root / "reports" / "index.html").read_text()
-    assert "Nothing: metrics, parameters and outputs are those of commit " in page
+    assert "No changes: metrics, parameters and outputs are those of commit " in page
     assert page.count("data:image/png;base64,") >= 4  # slowdown, two that learned, one schedule
     assert folder.git("status", "--porcelain") == ""
     assert folder.dvc("status").strip() == NOTHING

@@ -11,10 +11,10 @@ from ruamel.yaml import YAML
 # One unit, jobs of 1 and 2 steps that arrive at once: two of them are there in step 0, and one in steps 1 and 2.
 TWO_JOBS = """
 import numpy as np
-from pipeline.core import keys
+from pipeline.core.types import keys
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.nouns import Cluster, JobSet, batch
-from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.env.simulator.batch import Batched
 from tests.oracles.pool import Timestep
 from pipeline.simulation.rollout import play
 

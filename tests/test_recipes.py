@@ -116,11 +116,11 @@ def test_a_fourth_problem_goes_through_every_stage(copy: Copy) -> None:
 
 def test_a_fourth_problem_touches_nothing_but_the_seam_and_config() -> None:
     touched = re.findall(r"(?m)^diff --git a/(\S+)", (RECIPES / "problem.diff").read_text())
-    own = ("pipeline/problems/tardiness/", "pipeline/config/tardiness/")
+    own = ("pipeline/problems/tardiness/", "pipeline/core/config/tardiness/")
     outside = {path for path in touched if not path.startswith(own)}
     assert outside == {
         "params.yaml",
-        "pipeline/config/__init__.py",
-        "pipeline/config/problems.py",
+        "pipeline/core/config/__init__.py",
+        "pipeline/core/config/problems.py",
         "pipeline/problems/__init__.py",
     }

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from builders import REPOSITORY
 
-from pipeline.config import load_params
+from pipeline.core.config import load_params
 from pipeline.problems import check
 
 FILES = sorted((REPOSITORY / "docs" / "results").glob("*/params.yaml"))
@@ -23,8 +23,8 @@ def test_the_pipeline_takes_it(file: Path) -> None:
 
 
 def test_rlscheduler_learns_from_no_job_of_the_published_sequences() -> None:
-    from pipeline.config import MachinesLog
-    from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS
+    from pipeline.core.config import MachinesLog
+    from pipeline.interactive.machines.rlscheduler_workload import SEQUENCE, STARTS
 
     published = {job for start in STARTS for job in range(start, start + SEQUENCE)}
     params = load_params(REPOSITORY / "docs" / "results" / "rlscheduler" / "params.yaml")

@@ -119,7 +119,7 @@ def app(**settings):
     ctypes.CFUNCTYPE(None)(lose)()  # what is raised in there is printed and forgotten
     time.sleep(60)
 
-ending.AGAIN_S = 1.0
+ending.RETRY_S = 1.0
 ending.main(app)
 """
 
@@ -152,7 +152,7 @@ def app(**settings):
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(60)
 
-ending.AGAIN_S = 0.05
+ending.RETRY_S = 0.05
 ending.main(app)
 """
 
@@ -193,9 +193,9 @@ def test_whoever_clears_away_because_of_a_signal_is_not_stopped_by_the_one_that_
 
 def test_clearing_away_that_never_ends_is_stopped_at_last() -> None:
     endless = CLEARS_AWAY.replace("+ 1.0", "+ 1000").replace(
-        "ending.AGAIN_S = 0.05", "ending.AGAIN_S, ending.CLEARED_S = 0.05, 1"
+        "ending.RETRY_S = 0.05", "ending.RETRY_S, ending.CLEANUP_S = 0.05, 1"
     )
-    assert endless.count("1000") == endless.count("CLEARED_S") == 1
+    assert endless.count("1000") == endless.count("CLEANUP_S") == 1
     done = subprocess.run([sys.executable, "-c", endless], check=False, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (143, "")
     assert done.stderr == "terminated; run again to resume\n"

@@ -4,8 +4,8 @@ import pytest
 from avoided_words import count
 from builders import REPOSITORY
 
-# Falls with every rewrite and never rises.
-ALLOWED = {"pipeline": 1646, "deeprm": 11, "docs": 982, "README.md": 0, "CHANGELOG.md": 0}
+# Falls with every rewrite and never rises. The package's two are old keys of params.yaml, refused by name.
+ALLOWED = {"pipeline": 2, "deeprm": 0, "docs": 982, "README.md": 0, "CHANGELOG.md": 0}
 
 
 @pytest.mark.parametrize("place", ALLOWED)

@@ -360,7 +360,7 @@ def test_a_lock_is_fresh_without_data_and_stale_with_other_code(folder: Folder, 
     assert done.returncode == 1
     first, *lines = done.stderr.splitlines()
     assert first == "dvc.lock is stale: run 'dvc repro', then commit dvc.lock and reports/"
-    assert "  evaluate@plain: pipeline/problems/pool/evaluation modified" in lines
+    assert "  evaluate@plain: pipeline/problems/pool/env/evaluation modified" in lines
     (compare,) = [line for line in lines if line.startswith("  compare: ")]
     assert "params.yaml: evaluation modified" in compare
     assert not [line for line in lines if "deleted" in line or line.startswith("  generate")]

@@ -16,7 +16,7 @@ import pandas as pd
 from benchmarks.fidelity.jobs import ShortJobs
 from benchmarks.fidelity.simulated import CLOCKS, DISPATCHES, starts
 from benchmarks.slurm.configuration import Cluster
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 
 MEASURES = ("mean_wait", "p99_wait", "utilisation", "distance")
 SLURM = "slurm"

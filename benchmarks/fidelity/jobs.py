@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray
+from pipeline.core.types import FloatArray, IntArray
 
 RUNS_S = (1, 2, 3, 4, 6, 8)
 CPUS = (1, 1, 2, 2, 3, 4)  # of each node, all equally often

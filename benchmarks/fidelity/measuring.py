@@ -10,10 +10,10 @@ from benchmarks.fidelity.jobs import ORDERS, drawn
 from benchmarks.fidelity.played import plays
 from benchmarks.fidelity.tables import PLAYS
 from benchmarks.slurm.configuration import Cluster
+from pipeline.core.storage.files import check_out, write_table
 from pipeline.progress import progress
-from pipeline.storage.files import check_out, write_table
 
-PLAYERS = ("easy, exact", "easy, drawn", "easy_anew, drawn")
+PLAYERS = ("easy, exact", "easy, drawn", "easy_dynamic, drawn")
 DIGITS = 12
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from benchmarks.fidelity.jobs import ORDERS, ShortJobs
 from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import LoopbackSlurm, slurm
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback
 

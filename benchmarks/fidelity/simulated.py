@@ -11,15 +11,15 @@ import numpy as np
 
 from benchmarks.fidelity.jobs import ShortJobs
 from benchmarks.slurm.configuration import Cluster
-from pipeline.core import FloatArray, keys
-from pipeline.problems.machines.evaluation.play import Game, played
+from pipeline.core.types import FloatArray, keys
+from pipeline.problems.machines.env.evaluation.play import Game, played
+from pipeline.problems.machines.env.nouns import DISPATCH, Jobs, Machines
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines
 from pipeline.progress import no_progress
 
 CYCLE_S = 1.0  # slurmctld looks at its queue once a second at most
 LAUNCH_S = 0.1  # that a job holds its processors longer than it sleeps, in the mean of 1,200 jobs of other plays
-DISPATCHES = ("easy", "easy_anew")
+DISPATCHES = ("easy", "easy_dynamic")
 CLOCKS = {"exact": 1, "drawn": 20}  # and how many plays of each
 MINUTE_S, THOUSANDTHS = 60.0, 1000
 

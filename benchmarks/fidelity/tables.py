@@ -2,7 +2,7 @@
 
 import pandera.pandas as pa
 
-from pipeline.schemas.columns import integers, numbers, table
+from pipeline.core.schemas.columns import integers, numbers, table
 
 # What a real Slurm made of the jobs: a row for each job of each play. Moments are seconds from the play's begin.
 PLAYS = table(

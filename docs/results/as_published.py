@@ -1,8 +1,9 @@
 """Tables of what the papers' texts say, run as they say it; the data lie beside each page's other data.
 
-Apply docs/params/as_published.diff or, for what they add, deeprm_paper.diff or gradient.diff, set `threads: 1` (for
-DeepRM2's seeds and gradient.diff 2, as the default run has it), and run the stages of the agents and the heuristics of
-their scenarios. `python docs/results/as_published.py` there keeps what they had, of all tables or of those named;
+Apply docs/params/as_published.diff or, for what it adds, deeprm_paper.diff (gradient.diff was removed; the last
+commit with this code is 6d48caac), set `threads: 1` (2 for DeepRM2's seeds and the policy gradient, as in the default
+run), and run the stages of the agents and the heuristics of their scenarios. `python docs/results/as_published.py`
+there keeps their results, of all tables or of those named;
 `python docs/results/tables.py write` writes it.
 """
 
@@ -16,9 +17,9 @@ import numpy as np
 import pandas as pd
 from layout import difference, table
 
-from pipeline import storage
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import load_params
+from pipeline.core import storage
+from pipeline.core.config import load_params
 from pipeline.problems import problem_of
 
 HERE = Path(__file__).resolve().parent

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline import storage
-from pipeline.config import Params, load_params
+from pipeline.core import storage
+from pipeline.core.config import Params, load_params
 from pipeline.errors import UserError
 from pipeline.learning.memory import best_on_validation
 from pipeline.problems import Problem, problem_of

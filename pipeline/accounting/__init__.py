@@ -1,5 +1,5 @@
-"""A job table and a log that the pipeline can read, from what a site's own scheduler wrote of its jobs.
+"""Import of Slurm's accounting: a job table and a log that the pipeline can read.
 
-`dumps` reads rows of text, `importing` makes numbers of them and runs the import, `jobs` says which of them are jobs
-and why the others are not, `written` writes them.
+`dumps` reads rows of text, `slurm_import` converts them and runs the import, `jobs` selects those that are jobs,
+`output` makes the files.
 """

@@ -1,7 +1,7 @@
-"""Rows of what Slurm writes of its jobs, read a chunk at a time, as texts under the names that sacct gives them.
+"""Rows of Slurm's accounting dumps, read in chunks, as texts under the field names of sacct.
 
-The first line shows which of two forms it is: `sacct --parsable2`, whose first line names its fields, or the file of
-`jobcomp/filetxt`, one line of words a job. Names and folders may hold any byte, word and line break.
+The first line tells the format: `sacct --parsable2`, whose first line names its fields, or the file of
+`jobcomp/filetxt`, one line of words a job. Names and folders may contain any byte, word and line break.
 """
 
 import re
@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from pipeline.accounting.fields import Unread
+from pipeline.core.logs.lines import CHUNK, LONGEST_LINE
+from pipeline.core.logs.rows import opened
+from pipeline.core.logs.trace import Sieve
 from pipeline.errors import UserError
-from pipeline.logs.lines import CHUNK, LONGEST_LINE
-from pipeline.logs.rows import opened
-from pipeline.logs.trace import Sieve
 from pipeline.progress import ProgressCallback
 
 CUT, HEADER_AGAIN = "last line is cut", "the first line again: dumps put together"
@@ -31,19 +31,19 @@ READ = (
 FREE = frozenset({"JobName", "Comment", "AdminComment", "SystemComment", "WorkDir", "SubmitLine", "Reason", "WCKey",
                   "Extra", "Container", "StdIn", "StdOut", "StdErr"})  # fmt: skip
 DELIMITER = re.compile(r"\w+([^\w\s]+|\t)")
-# What filetxt writes before a job's name, between it and its folder, and after that; old versions write less.
+# Fields of filetxt before a job's name, between it and its folder, and after that; old versions write fewer.
 BEFORE = {"JobId": "JobIDRaw", "UserId": "User"}
 BETWEEN = {"JobState": "State", "Partition": "Partition", "TimeLimit": "TimelimitRaw", "StartTime": "Start",
            "EndTime": "End", "NodeList": "NodeList", "NodeCnt": "NNodes", "ProcCnt": "AllocCPUS"}  # fmt: skip
 AFTER = {"SubmitTime": "Submit", "EligibleTime": "Eligible"}
 AFTER |= {name: name for name in ("Tres", "Gres", "Account", "QOS", "Cluster", "ArrayJobId", "ArrayTaskId", "HetJobId",
           "HetJobOffset", "PackJobId", "PackJobOffset")}  # fmt: skip
-LONGEST = 1 << 16  # characters of a job: a file of other lines need not be held whole
+LONGEST = 1 << 16  # characters of a job: a file of other lines is not read into memory
 WORD, JOB = re.compile(r" +(?=\w+=)"), re.compile(r"(?=JobId=\d+ UserId=)")
 
 
 class _Sacct:
-    """The rows of a dump of sacct; one that a line break cut in two is put together again."""
+    """The rows of a dump of sacct; a row that a line break cut in two is joined again."""
 
     def __init__(self, header: str, where: str, sieve: Sieve, unread: Unread) -> None:
         found = DELIMITER.match(header)
@@ -81,7 +81,7 @@ class _Sacct:
             yield line, [fields[place] for place in self.places]
 
     def left(self) -> Iterator[tuple[int, list[str]]]:
-        """Refuse what has begun and never ended."""
+        """Refuse an incomplete row."""
         line, begun = self.begun
         if begun:
             self._refuse(line, len(begun))
@@ -116,7 +116,7 @@ class _FileTxt:
                 self.begun = (line, part)
 
     def left(self, glued: bool = False) -> Iterator[tuple[int, list[str]]]:
-        """Yield the job that has begun; `glued`: another one follows in its line."""
+        """Yield the pending job; `glued`: another one follows in its line."""
         (line, text), broken = self.begun, self.broken
         self.begun, self.broken = (0, ""), False
         found = _words(text)
@@ -131,7 +131,7 @@ class _FileTxt:
 
 
 def _words(text: str) -> dict[str, str]:
-    """Return the fields of a line of filetxt; of words that a name or folder holds, the later ones are Slurm's."""
+    """Return the fields of a line of filetxt; where names or folders contain such words, the last ones are Slurm's."""
     before, _, rest = text.strip().partition(" Name=")
     between, folder, after = rest.rpartition(" WorkDir=")
     found: dict[str, str] = {}
@@ -139,7 +139,7 @@ def _words(text: str) -> dict[str, str]:
         words = dict(word.partition("=")[::2] for word in WORD.split(part))
         found |= {names[word]: value for word, value in words.items() if word in names}
     found["User"] = re.sub(r"\(\d+\)$", "", found.get("User", ""))
-    if found.get("State") == "PENDING":  # so it writes of a run that a requeue ended
+    if found.get("State") == "PENDING":  # filetxt's word for a run that a requeue ended
         found["State"] = "REQUEUED"
     asked = found.get("Tres", found.get("Gres", ""))
     found["ReqTRES" if "=" in asked else "ReqGRES"] = asked
@@ -152,10 +152,10 @@ def _words(text: str) -> dict[str, str]:
 def dump_rows(
     path: Path, sieve: Sieve, unread: Unread, partial: bool, on_progress: ProgressCallback, chunk: int = CHUNK
 ) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a dump, plain or .gz, as texts, indexed by line; `partial`: leave out a last line that is cut.
+    """Yield the rows of a dump, plain or .gz, as texts, indexed by line; `partial`: leave out a cut last line.
 
     Raises:
-        UserError: the file cannot be read, or its first line is not one of such a dump.
+        UserError: the file cannot be read, or its first line is not that of a dump.
     """
     reader: _Sacct | _FileTxt | None = None
     rows: list[tuple[int, list[str]]] = []
@@ -192,7 +192,7 @@ def _frame(rows: list[tuple[int, list[str]]], reader: _Sacct | _FileTxt) -> Iter
 
 
 def _lines(path: Path, chunk: int, on_progress: ProgressCallback) -> Iterator[tuple[int, str, bool]]:
-    """Yield the number and text of each filled line, and whether it has an end."""
+    """Yield the number and text of each line that is not empty, and whether it has an end."""
     number = 0
     with opened(path) as (content, percent):
         while read := content.read(chunk):
@@ -209,7 +209,6 @@ def _lines(path: Path, chunk: int, on_progress: ProgressCallback) -> Iterator[tu
 
 
 def _reader(header: str, where: str, sieve: Sieve, unread: Unread) -> _Sacct | _FileTxt:
-    """Return what reads the lines of a dump that begins with a line."""
     if "\0" in header:
         raise UserError(f"{where}: {ZEROS}")
     return _FileTxt(sieve, unread) if header.startswith("JobId=") else _Sacct(header, where, sieve, unread)

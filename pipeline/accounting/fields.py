@@ -1,6 +1,6 @@
-"""What stands in fields that Slurm writes: moments, spans, limits, amounts; each reads a text or raises ValueError.
+"""Parsers of Slurm's fields: times, spans, limits, amounts; each parses a text or raises ValueError.
 
-Sources: the manual pages sacct(1) and slurm.conf(5) of Slurm 22.05, and what that version wrote on a real cluster.
+Sources: the manual pages sacct(1) and slurm.conf(5) of Slurm 22.05, and its output on a real cluster.
 """
 
 import math
@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 
 UNKNOWN = frozenset({"", "unknown", "none", "n/a", "(null)", "none assigned", "partition_limit", "invalid"})
@@ -20,7 +20,7 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 SPAN = re.compile(r"(?:(\d+)-)?(\d+(?::\d+){0,2})(?:\.\d+)?")
 AMOUNT = re.compile(r"(\d+(?:\.\d+)?)([KMGTPE]?)([cn]?)")
 MIB = {"": Fraction(1)} | {word: Fraction(1024) ** power for power, word in enumerate("KMGTPE", -1)}
-PER_CPU = (2**63, 2**31)  # flags that Slurm keeps in amounts of MiB, of which the rest is each CPU's
+PER_CPU = (2**63, 2**31)  # flags in amounts of MiB, the rest of which is per CPU
 GPU = re.compile(r"(?:gres[:/])?gpu(?:[:=](\d+)|:([^:=]+)(?:[:=](\d+))?)?")
 MOST = 1e12  # of a number
 DAY_S = 86_400
@@ -50,12 +50,12 @@ def read_each(texts: pd.Series, read: str, path: object, unread: Unread | None =
 
     Args:
         texts: [R]; indexed by line, named as the column.
-        read: what they are; a key of EXPECTED.
+        read: their kind; a key of READERS.
         path: of the dump.
-        unread: takes the lines whose text is none, which are nan then; without it they are refused.
+        unread: collects the lines of invalid texts, which become nan; without it they are refused.
 
     Raises:
-        UserError: one is none; the first is named with its line.
+        UserError: a text is invalid; names the first with its line.
     """
     reader, expected = READERS[read]
     codes, words = pd.factorize(texts)
@@ -73,7 +73,7 @@ def read_each(texts: pd.Series, read: str, path: object, unread: Unread | None =
 
 
 def is_unknown(text: str) -> bool:
-    """Tell whether Slurm says by this text that there is nothing to say."""
+    """Whether the text is one of Slurm's words for unknown."""
     return text.lower() in UNKNOWN
 
 
@@ -89,7 +89,7 @@ def state(text: str) -> str:
 
 
 def moment(text: str) -> float:
-    """Return the seconds since 1970 of a time, taken as UTC, or nan; 0 in any time zone is unknown."""
+    """Return the seconds since 1970 of a time, taken as UTC, or nan; midnight of 1970 in any time zone is unknown."""
     if is_unknown(text):
         return math.nan
     if text.isascii() and text.isdigit():  # SLURM_TIME_FORMAT=%s
@@ -123,14 +123,14 @@ def span(text: str) -> float:
 
 
 def limit(text: str) -> float:
-    """Return the seconds of a time limit in minutes, or as a span; without end inf, unknown nan."""
+    """Return the seconds of a time limit in minutes, or as a span; unlimited: inf, unknown: nan."""
     if text.upper() in ("UNLIMITED", "INFINITE"):
         return math.inf
     return 60 * count(text) if text.isdigit() or is_unknown(text) else span(text)
 
 
 def memory(text: str) -> tuple[float, float, float]:
-    """Return GiB of a job, of each of its CPUs (as 4000Mc) and of each of its nodes (16Gn); two of them are 0."""
+    """Return GiB per job, per CPU (4000Mc) and per node (16Gn); two of them are 0."""
     if is_unknown(text) or text.endswith("?"):
         return math.nan, 0.0, 0.0
     if not (found := AMOUNT.fullmatch(text)):
@@ -143,7 +143,7 @@ def memory(text: str) -> tuple[float, float, float]:
 
 
 def tres(text: str) -> tuple[float, float, float, float]:
-    """Return CPUs, GiB, GPUs and nodes of a list of trackable resources; nan if it does not name them, but 0 GPUs."""
+    """Return CPUs, GiB, GPUs and nodes of a list of trackable resources; missing ones are nan, but 0 GPUs."""
     if is_unknown(text):
         return math.nan, math.nan, math.nan, math.nan
     parts = re.sub(r"\(.*?\)", "", text).split(",")
@@ -157,7 +157,7 @@ def tres(text: str) -> tuple[float, float, float, float]:
 
 
 def gres(text: str) -> float:
-    """Return the GPUs of a list; those of a type count where no sum of all is given.
+    """Return the GPUs of a list; typed ones count if there is no total.
 
     >>> gres("gpu:tesla:2(IDX:0-1)"), gres("gres/gpu:a100=3,gres/gpu:v100=1,gres/gpu=4"), gres("gres:gpu:2,mic:1")
     (2.0, 4.0, 2.0)

@@ -1,9 +1,9 @@
-"""Which rows of accounting are jobs, when they arrive, how long they run, and why the other rows are none.
+"""Jobs among the rows of accounting, with arrival and run time, and the reasons for dropping other rows.
 
-- A job is a run: machines were held from Start to End. One that was requeued is a job each time that it ran.
-- It arrives when it may start: at Submit, or at Eligible where that is later (dependencies, begin times, holds).
-- It ran for ElapsedRaw where that is known, which clock changes leave alone; Slurm counts whole seconds.
-- A limit without end is a year: backfill of Slurm itself plans with that (22.05 then writes 525600 as the limit).
+- A job is a run: machines were held from Start to End. Each run of a requeued job is a job.
+- It arrives when it may start: at Submit, or at Eligible if that is later (dependencies, begin times, holds).
+- Its run time is ElapsedRaw if known, which clock changes do not affect; Slurm counts whole seconds.
+- No limit counts as a year, like in Slurm's own backfill (22.05 then writes 525600 as the limit).
 """
 
 from collections.abc import Sequence
@@ -14,17 +14,17 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.accounting import fields
-from pipeline.core import BoolArray, IntArray
-from pipeline.logs.trace import Sieve
-from pipeline.schemas.columns import above_zero, integers, numbers, table
-from pipeline.storage.files import check_table
+from pipeline.core.logs.trace import Sieve
+from pipeline.core.schemas.columns import above_zero, integers, numbers, table
+from pipeline.core.storage.files import check_table
+from pipeline.core.types import BoolArray
 
 YEAR = 365 * 86400.0  # s
 COMPLETED = "COMPLETED"
 RUN_AGAIN = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "PREEMPTED", "NODE_FAIL", "RESIZING")
-SAME_TIME = 1.0  # s: what was requeued is submitted anew as its run ends
+SAME_TIME = 1.0  # s: a requeued job is submitted again when its run ends
 
-# What is dropped, in the order in which it is told.
+# Reasons for dropping a row, in the order of the account.
 OTHER_CLUSTER = "a job of another cluster"
 STEP = "a step of a job"
 NOT_ENDED = "waiting or running when the dump was made"
@@ -34,7 +34,7 @@ NO_SUBMIT = "no time of submission (old versions of jobcomp/filetxt write none)"
 NO_CPUS = "no CPUs"
 BACKWARDS = "ended before it started by the clock, and no ElapsedRaw"
 TWICE = "the same run again, as in dumps that overlap"
-# What is mended.
+# Reasons for fixing a row.
 ARRAY = "task of an array: a job of its own"
 HET = "part of a heterogeneous job: a job of its own"
 CLOCK = "End less Start is not ElapsedRaw (clock changed, or suspended): ElapsedRaw taken"
@@ -70,12 +70,12 @@ MORE = ("submit", "end", "listed", "cluster")
 
 
 def jobs_among(records: pd.DataFrame, sieve: Sieve, cluster: str | None = None) -> pd.DataFrame:
-    """Return the rows that are jobs, with what JOBS has but for names that are given once, and MORE.
+    """Return the rows that are jobs, with the columns of JOBS (names may still repeat) and MORE.
 
     Args:
         records: of a part of a dump, indexed by line.
-        sieve: counts what is dropped and mended.
-        cluster: whose jobs are wanted; None: all.
+        sieve: counts dropped and fixed rows.
+        cluster: the only cluster to keep; None: all.
     """
     start, end, elapsed = (records[name].to_numpy() for name in ("start", "end", "elapsed"))
     known = ~np.isnan(elapsed)
@@ -90,10 +90,10 @@ def jobs_among(records: pd.DataFrame, sieve: Sieve, cluster: str | None = None) 
         BACKWARDS: (end < start) & ~known,
     }
     kept = sieve.keep(records.index.to_numpy(), causes)
-    return _mended(records[kept], sieve)
+    return _fixed(records[kept], sieve)
 
 
-def _mended(jobs: pd.DataFrame, sieve: Sieve) -> pd.DataFrame:
+def _fixed(jobs: pd.DataFrame, sieve: Sieve) -> pd.DataFrame:
     submit, start, limit, elapsed, cpus = (
         jobs[name].to_numpy() for name in ("submit", "start", "limit", "elapsed", "cpus")
     )
@@ -119,7 +119,7 @@ def _mended(jobs: pd.DataFrame, sieve: Sieve) -> pd.DataFrame:
             UNEVEN: cpus % np.fmax(nodes, 1) > 0,
         },
     )
-    mended = jobs.assign(
+    fixed = jobs.assign(
         arrival=np.minimum(eligible, start),
         duration=np.fmax(run, 1.0),
         limit=np.where(endless | limitless, YEAR, limit),
@@ -127,8 +127,8 @@ def _mended(jobs: pd.DataFrame, sieve: Sieve) -> pd.DataFrame:
         gpus=np.nan_to_num(jobs["gpus"].to_numpy()),
         nodes=np.fmax(nodes, 1).astype(np.int64),
     )
-    words = {name: mended[name].map(intern) for name in ("user", "account", "partition", "qos", "cluster", "state")}
-    return mended.assign(**words)[[*JOBS.columns, *MORE]]  # no more: a log may have many millions
+    words = {name: fixed[name].map(intern) for name in ("user", "account", "partition", "qos", "cluster", "state")}
+    return fixed.assign(**words)[[*JOBS.columns, *MORE]]  # only these, because a log may have many millions
 
 
 def _count(sieve: Sieve, rows: pd.DataFrame, causes: dict[str, BoolArray]) -> None:
@@ -137,7 +137,7 @@ def _count(sieve: Sieve, rows: pd.DataFrame, causes: dict[str, BoolArray]) -> No
 
 
 def one_by_one(jobs: pd.DataFrame, sieves: Sequence[Sieve]) -> pd.DataFrame:
-    """Return jobs in order of arrival, each run once, and no two of one name.
+    """Return jobs in order of arrival, each run once, with unique names.
 
     Args:
         jobs: of all dumps; their column `file` is the number of their dump's sieve, the index their line.
@@ -153,13 +153,9 @@ def one_by_one(jobs: pd.DataFrame, sieves: Sequence[Sieve]) -> pd.DataFrame:
     number = np.asarray(jobs.groupby("job").cumcount(), dtype=np.int64)
     ended, state = jobs["end"].shift().to_numpy(), jobs["state"].shift()
     rerun = state.isin(RUN_AGAIN).to_numpy() | (np.abs(jobs["submit"].to_numpy() - ended) <= SAME_TIME)
-    _tell_runs(jobs, number, rerun, sieves)
-    names = [f"{job}-{run + 1}" if run else job for job, run in zip(jobs["job"], number, strict=True)]
-    jobs = jobs.assign(job=names).sort_values("arrival", kind="stable")
-    return check_table(jobs[list(JOBS.columns)].reset_index(drop=True), JOBS, "jobs")
-
-
-def _tell_runs(jobs: pd.DataFrame, number: IntArray, rerun: BoolArray, sieves: Sequence[Sieve]) -> None:
     for file, sieve in enumerate(sieves):
         mine = (jobs["file"] == file).to_numpy()
         _count(sieve, jobs[mine], {REQUEUED: ((number > 0) & rerun)[mine], RECYCLED: ((number > 0) & ~rerun)[mine]})
+    names = [f"{job}-{run + 1}" if run else job for job, run in zip(jobs["job"], number, strict=True)]
+    jobs = jobs.assign(job=names).sort_values("arrival", kind="stable")
+    return check_table(jobs[list(JOBS.columns)].reset_index(drop=True), JOBS, "jobs")

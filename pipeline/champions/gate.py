@@ -1,10 +1,10 @@
-"""The gate: may a candidate take the champion's place? A pure function of both one's results and of declared rules.
+"""The gate: whether a candidate may replace the champion, as a pure function of their results and of declared rules.
 
 A candidate must be better over all loads by more than a margin: one-sided, by the share of paired resamples in which it
-is not, as a p-value that Holm's procedure corrects for all candidates of the scenario (1979). And it must be shown not
+is not, as a p-value that Holm's procedure corrects for all candidates of the scenario (1979). It must also be shown not
 to be worse by more than a margin at any load, nor in the 99th percentile over all loads: there the upper end of the
-one-sided interval counts, so that a difference which cannot be told is a refusal. These must all hold at once, so that
-they need no correction (Berger 1982). Resamples draw what is independent, as in every comparison.
+one-sided interval counts, so an unclear difference is a refusal. These rules must all hold at once, so they need no
+correction (Berger 1982). Resamples draw independent units, as in every comparison.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +15,12 @@ import pandas as pd
 import pandera.pandas as pa
 from pydantic import Field
 
-from pipeline.champions.lines import Seat
+from pipeline.champions.lines import PolicyRef
 from pipeline.comparing.statistics import ALL, NOTHING, Stratum, stratified
 from pipeline.comparing.words import percent
-from pipeline.config import Frozen, Gate
-from pipeline.core import FloatArray
-from pipeline.schemas.columns import integers, table
+from pipeline.core.config import Frozen, Gate
+from pipeline.core.schemas.columns import integers, table
+from pipeline.core.types import FloatArray
 
 RULES = ("better", "load", "tail", "unfinished", "jobsets", "rolled back")
 
@@ -31,7 +31,7 @@ GATE = table(
         **{column: pa.Column(str) for column in ("scenario", "champion", "candidate")},
         "rule": pa.Column(str, pa.Check.isin(RULES, error=f"one of {', '.join(RULES)}")),
         "load": pa.Column(str),  # "all": over all loads
-        "n": integers(0),  # of what is independent: jobsets, or windows
+        "n": integers(0),  # independent units: jobsets, or windows
         "difference": pa.Column("float64", nullable=True),
         "high": pa.Column("float64", nullable=True),  # upper end of its one-sided interval
         "p": pa.Column("float64", [pa.Check.ge(0), pa.Check.le(1)], nullable=True),  # Holm's, over the candidates
@@ -45,23 +45,23 @@ Row = dict[str, str | int | float | bool]
 
 
 class Trial(NamedTuple):
-    """Who is judged, by what, on which results."""
+    """The policies to judge, and the columns of results to use."""
 
     scenario: str
     champion: str
     candidates: Sequence[str]
     cost: str  # column of the results; less is better
     tail: str
-    refused: Mapping[str, str] = {}  # candidates that may not be promoted, and why
+    refused: Mapping[str, str] = {}  # candidates that may not be promoted, with the reason
 
 
 class Verdict(Frozen):
     """The verdict on a scenario, written to reports/gate.json and read by `promote`."""
 
-    champion: Seat | None  # who was judged against; None: there was none, and the best heuristic stood in
-    promote: Seat | None = None  # who is to take the place
-    stays: str = ""  # who keeps it, where nobody is to take it
-    reasons: dict[str, list[str]] = Field(default_factory=dict)  # of each candidate: why it is refused, or may come
+    champion: PolicyRef | None  # None: there was none, and the best heuristic took its place
+    promote: PolicyRef | None = None  # the new champion
+    stays: str = ""  # the champion that stays, if there is no new one
+    reasons: dict[str, list[str]] = Field(default_factory=dict)  # of refusal or acceptance, by candidate
 
     @property
     def line(self) -> str:
@@ -76,15 +76,8 @@ class Verdict(Frozen):
 def judged(results: pd.DataFrame, trial: Trial, rules: Gate, resamples: int, seed: int) -> pd.DataFrame:
     """Return a row for each rule on each candidate.
 
-    Args:
-        results: jobset results of champion and candidates on the same jobsets; with `unit` where loads share windows.
-        trial: who is judged.
-        rules: what was declared.
-        resamples: of the paired bootstrap.
-        seed: of the same.
-
-    Raises:
-        ValueError: policies were scored on different jobsets.
+    `results` are those of champion and candidates on the same jobsets, or ValueError is raised; they have the column
+    `unit` if loads share windows. `resamples` and `seed` are of the paired bootstrap.
     """
     policies = [trial.champion, *trial.candidates]
     part = results[results["policy"].isin(policies)]
@@ -103,7 +96,7 @@ def judged(results: pd.DataFrame, trial: Trial, rules: Gate, resamples: int, see
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Return p-values that hold together, by Holm's procedure.
+    """Return p-values corrected by Holm's procedure.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -127,48 +120,43 @@ def _relative(strata: Sequence[Stratum], place: int) -> FloatArray:
 def _rows(
     cost: Sequence[Stratum], tail: FloatArray, place: int, over: FloatArray, p: float, rules: Gate, trial: Trial
 ) -> Iterator[Row]:
+    def high(gap: FloatArray) -> float:
+        return float(np.quantile(gap[1:], 1 - rules.level))
+
+    def limited(rule: str, where: str, load: str, units: int, gap: FloatArray, margin: float) -> Row:
+        text = f"{percent(float(gap[0]))} {where}, at most {percent(high(gap))}; {percent(margin)} is allowed"
+        return _row(rule, load, units, high(gap) <= margin, text, difference=float(gap[0]), high=high(gap))
+
     n, few = min(stratum.units for stratum in cost), rules.needed(trial.scenario)
-    enough = n >= few
-    yield _row("jobsets", ALL, n, enough, f"{n} independent jobsets a load, {few} are needed")
+    yield _row("jobsets", ALL, n, n >= few, f"{n} independent jobsets a load, {few} are needed")
     name = trial.candidates[place - 1]
     if name in trial.refused:
         yield _row("rolled back", ALL, n, False, trial.refused[name])
-    better = p <= rules.level
-    said = f"{percent(over[0])} over all loads, p = {p:.2g} that it is not better by more than {rules.margin:.0%}"
-    yield _row("better", ALL, n, better, said) | {"difference": float(over[0]), "high": _high(over, rules), "p": p}
+    text = f"{percent(over[0])} over all loads, p = {p:.2g} that it is not better by more than {rules.margin:.0%}"
+    yield _row("better", ALL, n, p <= rules.level, text, difference=float(over[0]), high=high(over), p=p)
     for stratum in cost:
-        gap = _relative([stratum], place)
-        yield _limited("load", f"{stratum.load:03d}", stratum.units, gap, rules.load_margin, rules)
-    yield _limited("tail", ALL, n, tail, rules.tail_margin, rules)
+        load, gap = f"{stratum.load:03d}", _relative([stratum], place)
+        yield limited("load", f"at {stratum.load} %", load, stratum.units, gap, rules.load_margin)
+    yield limited("tail", "in the 99th percentile", ALL, n, tail, rules.tail_margin)
     mine, theirs = (int(sum(stratum.unfinished[k] for stratum in cost)) for k in (place, 0))
     yield _row("unfinished", ALL, n, mine <= theirs, f"{mine} unfinished jobs, the champion's are {theirs}")
 
 
-def _limited(rule: str, load: str, n: int, gap: FloatArray, margin: float, rules: Gate) -> Row:
-    high = _high(gap, rules)
-    where = f"at {int(load)} %" if rule == "load" else "in the 99th percentile"
-    said = f"{percent(float(gap[0]))} {where}, at most {percent(high)}; {percent(margin)} is allowed"
-    return _row(rule, load, n, high <= margin, said) | {"difference": float(gap[0]), "high": high}
+def _row(rule: str, load: str, n: int, passed: bool, reason: str, **measured: float) -> Row:
+    numbers = {name: measured.get(name, float("nan")) for name in ("difference", "high", "p")}
+    return {"rule": rule, "load": load, "n": n, **numbers, "passed": bool(passed), "reason": reason}
 
 
-def _high(gap: FloatArray, rules: Gate) -> float:
-    return float(np.quantile(gap[1:], 1 - rules.level))
-
-
-def _row(rule: str, load: str, n: int, passed: bool, reason: str) -> Row:
-    nothing = float("nan")
-    measured = {"difference": nothing, "high": nothing, "p": nothing}
-    return {"rule": rule, "load": load, "n": n, **measured, "passed": bool(passed), "reason": reason}
-
-
-def verdict(rows: pd.DataFrame, champion: Seat | None, incumbent: Seat, seats: Mapping[str, Seat]) -> Verdict:
-    """Return who is to be champion: of those who passed every rule, the one that is best over all loads.
+def verdict(
+    rows: pd.DataFrame, champion: PolicyRef | None, incumbent: PolicyRef, candidates: Mapping[str, PolicyRef]
+) -> Verdict:
+    """Return the verdict: of the candidates that passed every rule, promote the best over all loads.
 
     Args:
         rows: GATE of one scenario.
-        champion: by its line; None: it has none.
-        incumbent: the champion, or who stands in.
-        seats: of the candidates.
+        champion: of its line, if any.
+        incumbent: the champion, or its substitute.
+        candidates: by name.
     """
     reasons = {str(name): _reasons(part) for name, part in rows.groupby("candidate", sort=False)} if len(rows) else {}
     passed = [name for name in reasons if rows.loc[rows["candidate"] == name, "passed"].all()]
@@ -176,19 +164,19 @@ def verdict(rows: pd.DataFrame, champion: Seat | None, incumbent: Seat, seats: M
         gaps = rows[rows["rule"] == "better"].set_index("candidate")["difference"]
         name = min(passed, key=lambda one: float(gaps[one]))
         said = f"against {incumbent.policy} {'; '.join(reasons[name])}"
-        return Verdict(champion=champion, promote=seats[name].model_copy(update={"verdict": said}), reasons=reasons)
+        promote = candidates[name].model_copy(update={"verdict": said})
+        return Verdict(champion=champion, promote=promote, reasons=reasons)
     first = incumbent.model_copy(update={"verdict": FIRST}) if champion is None else None
     return Verdict(champion=champion, promote=first, stays=incumbent.policy, reasons=reasons)
 
 
 def _reasons(rows: pd.DataFrame) -> list[str]:
-    """Return why a candidate is refused; of one that is not, what it has shown."""
+    """Return the reasons why a candidate is refused or accepted."""
     failed = rows[~rows["passed"]]
     if len(failed):
         return [str(reason) for reason in failed["reason"]]
     loads = rows[rows["rule"] == "load"]
     worst = loads.sort_values("high").iloc[-1]
-    told = rows[rows["rule"].isin(("better", "tail", "jobsets"))]
     order = ["better", "tail", "jobsets"]
-    said = [str(reason) for rule in order for reason in told.loc[told["rule"] == rule, "reason"]]
+    said = [str(reason) for rule in order for reason in rows.loc[rows["rule"] == rule, "reason"]]
     return [said[0], f"worst load: {worst['reason']}", *said[1:]]

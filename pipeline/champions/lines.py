@@ -1,9 +1,9 @@
-"""champions.yaml: a line for each scenario, in git, that says which policy is to be used there and by which verdict.
+"""champions.yaml: a line for each scenario, in git, with the policy to use there and the verdict on it.
 
-A policy is meant by its content. The digest of an agent is DVC's of its models/<agent>/policy, as dvc.lock has it, so
-that the model of an earlier commit is found in DVC's cache. A heuristic's is that of its name and of what validation
-tuned for its scenario; these numbers stand in the line, so that it can be played when they are others. Moving a line
-leaves the file's comments and the other lines as they are.
+A policy is identified by its content. An agent's digest is DVC's of its models/<agent>/policy in dvc.lock, so that the
+model of an earlier commit is found in DVC's cache. A heuristic's is that of its name and of the numbers that validation
+tuned for its scenario; the line has these numbers, so that it can be run after they change. Moving a line leaves the
+file's comments and the other lines unchanged.
 """
 
 import hashlib
@@ -15,38 +15,38 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 from ruamel.yaml import YAML
 
-from pipeline.config import Frozen
-from pipeline.config.parsing import parsed
-from pipeline.config.records import first_problem
+from pipeline.core.config import Frozen
+from pipeline.core.config.parsing import parsed
+from pipeline.core.config.records import first_error
 from pipeline.errors import UserError
 
 CHAMPIONS = Path("champions.yaml")
 WIDE = 120  # characters of a line
 
 
-class Seat(Frozen):
-    """A policy as champion of a scenario, and why."""
+class PolicyRef(Frozen):
+    """A policy as champion of a scenario, with the verdict."""
 
     policy: str  # an agent or a heuristic
     digest: str  # of its model, or of its name and tuned numbers
-    tuned: dict[str, float] = Field(default_factory=dict)  # numbers of a heuristic, as validation chose them
+    tuned: dict[str, float] = Field(default_factory=dict)  # numbers of a heuristic, chosen on validation
     verdict: str  # by which it became the champion
 
 
-class Champion(Seat):
+class Champion(PolicyRef):
     """The line of a scenario."""
 
-    previous: Seat | None = None  # the champion before it, to go back to
+    previous: PolicyRef | None = None  # the champion before it, to go back to
     rolled_back: tuple[str, ...] = ()  # digests that are not promoted again
 
     @property
-    def seat(self) -> Seat:
-        """Return the line without what was before it."""
-        return Seat(policy=self.policy, digest=self.digest, tuned=self.tuned, verdict=self.verdict)
+    def ref(self) -> PolicyRef:
+        """Return the line without its history."""
+        return PolicyRef(policy=self.policy, digest=self.digest, tuned=self.tuned, verdict=self.verdict)
 
 
 def digest_of_tuned(policy: str, tuned: Mapping[str, float]) -> str:
-    """Return the digest of a heuristic by its name and numbers, to six digits, as they are stored.
+    """Return the digest of a heuristic by its name and numbers, to six digits, the stored precision.
 
     >>> digest_of_tuned("hold", {"hold": 10.0}) == digest_of_tuned("hold", {"hold": 10.0000001})
     True
@@ -56,9 +56,9 @@ def digest_of_tuned(policy: str, tuned: Mapping[str, float]) -> str:
 
 
 def tuned_of(policy: str, knobs: Mapping[str, float], heuristics: Collection[str]) -> dict[str, float]:
-    """Return those of a scenario's tuned numbers that a heuristic may play by.
+    """Return the tuned numbers of a scenario that a heuristic uses.
 
-    A number belongs to the heuristic whose name it begins with, the longest such; else it is of all of them.
+    A number belongs to the heuristic with the longest name that it begins with, or else to all of them.
 
     >>> tuned_of("hold", {"hold": 10.0, "hold_until": 50.0, "part_0": 0.5}, ["hold", "hold_until", "sjf"])
     {'hold': 10.0, 'part_0': 0.5}
@@ -74,7 +74,7 @@ def champions_in(text: str) -> dict[str, Champion]:
     """Return the lines of champions.yaml by scenario.
 
     Raises:
-        UserError: it is not YAML, or a line is none.
+        UserError: the YAML or a line is invalid.
     """
     raw = parsed(text, str(CHAMPIONS))
     if raw is None:
@@ -86,12 +86,12 @@ def champions_in(text: str) -> dict[str, Champion]:
         try:
             found[str(scenario)] = Champion.model_validate(row)
         except ValidationError as error:
-            raise UserError(first_problem(error, row, f"{CHAMPIONS}: {scenario}")) from error
+            raise UserError(first_error(error, row, f"{CHAMPIONS}: {scenario}")) from error
     return found
 
 
 def with_line(text: str, scenario: str, line: Champion) -> str:
-    """Return champions.yaml with another line for one scenario; all outside of it keeps its bytes.
+    """Return champions.yaml with another line for one scenario; all other bytes stay the same.
 
     Raises:
         UserError: the text is not valid, or would not be afterwards.
@@ -105,7 +105,7 @@ def with_line(text: str, scenario: str, line: Champion) -> str:
         found = "\n".join([*rows, stream.getvalue()])
     else:
         after = next((k for k in range(first + 1, len(rows)) if rows[k][:1] not in ("", " ", "#")), len(rows))
-        while not rows[after - 1].strip() or rows[after - 1].startswith("#"):  # what stands above the next line
+        while not rows[after - 1].strip() or rows[after - 1].startswith("#"):  # comments above the next line
             after -= 1
         found = "\n".join([*rows[:first], stream.getvalue().rstrip(), *rows[after:]]) + "\n"
     before = champions_in(text)
@@ -114,19 +114,14 @@ def with_line(text: str, scenario: str, line: Champion) -> str:
     return found
 
 
-def promoted(line: Champion | None, seat: Seat) -> Champion:
-    """Return the line behind a promotion: the new champion, and who was it before."""
-    return Champion(
-        **seat.model_dump(), previous=line.seat if line else None, rolled_back=line.rolled_back if line else ()
-    )
+def promoted(line: Champion | None, champion: PolicyRef) -> Champion:
+    """Return the line after a promotion: the new champion and the one before."""
+    previous, rolled_back = (line.ref, line.rolled_back) if line else (None, ())
+    return Champion(**champion.model_dump(), previous=previous, rolled_back=rolled_back)
 
 
 def rolled_back(line: Champion, scenario: str) -> Champion:
-    """Return the line with the champion before; the one that goes is not promoted again.
-
-    Raises:
-        UserError: the line does not hold an earlier one.
-    """
+    """Return the line with the champion before; the present one is not promoted again. UserError without an earlier."""
     if line.previous is None:
         where = f"{CHAMPIONS}: {scenario}"
         raise UserError(f"{where}: the line holds no earlier champion; 'git log -p {CHAMPIONS}' shows all there were")

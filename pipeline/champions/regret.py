@@ -1,8 +1,7 @@
-"""Regret: how much worse a champion is than the best heuristic, window by window, and whether it is time for an alarm.
+"""Regret: how much worse a champion is than the best heuristic, window by window, and the alarm.
 
 The regret of a window is the mean over loads of (champion's cost - heuristic's) / the worse of the two: between -1 and
-1, above 0 where the heuristic would have been better. Nothing else raises an alarm; what changed in the input only
-explains one.
+1, above 0 if the heuristic would have been better. Only regret raises an alarm; changes of the input only explain it.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,34 +12,33 @@ import pandas as pd
 
 from pipeline.comparing.resampling import windows
 from pipeline.comparing.sequences import lower_limits, seen_at
-from pipeline.config import Watch
-from pipeline.core import FloatArray
+from pipeline.core.config import Watch
+from pipeline.core.types import FloatArray
 
 QUIET, ALARM, CANNOT_TELL = 0, 3, 4  # exit codes of `watch`; 2 is a mistake
-STREAMS, LONGEST = 40, 1000  # by which the windows that are needed are counted
+STREAMS, LONGEST = 40, 1000  # simulated to count the necessary windows
 BEST = "the best on validation"
-NOTHING = 1e-9  # neither of the two lets anybody wait
-
+NOTHING = 1e-9  # neither policy makes a job wait
 
 Regrets = Mapping[str, FloatArray]  # of each window, by rival
 
 
 class Rival(NamedTuple):
-    """A heuristic beside which the champion is replayed."""
+    """A heuristic that is replayed for comparison with the champion."""
 
     by_load: Mapping[int, str]
     share: float  # of the chance of a false alarm
 
 
 class Watched(NamedTuple):
-    """What a champion's regret says."""
+    """Result of watching a champion."""
 
     code: int
     windows: int
-    needed: int  # windows from which on regret as large as the plan would be seen
-    rival: str  # who would have done best
-    mean: float  # regret beside it; nan where there is no window
-    low: float  # what it is at least, whenever one looks
+    needed: int  # windows after which regret as large as the plan would be detected
+    rival: str  # the best heuristic
+    mean: float  # regret against it; nan without a window
+    low: float  # its lower limit, valid at any time
     seen: int | None  # windows after which the alarm came
 
 
@@ -60,11 +58,7 @@ def rivals(champion: str, validation: Mapping[str, Mapping[int, float]], loads: 
 def regrets(results: pd.DataFrame, champion: str, rival: Rival, cost: str) -> FloatArray:
     """Return the regret of each window, in order of time.
 
-    Args:
-        results: jobset results of both at each load, numbered in order of time.
-        champion: its name there.
-        rival: the heuristic.
-        cost: the column of the results; less is better.
+    `results` are those of both at each load, numbered in order of time; `cost` is their column, less is better.
     """
     wanted = ["jobset", "load", "policy", cost]
     keyed = windows(results[wanted]).set_index(["unit", "load", "jobset", "policy"])[cost].unstack("policy")
@@ -76,17 +70,17 @@ def regrets(results: pd.DataFrame, champion: str, rival: Rival, cost: str) -> Fl
     return np.asarray(means.to_numpy())
 
 
-def watched(new: Regrets, judged: Regrets, beside: Mapping[str, Rival], rules: Watch, seed: int) -> Watched:
-    """Return whether it is time for an alarm.
+def watched(new: Regrets, judged: Regrets, rivals: Mapping[str, Rival], rules: Watch, seed: int) -> Watched:
+    """Return whether to raise an alarm.
 
     Args:
-        new: regret beside each rival in the windows since the champion was judged.
-        judged: in those that it was judged on; their spread says how many new ones are too few.
-        beside: the rivals.
-        rules: what was declared.
-        seed: of the streams by which that is counted.
+        new: regret against each rival in the windows since the champion was judged.
+        judged: regret in the windows of its judgement, whose spread gives the necessary number of new ones.
+        rivals: by name.
+        rules: the declared rules.
+        seed: of the simulated streams.
     """
-    streams, shares = np.array([new[name] for name in beside]), np.array([one.share for one in beside.values()])
+    streams, shares = np.array([new[name] for name in rivals]), np.array([one.share for one in rivals.values()])
     count, needed = streams.shape[1], windows_needed(judged[BEST], rules, seed)
     if not count:
         return Watched(CANNOT_TELL, 0, needed, BEST, float("nan"), -rules.bound, None)
@@ -95,11 +89,11 @@ def watched(new: Regrets, judged: Regrets, beside: Mapping[str, Rival], rules: W
     means = np.clip(streams, -rules.bound, rules.bound).mean(axis=1)
     low = lower_limits(streams, shares, rules.level, rules.bound)[-1]
     worst = int(np.argmax(means))
-    return Watched(code, count, needed, list(beside)[worst], float(means[worst]), float(low), seen)
+    return Watched(code, count, needed, list(rivals)[worst], float(means[worst]), float(low), seen)
 
 
 def windows_needed(judged: FloatArray, rules: Watch, seed: int) -> int:
-    """Return after how many windows half of all streams are seen whose regret is that of the plan, spread as judged."""
+    """Return the windows after which half of all streams with the plan's regret, spread as judged, are detected."""
     rng = np.random.default_rng(seed)
     around = judged - judged.mean() if len(judged) > 1 else np.zeros(1)
     streams, half = rules.plan + rng.choice(around, (STREAMS, 1, LONGEST)), np.array([0.5])

@@ -1,4 +1,4 @@
-"""What the commands share: the program, names that shells complete, and the checked parameters."""
+"""Shared by all commands: the program, completion of names, and the checked parameters."""
 
 import os
 import sys
@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from pipeline.errors import UserError
 
 if TYPE_CHECKING:
-    from pipeline.config import Params
+    from pipeline.core.config import Params
 
 STAGES = "Stages, which DVC runs"  # a heading of the help
 
@@ -20,31 +21,37 @@ app = typer.Typer(
     help="Learn cluster schedulers and compare them with the heuristics people already use.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=Path(sys.argv[0]).name != "__main__.py",  # it would be taken for that of `python`
+    add_completion=Path(sys.argv[0]).name != "__main__.py",  # else the shell would complete `python`
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-evaluation = typer.Typer(help="Score heuristics or an agent on the test jobsets, or compare all that was scored.")
-app.add_typer(evaluation, name="evaluate", no_args_is_help=True, rich_help_panel=STAGES)
+
+
+def group(name: str, help: str, panel: str | None = None) -> typer.Typer:
+    """Add a group of commands; its callback keeps the name of an only command."""
+    made = typer.Typer(help=help, callback=lambda: None)
+    app.add_typer(made, name=name, no_args_is_help=True, rich_help_panel=panel)
+    return made
 
 
 def names_in(section: str) -> Callable[[str], list[str]]:
-    """Return what completes a name of params.yaml; a broken file completes nothing."""
+    """Return a function that completes a name of params.yaml."""
 
     def complete(incomplete: str) -> list[str]:
-        from pipeline.config import load_params
+        from pipeline.core.config import load_params
 
-        try:
-            names = getattr(load_params(), section)
-        except UserError:
-            return []
-        return [name for name in names if name.startswith(incomplete)]
+        with suppress(UserError):
+            return [name for name in getattr(load_params(), section) if name.startswith(incomplete)]
+        return []
 
     return complete
 
 
+scenarios = names_in("scenarios")
+
+
 def policies(context: typer.Context, incomplete: str) -> list[str]:
-    """Return what completes a policy: trained models, and the heuristics of the scenario that was named, or of all."""
-    from pipeline.config import load_params
+    """Complete a policy: a trained model, or a heuristic of the named scenario or of all."""
+    from pipeline.core.config import load_params
     from pipeline.problems import problem_of
 
     try:
@@ -52,9 +59,8 @@ def policies(context: typer.Context, incomplete: str) -> list[str]:
     except UserError:
         return []
     named = context.params.get("scenario")
-    scenarios = [named] if named in params.scenarios else list(params.scenarios)
     rules: set[str] = set()
-    for name in scenarios:
+    for name in [named] if named in params.scenarios else list(params.scenarios):
         with suppress(UserError):  # its jobsets are not drawn yet
             rules.update(problem_of(params, name).scoring(params, name, None).heuristics({}))
     models = [f"models/{name}" for name, row in params.agents.items() if named in (None, row.scenario)]
@@ -62,52 +68,50 @@ def policies(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _row(section: str, metavar: str, help: str) -> object:
-    """Return the argument that names a row of params.yaml; the name of its stage, DVC's $DVC_STAGE, ends with that."""
+    """Return an argument that names a row of params.yaml, or a stage of it, as DVC's $DVC_STAGE does."""
 
     def named(given: str | None) -> str:
         return (given or "").rpartition("@")[2]
 
-    return typer.Argument(help=help, metavar=metavar, autocompletion=names_in(section), callback=named)
+    return Argument(help=help, metavar=metavar, autocompletion=names_in(section), callback=named)
 
 
 ScenarioName = Annotated[str, _row("scenarios", "SCENARIO", "A scenario of params.yaml, as 'online'.")]
 AgentName = Annotated[str, _row("agents", "AGENT", "An agent of params.yaml, as 'deeprm'.")]
-PlanName = Annotated[str, _row("plans", "PLAN", "A policy of params.yaml that looks ahead, as 'plan_deeprm3'.")]
-PolicyName = Annotated[str, _row("policies", "POLICY", "A policy of params.yaml that was made elsewhere, as 'mine'.")]
+PlanName = Annotated[str, _row("plans", "PLAN", "A policy of params.yaml with look-ahead, as 'plan_deeprm3'.")]
+PolicyName = Annotated[str, _row("policies", "POLICY", "An external policy of params.yaml, as 'mine'.")]
 TransferName = Annotated[str, _row("transfers", "TRANSFER", "A transfer of params.yaml, as 'streams'.")]
 SiteName = Annotated[str, _row("sites", "SITE", "A site of params.yaml.")]
-
-
+ScenarioOption = Annotated[str, Option(help="Scenario of the cluster.", autocompletion=scenarios)]
 Decider = Annotated[
     str,
-    typer.Option(
-        help="'champion': that of champions.yaml, and each that follows it; or a heuristic, or a model directory.",
-        autocompletion=policies,
+    Option(
+        help="'champion', which follows champions.yaml; or a heuristic, or a model directory.", autocompletion=policies
     ),
 ]
 
 
-def read_params(every: bool = False, alone: bool = True) -> "Params":
-    """Read and check all of params.yaml, every mistake said or the first; hold libraries to its threads.
+def read_params(every: bool = False, exclusive: bool = True) -> "Params":
+    """Read and check params.yaml, report the first mistake or every one, and limit libraries to its threads.
 
-    `alone`: nothing else that this command begins wants the cores. A thread that spins while it waits for another takes
-    the core that the other may need: two trainings at once took five to ten times as long as one behind the other.
+    `exclusive`: no other process of this command competes for the cores. A thread that spins while it waits may block
+    the thread that it waits for: two parallel trainings took five to ten times as long as in sequence.
     """
-    from pipeline.config import load_params
+    from pipeline.core.config import load_params
 
     params = load_params(every=every)
     os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(params.threads)
-    # torch's idle threads leave the cores to numba's; but not at once, for waking one takes longer than a lock step
+    # torch's idle threads yield to numba's, but not at once, because waking one takes longer than a lock step
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    os.environ.setdefault("GOMP_SPINCOUNT", "10000" if alone else "0")  # turns; about a hundred microseconds
-    from pipeline.problems import check  # numpy's BLAS, which comes with it, looks at its threads once
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000" if exclusive else "0")  # turns; about a hundred microseconds
+    from pipeline.problems import check  # imports numpy, whose BLAS reads its number of threads once
 
     check(params)
     return params
 
 
 def learning(params: "Params", agent: str) -> str:
-    """Hold torch to the threads of params.yaml, and return the agent's name if there is one."""
+    """Limit torch to the threads of params.yaml, and return the agent's name if it exists."""
     import torch
 
     from pipeline.learning.device import device_of, leave_compiler_out

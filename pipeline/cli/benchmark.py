@@ -1,34 +1,26 @@
-"""The commands that hold policies to what others published, and the simulator to a real Slurm."""
+"""Commands that compare policies with published results, and the simulator with a real Slurm."""
 
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from pipeline.cli.base import app, policies
+from pipeline.cli.base import app, group, policies
 from pipeline.errors import UserError
 
-benchmarks = typer.Typer(help="Play policies under a protocol that others published.")
-
-
-app.add_typer(benchmarks, name="benchmark", no_args_is_help=True)
-
-
-@benchmarks.callback()
-def _group() -> None:
-    """Keep the protocol's name a word of its own, as there will be more."""
+benchmarks = group("benchmark", "Run policies under a published protocol.")
 
 
 @benchmarks.command()
 def rlscheduler(
-    out: Annotated[Path, typer.Option(help="Table to write (.csv): a row for each sequence and policy.")],
-    log: Annotated[Path | None, typer.Argument(help="Log in the Standard Workload Format (.swf, .swf.gz).")] = None,
-    slice: Annotated[int, typer.Option(min=0, help="Use the log's first so many job lines only; 0 = all.")] = 0,
-    backfill: Annotated[bool, typer.Option(help="Start others behind a job that waits for room.")] = False,
+    out: Annotated[Path, Option(help="Table to write (.csv): a row for each sequence and policy.")],
+    log: Annotated[Path | None, Argument(help="Log in the Standard Workload Format (.swf, .swf.gz).")] = None,
+    slice: Annotated[int, Option(min=0, help="Use only the first N job lines of the log; 0: all.")] = 0,
+    backfill: Annotated[bool, Option(help="Start other jobs while a job waits for room.")] = False,
     policy: Annotated[
-        list[str] | None,
-        typer.Option(help="A heuristic by name, or a model directory; may be repeated.", autocompletion=policies),
+        list[str] | None, Option(help="A heuristic or a model directory; repeatable.", autocompletion=policies)
     ] = None,
 ) -> None:
     """Play RLScheduler's ten sequences of 1,024 jobs (Zhang et al., SC 2020).
@@ -39,10 +31,7 @@ def rlscheduler(
 
     if log is None:
         raise UserError("LOG: expected a log in the Standard Workload Format, got none")
-
-    run = protocol("rlscheduler")
-
-    means = run(log, slice, backfill, policy or [], out)
+    means = protocol("rlscheduler")(log, slice, backfill, policy or [], out)
     for row in means.itertuples(index=False):
         waits = f"p99 wait {row.p99_wait_s:,.0f} s, longest {row.longest_wait_s:,.0f} s"
         typer.echo(f"{row.policy:>12} mean bounded slowdown {row.avg_bounded_slowdown:10.2f}, {waits}")
@@ -50,7 +39,7 @@ def rlscheduler(
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def fidelity(context: typer.Context) -> None:
-    """Play short jobs on a real Slurm on loopback and in the simulator, and say where the two differ (in a clone).
+    """Run short jobs on a real Slurm on loopback and in the simulator, and report the differences (in a clone).
 
     Its options: --out, --jobs, --repeats, --seed, --scheduler; 'python -m benchmarks.fidelity --help' explains them.
 

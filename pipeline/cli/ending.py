@@ -1,11 +1,10 @@
-"""How a command ends: a mistake, a full disk or a signal is one line on stderr, and never a traceback."""
+"""Ends of a command: a user's mistake, a full disk or a signal prints one line on stderr, never a traceback."""
 
 import os
 import signal
 import sys
 import time
 from concurrent.futures.process import BrokenProcessPool
-from typing import NoReturn
 
 import typer
 from typer.exceptions import TyperException
@@ -14,21 +13,21 @@ from pipeline.cli.base import app
 from pipeline.errors import UserError, missing_packages_named
 
 STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
-AGAIN_S = 15.0  # behind a signal that was lost
-CLEARED_S = 600.0  # in which what is half written is cleared away; else it is stopped, too
+RETRY_S = 15.0  # after a signal that was lost
+CLEANUP_S = 600.0  # limit for removing half-written files
 
 
 class Stopped(BaseException):
-    """The process was told to end; no library takes this for an error of its own, as some do a KeyboardInterrupt."""
+    """A signal ends the process; unlike KeyboardInterrupt, no library handles it."""
 
 
 def main(program: typer.Typer = app) -> None:
-    """Run a command; a user's mistake or a full disk ends it with exit code 2, a signal with its number and 128.
+    """Run a command; exit with 2 after a user's mistake or a full disk, and with 128 plus its number after a signal.
 
-    What is half written is cleared away on the way out.
+    Half-written files are removed on the way out.
     """
     for number in STOPPED:
-        if signal.getsignal(number) != signal.SIG_IGN:  # as it is behind nohup
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores signals
             signal.signal(number, _stop)
     try:
         with missing_packages_named():
@@ -44,7 +43,8 @@ def main(program: typer.Typer = app) -> None:
         line = _line(error)
         if line is None:
             raise
-        _end(line)
+        sys.stderr.write(f"error: {' '.join(line.split())}\n" if line else "")
+        raise SystemExit(2) from None
     finally:
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -52,50 +52,40 @@ def main(program: typer.Typer = app) -> None:
 
 
 def _line(error: Exception) -> str | None:
-    """Return what a mistake, a want of room or a library's refusal is to the user; nothing where it is our fault."""
-    said = None
+    """Return the message of a mistake or a lack of resources; empty after help was shown, None for our own faults."""
+    line = None
     match error:
         case UserError():
-            said = str(error)
+            line = str(error)
         case TyperException():
-            said = f"{wrong.rstrip('.')} (--help shows what there is)" if (wrong := error.format_message()) else ""
+            line = f"{wrong.rstrip('.')} (--help shows what there is)" if (wrong := error.format_message()) else ""
         case OSError():
-            said = f"{error.filename or 'the system'}: {error.strerror or error}"
+            line = f"{error.filename or 'the system'}: {error.strerror or error}"
         case MemoryError():
-            said = f"out of memory ({error})"
+            line = f"out of memory ({error})"
         case BrokenProcessPool():
-            said = "a process was ended from outside, maybe for want of memory; run again"
+            line = "a process was killed, maybe for lack of memory; run again"
         case RuntimeError() if "no locator available" in str(error):  # numba's words
-            said = "no folder for compiled code can be written to: set NUMBA_CACHE_DIR to one that can"
-    return said
+            line = "no folder for compiled code can be written to: set NUMBA_CACHE_DIR to one that can"
+    return line
 
 
 def _stop(number: int, _: object) -> None:
-    _come_again(number, time.monotonic() + CLEARED_S)
+    _repeat(number, time.monotonic() + CLEANUP_S)
     raise Stopped(number)
 
 
-def _come_again(number: int, at_last: float) -> None:
-    """Stop once more in a while, and then again: what is raised while compiled code calls back into Python is lost."""
+def _repeat(number: int, at_last: float) -> None:
+    """Raise again at intervals: an exception raised while compiled code calls back into Python is lost."""
 
-    def come(*_: object) -> None:
-        _come_again(number, at_last)
-        if not _has_got_through() or time.monotonic() > at_last:  # whoever clears away because of it is let do so
+    def raise_again(*_: object) -> None:
+        _repeat(number, at_last)
+        error, seen = sys.exc_info()[1], list[BaseException]()  # the exception being handled, then its contexts
+        while error is not None and not isinstance(error, Stopped) and error not in seen:
+            seen.append(error)
+            error = error.__context__
+        if not isinstance(error, Stopped) or time.monotonic() > at_last:  # do not interrupt the cleanup
             raise Stopped(number)
 
-    signal.signal(signal.SIGALRM, come)
-    signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
-
-
-def _has_got_through() -> bool:
-    error, seen = sys.exc_info()[1], list[BaseException]()  # what is handled just now, and within what it was raised
-    while error is not None and not isinstance(error, Stopped) and error not in seen:
-        seen.append(error)
-        error = error.__context__
-    return isinstance(error, Stopped)
-
-
-def _end(said: str) -> NoReturn:
-    """End with one line; with none where help was shown instead."""
-    sys.stderr.write(f"error: {' '.join(said.split())}\n" if said else "")
-    raise SystemExit(2) from None
+    signal.signal(signal.SIGALRM, raise_again)
+    signal.setitimer(signal.ITIMER_REAL, RETRY_S)

@@ -1,8 +1,9 @@
-"""The commands that make several stages, or several experiments, at the same time."""
+"""Commands that make several stages, or several experiments, at the same time."""
 
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from pipeline.cli.base import app, names_in, read_params
 
@@ -10,8 +11,8 @@ WORKERS = 2
 
 
 def keys(incomplete: str) -> list[str]:
-    """Return what completes a key of params.yaml, up to its equals sign."""
-    from pipeline.config import PARAMS_FILE
+    """Complete a key of params.yaml, up to its equals sign."""
+    from pipeline.core.config import PARAMS_FILE
     from pipeline.errors import UserError
     from pipeline.farming.grid import known_keys
 
@@ -21,22 +22,23 @@ def keys(incomplete: str) -> list[str]:
         return []
 
 
-@app.command()
-def repro(
-    workers: Annotated[
-        int, typer.Option(min=1, max=64, envvar="PIPELINE_WORKERS", help="Stages at the same time, at most.")
-    ] = WORKERS,
-) -> None:
-    """Bring everything up to date, as `make repro` does: what is stale, MLflow's view, the report.
+Workers = Annotated[
+    int, Option(min=1, max=64, envvar="PIPELINE_WORKERS", help="Maximum number of stages or points at the same time.")
+]
 
-    Checks params.yaml, removes what its rows no longer have, makes what is stale as `farm` does, adds to MLflow what it
-    misses, and writes the report.
+
+@app.command()
+def repro(workers: Workers = WORKERS) -> None:
+    """Bring everything up to date, as `make repro` does: stale stages, MLflow's view, the report.
+
+    Checks params.yaml, removes the outputs of rows that are gone, makes stale stages as `farm` does, completes MLflow's
+    view, and writes the report.
 
     Example: python -m pipeline repro
     """
     from pipeline.execution.relay import elsewhere
 
-    params = read_params(alone=workers == 1 or elsewhere())
+    params = read_params(exclusive=workers == 1 or elsewhere())
     from pipeline.stages.everything import run
 
     run(params, workers)
@@ -44,34 +46,29 @@ def repro(
 
 @app.command()
 def farm(
-    workers: Annotated[
-        int,
-        typer.Option(min=1, max=64, envvar="PIPELINE_WORKERS", help="Stages, or points, at the same time, at most."),
-    ] = WORKERS,
+    workers: Workers = WORKERS,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             metavar="KEY=VALUE,VALUE",
-            help="A key of params.yaml and its values; repeatable: then each with each.",
+            help="A key of params.yaml and its values; repeat for all combinations.",
             autocompletion=keys,
         ),
     ] = None,
-    seeds: Annotated[
-        str | None, typer.Option(metavar="FIRST..LAST", help="Training seeds of each setting, as 1..5 or 1,2,7.")
-    ] = None,
+    seeds: Annotated[str | None, Option(metavar="FIRST..LAST", help="Training seeds, as 1..5 or 1,2,7.")] = None,
     agent: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Whose training takes the seeds; repeatable. Else those whose rows --set changes.",
+        Option(
+            help="Agents whose training takes the seeds; repeatable (default: those that --set changes).",
             autocompletion=names_in("agents"),
         ),
     ] = None,
 ) -> None:
-    """Run what is stale as `dvc repro` does, to the same bytes, several stages at the same time.
+    """Make stale stages, byte for byte as `dvc repro` does, several at the same time.
 
-    With --set or --seeds: a grid of experiments, as `dvc exp run` would leave them, several at a time, and at the end
-    where each stands against the best heuristic. Run again, it makes the points that are missing.
+    With --set or --seeds: make a grid of experiments, as `dvc exp run` does, several at a time, and compare each point
+    with the best heuristic. A second run makes only missing points.
 
     Example: python -m pipeline farm --workers 2
 
@@ -79,14 +76,14 @@ def farm(
     """
     from pipeline.execution.relay import elsewhere
 
-    params = read_params(alone=workers == 1 or elsewhere())  # or each stage would say what is wrong with them
+    params = read_params(exclusive=workers == 1 or elsewhere())  # check here, or each stage would report the mistakes
     if settings or seeds is not None:
         from pipeline.stages import sweep
 
         sweep.run(params, settings or [], seeds, agent or [], workers)
         return
     if agent:
-        raise typer.BadParameter("it says whose seeds are set: --seeds is missing", param_hint="--agent")
+        raise typer.BadParameter("it names the agents of --seeds, which is missing", param_hint="--agent")
     from pipeline.stages.farm import run
 
     run(params, workers)

@@ -1,17 +1,18 @@
-"""The commands for a log of a real cluster: what is in it, and what advises the site that it is of."""
+"""Commands for logs of real clusters, and for the sites that they come from."""
 
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from pipeline.cli.base import STAGES, SiteName, app, read_params
+from pipeline.cli.base import app, group, read_params
 
 if TYPE_CHECKING:
     import pandas as pd
 
-OFF_TERMINAL = 160  # columns of a line where no terminal says how many it has
+WIDTH = 160  # columns of a line that does not go to a terminal
 SHOWN = {
     "overview": "What is in it",
     "load": "Load from the first arrival to the last: wanted at a time, and of all that machines offer",
@@ -20,27 +21,27 @@ SHOWN = {
     "gaps": "Longest times without an arrival",
     "quarantine": "What was dropped or repaired, and what is doubtful",
 }
+imports = group("import", "Import what a site's scheduler recorded of its jobs.")
 
 
 def formats(incomplete: str) -> list[str]:
-    """Return the formats that a shell may complete."""
-    from pipeline.logs.registry import FORMATS
+    """Complete a log format."""
+    from pipeline.core.logs.registry import FORMATS
 
     return [name for name in FORMATS if name.startswith(incomplete)]
 
 
+Format = Annotated[str | None, Option(help="Format of the log (default: by its first line).", autocompletion=formats)]
+
+
 @app.command()
 def trace(
-    log: Annotated[Path, typer.Argument(help="Log of a real cluster, plain or .gz; see docs/logs.md.")],
-    format: Annotated[
-        str | None, typer.Option(help="Its format, where its first line does not tell.", autocompletion=formats)
-    ] = None,
-    nodes: Annotated[Path | None, typer.Option(help="Its machines, where they stand in a file of their own.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for tables and figures; reports/trace/LOG without it.")
-    ] = None,
+    log: Annotated[Path, Argument(help="Log of a real cluster, plain or .gz; see docs/logs.md.")],
+    format: Format = None,
+    nodes: Annotated[Path | None, Option(help="The machines, if they are in a separate file.")] = None,
+    out: Annotated[Path | None, Option(help="Folder for tables and figures (default: reports/trace/LOG).")] = None,
 ) -> None:
-    """Say what is in a log of a real cluster.
+    """Show what is in a log of a real cluster.
 
     Example: python -m pipeline trace HPC2N-2002-2.2-cln.swf.gz
     """
@@ -58,19 +59,19 @@ def _show(title: str, frame: "pd.DataFrame") -> None:
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=OFF_TERMINAL)
+        console = Console(highlight=False, width=WIDTH)
     table = Table(box=None, pad_edge=False)
     for column in frame.columns:
         words = frame[column].dtype.kind not in "if"
         table.add_column(column.replace("_", " "), justify="left" if words else "right")
     for row in frame.itertuples(index=False):
-        table.add_row(*map(_said, row))
+        table.add_row(*map(_cell, row))
     console.print(title, style="bold")
     console.print(table)
     console.print()
 
 
-def _said(value: str | float) -> str:
+def _cell(value: str | float) -> str:
     if isinstance(value, str):
         return value
     if math.isnan(value):
@@ -80,19 +81,13 @@ def _said(value: str | float) -> str:
 
 @app.command()
 def site(
-    log: Annotated[Path, typer.Argument(help="The site's log, plain or .gz; see docs/logs.md.")],
-    name: Annotated[str, typer.Option(help="What its scenario is called.")] = "site",
-    machines: Annotated[
-        list[str] | None, typer.Option(help="Machines, as '4 cpu=64,memory=256'; again for others. Else the log's.")
-    ] = None,
-    format: Annotated[
-        str | None, typer.Option(help="Its format, where its first line does not tell.", autocompletion=formats)
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Accept a log that looks implausible.")] = False,
+    log: Annotated[Path, Argument(help="The site's log, plain or .gz; see docs/logs.md.")],
+    name: Annotated[str, Option(help="Name of its scenario; an existing one is updated.")] = "site",
+    machines: Annotated[list[str] | None, Option(help="Machines, as '4 cpu=64,memory=256'; repeatable.")] = None,
+    format: Format = None,
+    yes: Annotated[bool, Option("--yes", help="Accept a log that looks implausible.")] = False,
 ) -> None:
-    """Say what is in a site's log, and put what advises it into params.yaml; `dvc repro advise@NAME` then does.
-
-    The name of a site that is there updates its rows to the log.
+    """Show what is in a site's log, and write the rows for `dvc repro advise@NAME` into params.yaml.
 
     Example: python -m pipeline site site.swf.gz --name mine
     """
@@ -102,13 +97,39 @@ def site(
     run(params, log, name, format, machines or [], yes)
 
 
-@app.command(rich_help_panel=STAGES)
-def advise(site: SiteName) -> None:
-    """Replay a site's log under every policy, and say which one to use: reports/advice.html, reports/advice.json.
+@imports.command()
+def slurm(
+    files: Annotated[list[Path], Argument(help="Dumps of sacct --parsable2 or of jobcomp/filetxt; plain or .gz.")],
+    out: Annotated[Path, Option(help="Folder for jobs.csv, log.swf and account.csv.")] = Path("imported"),
+    key_file: Annotated[Path | None, Option(help="Key of the users' pseudonyms (default: OUT/users.key).")] = None,
+    name_users: Annotated[bool, Option(help="Write users.csv, with each user's number.")] = False,
+    partial: Annotated[bool, Option(help="Accept a dump of one user, or one that is cut or half unreadable.")] = False,
+    cluster: Annotated[str | None, Option(help="The cluster to import, if a dump holds several.")] = None,
+) -> None:
+    """Convert Slurm's accounting data to a job table and a log in SWF, and account for every row.
 
-    Example: python -m pipeline advise site
+    See docs/how-to/import-slurm.md for the sacct command that it expects.
+
+    Example: python -m pipeline import slurm sacct.txt --out site
     """
-    params = read_params()
-    from pipeline.stages.advise import run
+    from pipeline.accounting.slurm_import import SlurmImport, run
 
-    run(params, site)
+    for line in run(SlurmImport(files, out, key_file, name_users, partial, cluster)):
+        typer.echo(line)
+
+
+@imports.command()
+def journal(
+    folder: Annotated[Path, Argument(help="The --folder of a controller that steers a Slurm.")],
+    out: Annotated[Path, Option(help="Folder for jobs.csv, log.swf, decisions.csv and account.csv.")] = Path(
+        "imported"
+    ),
+) -> None:
+    """Convert the journal of `steer slurm` to a job table, a log in SWF and a table of decisions.
+
+    Example: python -m pipeline import journal steering --out site
+    """
+    from pipeline.steering.journal_import import run
+
+    for line in run(folder, out):
+        typer.echo(line)

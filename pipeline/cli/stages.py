@@ -1,6 +1,7 @@
-"""The commands that dvc.yaml runs, one a stage."""
+"""Commands without options: those that dvc.yaml runs, one for each stage, and tasks that are like them."""
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from pipeline.cli.base import (
     STAGES,
@@ -8,142 +9,88 @@ from pipeline.cli.base import (
     PlanName,
     PolicyName,
     ScenarioName,
+    SiteName,
     TransferName,
     app,
-    evaluation,
+    group,
     learning,
     read_params,
 )
 
+if TYPE_CHECKING:
+    from pipeline.core.config import Params
 
-def _run(module: str, row: str | None = None, agent: str | None = None, relayed: bool = False) -> None:
-    """Run a stage of a row of params.yaml, if it has one: here, or where an engine says, if it may be relayed.
-
-    Before one that has networks of an agent, torch is held to the threads of params.yaml.
-    """
-    params = read_params()
-    if relayed and row is not None:
-        from pipeline.execution.relay import relay
-
-        if relay(params.threads, module, row):
-            return
-    if agent is not None:
-        learning(params, agent)
-    import_module(f"pipeline.stages.{module}").run(params, *([] if row is None else [row]))
-
-
-@app.command(rich_help_panel=STAGES)
-def log() -> None:
-    """Point data/log at the workload's log, so that DVC sees its content.
-
-    Example: python -m pipeline log
-    """
-    _run("log")
-
-
-@app.command(rich_help_panel=STAGES)
-def generate(scenario: ScenarioName) -> None:
-    """Draw a scenario's train, validation and test jobsets.
-
-    Example: python -m pipeline generate online
-    """
-    _run("generate", scenario, relayed=True)
+evaluation = group("evaluate", "Score heuristics or an agent on the test jobsets, or compare all scores.", STAGES)
+MODULES = {"agent": "evaluate", "compile": "compiling"}  # of stages, if not named like the command
+TASKS = ("compile", "confirm", "report")  # are no stages of DVC
+RELAYED = ("generate", "pretrain", "finetune")  # may run on another machine
+# Command: the argument, which names a row of params.yaml; its example; help.
+COMMANDS = {
+    "log": (None, "", "Point data/log at the workload's log, so that DVC detects its changes."),
+    "generate": (ScenarioName, "online", "Draw a scenario's train, validation and test jobsets."),
+    "pretrain": (AgentName, "deeprm2", "Clone a heuristic, or write the initial weights."),
+    "finetune": (AgentName, "deeprm2", "Improve an agent by policy gradient."),
+    "hindsight": (ScenarioName, "online", "Solve test jobsets as if all their jobs were known."),
+    "gate": (None, "", "Judge whether a candidate may become the champion of its scenario."),
+    "advise": (SiteName, "site", "Replay a site's log under every policy, and recommend one: reports/advice.html."),
+    "evaluate heuristics": (ScenarioName, "online", "Tune and score the heuristics of a scenario."),
+    "evaluate agent": (AgentName, "deeprm", "Score an agent on its scenario's test jobsets."),
+    "evaluate transfer": (TransferName, "streams", "Score an agent on a scenario that it was not trained on."),
+    "evaluate plan": (PlanName, "plan_deeprm3", "Score a policy with look-ahead on its scenario's test jobsets."),
+    "evaluate policy": (PolicyName, "mine", "Score an external policy on its scenario's test jobsets."),
+    "evaluate passed": (PolicyName, "mine", "Fail if an external policy could not be scored."),
+    "evaluate papers": (None, "", "Draw the papers' figures next to the papers' claims."),
+    "compile": (None, "", "Compile the code of all stages in advance, on up to four cores."),
+    "confirm": (ScenarioName, "online", "Play all policies on jobsets that no other command uses, for publication."),
+    "report": (None, "", "Write all results as one page, reports/index.html."),
+}
 
 
-@app.command(rich_help_panel=STAGES)
-def pretrain(agent: AgentName) -> None:
-    """Clone a heuristic, or write the initial weights.
-
-    Example: python -m pipeline pretrain deeprm2
-    """
-    _run("pretrain", agent, agent, relayed=True)
-
-
-@app.command(rich_help_panel=STAGES)
-def finetune(agent: AgentName) -> None:
-    """Improve an agent by policy gradient.
-
-    Example: python -m pipeline finetune deeprm2
-    """
-    _run("finetune", agent, agent, relayed=True)
+def _agent(params: "Params", command: str, row: str) -> str | None:
+    """Return the agent whose networks a stage uses, if any."""
+    match command:
+        case "pretrain" | "finetune" | "evaluate agent":
+            return row
+        case "evaluate transfer":
+            return params.transfer(row).agent
+        case "evaluate plan":
+            base = params.plan(row).base
+            return base if base in params.agents else None
+    return None
 
 
-@evaluation.command("heuristics")
-def evaluate_heuristics(scenario: ScenarioName) -> None:
-    """Tune and score the heuristics of a scenario.
+def _add(command: str, argument: object, example: str, help: str) -> None:
+    *inside, name = command.split()
+    module = MODULES.get(name, name)
 
-    Example: python -m pipeline evaluate heuristics online
-    """
-    _run("heuristics", scenario)
+    def with_row(row: str) -> None:
+        params = read_params()
+        if name in RELAYED:
+            from pipeline.execution.relay import relay
 
+            if relay(params.threads, module, row):
+                return
+        if agent := _agent(params, command, row):
+            learning(params, agent)
+        import_module(f"pipeline.stages.{module}").run(params, row)
 
-@app.command(rich_help_panel=STAGES)
-def hindsight(scenario: ScenarioName) -> None:
-    """Solve test jobsets as if all their jobs were known.
+    def without_row() -> None:
+        import_module(f"pipeline.stages.{module}").run(read_params())
 
-    Example: python -m pipeline hindsight online
-    """
-    _run("hindsight", scenario)
-
-
-@evaluation.command("agent")
-def evaluate_agent(agent: AgentName) -> None:
-    """Score an agent on its scenario's test jobsets.
-
-    Example: python -m pipeline evaluate agent deeprm
-    """
-    _run("evaluate", agent, agent)
+    with_row.__annotations__["row"] = argument
+    help = f"{help}\n\nExample: python -m pipeline {command} {example}".rstrip()
+    panel = None if inside or name in TASKS else STAGES
+    add = (evaluation if inside else app).command(name, help=help, rich_help_panel=panel)
+    add(without_row if argument is None else with_row)
 
 
-@evaluation.command("transfer")
-def evaluate_transfer(transfer: TransferName) -> None:
-    """Score an agent on a scenario that it was not trained on.
-
-    Example: python -m pipeline evaluate transfer streams
-    """
-    params = read_params()
-    learning(params, params.transfer(transfer).agent)
-    from pipeline.stages.transfer import run
-
-    run(params, transfer)
-
-
-@evaluation.command("plan")
-def evaluate_plan(plan: PlanName) -> None:
-    """Score a policy that looks ahead on its scenario's test jobsets.
-
-    Example: python -m pipeline evaluate plan plan_deeprm3
-    """
-    params = read_params()
-    row = params.plan(plan)
-    if row.base in params.agents:
-        learning(params, row.base)
-    from pipeline.stages.plan import run
-
-    run(params, plan)
-
-
-@evaluation.command("policy")
-def evaluate_policy(policy: PolicyName) -> None:
-    """Score a policy that was made elsewhere on its scenario's test jobsets.
-
-    Example: python -m pipeline evaluate policy mine
-    """
-    _run("policy", policy)
-
-
-@evaluation.command("passed")
-def evaluate_passed(policy: PolicyName) -> None:
-    """End with an error where a policy that was made elsewhere could not be scored.
-
-    Example: python -m pipeline evaluate passed mine
-    """
-    _run("passed", policy)
+for _command, _about in COMMANDS.items():
+    _add(_command, *_about)
 
 
 @evaluation.command("compare")
 def evaluate_compare() -> None:
-    """Compare every scored policy, with intervals; first say which agents moved since the last commit.
+    """Compare every scored policy, with intervals, after a report on agents that changed since the last commit.
 
     Example: python -m pipeline evaluate compare
     """
@@ -152,21 +99,3 @@ def evaluate_compare() -> None:
 
     moved.run(params)
     compare.run(params)
-
-
-@evaluation.command("papers")
-def evaluate_papers() -> None:
-    """Draw the papers' figures, beside what they claim.
-
-    Example: python -m pipeline evaluate papers
-    """
-    _run("papers")
-
-
-@app.command(rich_help_panel=STAGES)
-def gate() -> None:
-    """Judge whether a candidate may become the champion of its scenario.
-
-    Example: python -m pipeline gate
-    """
-    _run("gate")

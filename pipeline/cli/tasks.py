@@ -1,26 +1,22 @@
-"""The commands that people run beside the stages."""
+"""Commands that people run besides the stages."""
 
 import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from pipeline.cli.base import app, learning, names_in, policies, read_params
+from pipeline.cli.base import ScenarioName, ScenarioOption, app, learning, policies, read_params, scenarios
 
-EndOption = Annotated[
-    int | None,
-    typer.Option(min=1, help="Your jobs arrive before this step, and policies know it (default: they do not)."),
-]
-LoadOption = Annotated[
-    float | None,
-    typer.Option(min=0.1, help="Your jobs' load in percent of the cluster, as policies know it (default: not)."),
-]
+ArrivalsEnd = Annotated[int | None, Option(min=1, help="First step after all your arrivals, if policies know it.")]
+Load = Annotated[float | None, Option(min=0.1, help="Load of your jobs in percent, if policies know it.")]
+Policy = Annotated[str, Option(help="A heuristic, or a model directory, as models/deeprm.", autocompletion=policies)]
 
 
 @app.command("try")
-def try_it(out: Annotated[Path, typer.Option(help="Where to write the picture (.png).")] = Path("try.png")) -> None:
-    """Show what a trained agent gains over SJF on sixty jobs, side by side; nothing has to be run before.
+def try_it(out: Annotated[Path, Option(help="Picture to write (.png).")] = Path("try.png")) -> None:
+    """Show what a trained agent gains over SJF on sixty jobs, side by side; no stage has to run before.
 
     Example: python -m pipeline try
     """
@@ -32,134 +28,128 @@ def try_it(out: Annotated[Path, typer.Option(help="Where to write the picture (.
 
 
 @app.command()
-def check(
-    every: Annotated[bool, typer.Option("--all", help="Say every mistake, a line each, not the first alone.")] = False,
-) -> None:
-    """Check all of params.yaml, and that its logs are there; what runs a stage checks the file, too.
+def check(every: Annotated[bool, Option("--all", help="Report every mistake, not only the first.")] = False) -> None:
+    """Check all of params.yaml, and that its logs exist; every command checks the file, too.
 
     Example: python -m pipeline check
     """
     params = read_params(every)
-    from pipeline.config.gate import too_few
-    from pipeline.logs.registry import check_there
+    from pipeline.core.config.evaluation import too_few
+    from pipeline.core.logs.registry import check_there
     from pipeline.progress import say
 
     check_there(params)
     for line in filter(None, (too_few(params, name) for name in params.scenarios)):
         say(line)
-    typer.echo(
-        f"params.yaml: as it should be; scenarios {', '.join(params.scenarios)}; agents {', '.join(params.agents)}"
-    )
+    typer.echo(f"params.yaml: valid; scenarios {', '.join(params.scenarios)}; agents {', '.join(params.agents)}")
 
 
-@app.command("compile")
-def compile_code() -> None:
-    """Compile what the stages run, on up to four cores; else each does when it first gets there.
+def places(incomplete: str) -> list[str]:
+    """Complete a place of params.yaml; none if the file is invalid."""
+    from pipeline.core.config import load_params
+    from pipeline.errors import UserError
+    from pipeline.interactive.reference import explained
 
-    Example: python -m pipeline compile
-    """
-    params = read_params()
-    from pipeline.stages.compiling import run
-
-    run(params)
+    around = incomplete.rpartition(".")[0]
+    try:
+        rows = explained(load_params(), around)[1]
+    except UserError:
+        return []
+    found = [f"{around}.{key.name}".lstrip(".") for key, _ in rows]
+    return [place for place in found if place.startswith(incomplete)]
 
 
 @app.command()
-def confirm(
-    scenario: Annotated[
-        str, typer.Argument(help="A scenario whose jobsets are drawn.", autocompletion=names_in("scenarios"))
-    ],
+def explain_params(
+    place: Annotated[str, Argument(help="A place, as agents.deeprm3 (default: all).", autocompletion=places)] = "",
+    schema: Annotated[Path | None, Option(help="Write a JSON schema for editors (.json).", dir_okay=False)] = None,
 ) -> None:
-    """Play all policies of a scenario on jobsets that nothing else ever plays, for a figure that is published.
+    """Explain the keys of params.yaml: meaning, permitted values, and present values.
 
-    Example: python -m pipeline confirm online
+    Example: python -m pipeline explain-params agents.deeprm3
     """
-    params = read_params()
-    from pipeline.stages.confirm import run
+    from pipeline.core.config import load_params
+    from pipeline.interactive import reference
 
-    run(params, scenario)
+    if schema is not None:
+        from pipeline.core import storage
+        from pipeline.core.storage.files import check_out
+
+        check_out(schema, [".json"])
+        storage.write_json(schema, reference.schema())
+        return
+    means, rows = reference.explained(load_params(), place)
+    typer.echo(f"{place or 'params.yaml'}: {means}")
+    for key, now in rows:
+        typer.echo(f"\n  {key.name}: {now}")
+        if key.may_be:
+            default = f"; {key.default} where it is left out" if key.default else ""
+            typer.echo(f"    {key.means} ({key.may_be}{default})")
 
 
 @app.command()
 def schedule(
-    jobs: Annotated[
-        Path, typer.Argument(help="Job table (.csv, .csv.gz, .parquet), or a log of any format of docs/logs.md.")
-    ],
-    scenario: Annotated[
-        str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("scenarios"))
-    ],
+    jobs: Annotated[Path, Argument(help="Job table (.csv, .csv.gz, .parquet), or a log in a format of docs/logs.md.")],
+    scenario: ScenarioOption,
     policy: Annotated[
         list[str],
-        typer.Option(
-            help="A heuristic by name, a model directory, as models/deeprm, or deeprm_tree after explain; repeatable.",
+        Option(
+            help="A heuristic, a model directory, as models/deeprm, or deeprm_tree after explain; repeatable.",
             autocompletion=policies,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Where to write the schedule (.csv, .csv.gz or .parquet).")],
-    capacity: Annotated[int | None, typer.Option(help="Units of each resource instead of the scenario's.")] = None,
-    slots: Annotated[int | None, typer.Option(help="Job slots instead of the scenario's.")] = None,
-    horizon: Annotated[int | None, typer.Option(help="Steps of the horizon instead of the scenario's.")] = None,
-    arrivals_end: EndOption = None,
-    load: LoadOption = None,
-    samples: Annotated[
-        int, typer.Option(min=0, help="Schedules that a model draws; of them and its own, the best. In hindsight.")
-    ] = 0,
-    search: Annotated[
-        int, typer.Option(min=0, help="Schedules that a local search tries from the best so far. In hindsight.")
-    ] = 0,
+    out: Annotated[Path, Option(help="Schedule to write (.csv, .csv.gz or .parquet).")],
+    capacity: Annotated[int | None, Option(help="Units of each resource (default: the scenario's).")] = None,
+    slots: Annotated[int | None, Option(help="Job slots (default: the scenario's).")] = None,
+    horizon: Annotated[int | None, Option(help="Steps of the horizon (default: the scenario's).")] = None,
+    arrivals_end: ArrivalsEnd = None,
+    load: Load = None,
+    samples: Annotated[int, Option(min=0, help="In hindsight: best of N schedules drawn by a model.")] = 0,
+    search: Annotated[int, Option(min=0, help="In hindsight: try N schedules by local search.")] = 0,
 ) -> None:
     """Schedule your own jobs: on one pooled cluster, on many machines, or in a cluster that groups share.
 
-    What is written goes with the problem: who starts when and on which machine, or each group's share over time beside
-    it. --capacity, --horizon, --arrivals-end, --load, --samples and --search are of pooled clusters alone.
+    The output depends on the problem: each job's start and machine, or also each group's share over time. Only pooled
+    clusters have --capacity, --horizon, --arrivals-end, --load, --samples and --search.
 
-    With several --policy each writes a file of its own beside --out (plan.csv: plan_sjf.csv, plan_deeprm.csv), and a
-    table of their means is printed.
+    With several --policy each writes its own file next to --out (plan.csv: plan_sjf.csv, plan_deeprm.csv), and a table
+    of their means is printed.
 
     With --samples and --search all jobs are known beforehand: a plan in hindsight, not an online policy, and never
-    worse in mean slowdown than without them. A search takes at most 1,000,000,000 jobs times schedules, and jobsets of
-    at most 200,000 steps between arrivals and of work.
+    worse in mean slowdown than without them. A search is limited to 1,000,000,000 jobs times schedules, and to jobsets
+    of up to 200,000 steps between arrivals and of work.
 
     Example: python -m pipeline schedule jobs.csv --scenario online --policy sjf --out schedule.csv
     """
     params = read_params()
-    from pipeline.scheduling.schedule import ScheduleRequest
+    from pipeline.interactive.scheduling.schedule import ScheduleRequest
     from pipeline.stages.schedule import run
 
     size, known = (capacity, slots, horizon), (arrivals_end, load)
-    asked = ScheduleRequest(jobs, scenario, policy[0], out, *size, samples, search, *known)
-    for line in run(params, asked, policy):
+    request = ScheduleRequest(jobs, scenario, policy[0], out, *size, samples, search, *known)
+    for line in run(params, request, policy):
         typer.echo(line)
 
 
 @app.command()
 def show(
-    scenario: Annotated[
-        str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("scenarios"))
-    ],
-    policy: Annotated[
-        str, typer.Option(help="A heuristic by name, or a model directory, as models/deeprm.", autocompletion=policies)
-    ],
-    against: Annotated[str, typer.Option(help="The other policy, drawn to its right.", autocompletion=policies)],
-    out: Annotated[Path, typer.Option(help="Where to write the picture (.png).")],
-    jobs: Annotated[
-        Path | None, typer.Argument(help="Job table or log; without one, a test jobset of the scenario is shown.")
-    ] = None,
-    load: Annotated[
-        float | None,
-        typer.Option(min=0.1, help="Load of the test jobset, in percent; of your own, as policies know it."),
-    ] = None,
-    jobset: Annotated[str | None, typer.Option(help="Number of the test jobset (0), or an id of the table.")] = None,
-    begin: Annotated[int | None, typer.Option("--from", help="First step, or time, to draw.")] = None,
-    end: Annotated[int | None, typer.Option("--to", help="Step, or time, to draw up to.")] = None,
-    arrivals_end: EndOption = None,
+    scenario: ScenarioOption,
+    policy: Policy,
+    against: Annotated[str, Option(help="The other policy, drawn on the right.", autocompletion=policies)],
+    out: Annotated[Path, Option(help="Picture to write (.png).")],
+    jobs: Annotated[Path | None, Argument(help="Job table or log (default: a test jobset of the scenario).")] = None,
+    load: Annotated[float | None, Option(min=0.1, help="Load in percent; of your jobs, if policies know it.")] = None,
+    jobset: Annotated[str | None, Option(help="Number of the test jobset (0), or an id of the table.")] = None,
+    begin: Annotated[int | None, Option("--from", help="First step, or time, of the picture.")] = None,
+    end: Annotated[int | None, Option("--to", help="End of the picture, as a step or time.")] = None,
+    arrivals_end: ArrivalsEnd = None,
 ) -> None:
     """Draw one jobset under two policies, side by side: rows of the cluster, machines as lanes, or shares as areas.
 
     Example: python -m pipeline show --scenario online --load 130 --policy models/deeprm --against sjf --out gantt.png
     """
     params = read_params()
-    from pipeline.showing.show import ShowRequest
+    from pipeline.interactive.showing.show import ShowRequest
     from pipeline.stages.show import run
 
     run(params, ShowRequest(jobs, scenario, load, jobset, begin, end, arrivals_end), [policy, against], out)
@@ -169,7 +159,7 @@ def show(
 def explain(
     policy: Annotated[
         str,
-        typer.Option(
+        Option(
             "--policy",
             "--agent",
             help="A trained agent, as models/deeprm, a row of plans, or with --scenario a heuristic or another model.",
@@ -177,35 +167,34 @@ def explain(
         ),
     ],
     scenario: Annotated[
-        str | None,
-        typer.Option(help="Where the policy decides (default: its own).", autocompletion=names_in("scenarios")),
+        str | None, Option(help="Scenario of the decisions (default: its own).", autocompletion=scenarios)
     ] = None,
-    jobsets: Annotated[int, typer.Option(min=1, help="Jobsets of each load to look at, at most.")] = 50,
-    leaves: Annotated[int, typer.Option(min=2, help="Leaves of the tree, at most; user groups have none.")] = 24,
+    jobsets: Annotated[int, Option(min=1, help="Maximum number of jobsets of each load.")] = 50,
+    leaves: Annotated[int, Option(min=2, help="Maximum number of leaves of the tree; none for user groups.")] = 24,
 ) -> None:
-    """Tell what a policy does differently from SJF, or of user groups from shares by demand.
+    """Explain how a policy differs from SJF or, for user groups, from shares by demand.
 
-    Of a policy that places jobs, a small tree is made that nearly does the same. Of a policy that looks ahead, a row of
-    plans, it tells what each candidate would have gained.
+    For a policy that places jobs, a small tree is fitted that imitates it. For a policy with look-ahead, a row of
+    plans, the expected gain of each candidate is listed.
 
     Example: python -m pipeline explain --policy models/deeprm
     """
     params = read_params()
-    from pipeline.explaining.explain import ExplainRequest
+    from pipeline.interactive.explaining.explain import ExplainRequest
     from pipeline.stages.explain import resolved, run
 
-    asked = resolved(params, ExplainRequest(policy, jobsets, leaves, scenario))
-    if asked.agent in params.agents:
-        learning(params, asked.agent)
-    run(params, asked)
+    request = resolved(params, ExplainRequest(policy, jobsets, leaves, scenario))
+    if request.agent in params.agents:
+        learning(params, request.agent)
+    run(params, request)
 
 
 @app.command()
 def export(
-    model: Annotated[Path, typer.Argument(help="A model directory, as models/deeprm.")],
-    out: Annotated[Path, typer.Argument(help="Where to write it (.onnx).")],
+    model: Annotated[Path, Argument(help="A model directory, as models/deeprm.")],
+    out: Annotated[Path, Argument(help="File to write (.onnx).")],
 ) -> None:
-    """Write a trained network as an ONNX file, of fields of the observation: docs/how-to/external-policies.md.
+    """Write a trained network as an ONNX file; docs/how-to/external-policies.md describes its inputs.
 
     Example: python -m pipeline export models/deeprm deeprm.onnx
     """
@@ -215,22 +204,10 @@ def export(
 
 
 @app.command()
-def report() -> None:
-    """Write all results as one page, reports/index.html.
-
-    Example: python -m pipeline report
-    """
-    params = read_params()
-    from pipeline.stages.report import run
-
-    run(params)
-
-
-@app.command()
 def prune() -> None:
-    """Remove what rows left that params.yaml no longer has: curves, models, tables, stages of dvc.lock.
+    """Remove outputs of rows that params.yaml no longer has: curves, models, tables, stages of dvc.lock.
 
-    DVC's cache keeps all of it: the row brought back, dvc repro takes it from there. What was changed by hand stays.
+    DVC's cache keeps them: if a row returns, dvc repro restores its outputs. Outputs changed by hand stay.
 
     Example: python -m pipeline prune
     """
@@ -240,13 +217,64 @@ def prune() -> None:
 
 
 @app.command()
-def publish(
-    rev: Annotated[list[str] | None, typer.Option(help="A commit, tag, branch or experiment; may be repeated.")] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="All experiments, commits with a dvc.lock, workspace.")
-    ] = False,
+def promote(
+    scenario: Annotated[
+        str | None,
+        Argument(help="A scenario (default: all that the gate judged).", autocompletion=scenarios),
+    ] = None,
 ) -> None:
-    """Add to MLflow what it misses: skipped, restored and spooled stages.
+    """Make the candidate that passed the gate the champion of its scenario, in champions.yaml.
+
+    Example: python -m pipeline promote online
+    """
+    params = read_params()
+    from pipeline.stages.promoting import promote as lines
+
+    for line in lines(params, scenario):
+        typer.echo(line)
+
+
+@app.command()
+def rollback(scenario: ScenarioName) -> None:
+    """Restore a scenario's previous champion in champions.yaml.
+
+    Example: python -m pipeline rollback online
+    """
+    params = read_params()
+    from pipeline.stages.promoting import rollback as line
+
+    typer.echo(line(params, scenario))
+
+
+@app.command()
+def watch(
+    log: Annotated[Path, Argument(help="The scenario's log, with jobs that are newer than the champion's judgement.")],
+    scenario: Annotated[
+        str | None,
+        Option(help="A scenario cut from a log, if there are several.", autocompletion=scenarios),
+    ] = None,
+) -> None:
+    """Compare a champion with the best heuristic on the new jobs of a log, and raise an alarm if it does worse.
+
+    Exit code: 0 no alarm, 3 alarm, 4 too few windows to tell; 2, as for every command, a mistake.
+
+    Example: python -m pipeline watch site.swf.gz --scenario site
+    """
+    params = read_params()
+    from pipeline.stages.watch import run
+
+    code, lines = run(params, log, scenario)
+    for line in lines:
+        typer.echo(line)
+    raise typer.Exit(code)
+
+
+@app.command()
+def publish(
+    rev: Annotated[list[str] | None, Option(help="A commit, tag, branch or experiment; repeatable.")] = None,
+    everything: Annotated[bool, Option("--all", help="All experiments, commits with a dvc.lock, workspace.")] = False,
+) -> None:
+    """Add to MLflow what is missing there: skipped, restored and spooled stages.
 
     Example: python -m pipeline publish --all
     """
@@ -258,8 +286,8 @@ def publish(
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this machine.")] = 5000,
-    browser: Annotated[bool, typer.Option(help="Open the link in a browser.")] = True,
+    port: Annotated[int, Option(min=1, max=65535, help="Port on this machine.")] = 5000,
+    browser: Annotated[bool, Option(help="Open the link in a browser.")] = True,
 ) -> None:
     """Open MLflow on this pipeline's runs.
 

@@ -1,1 +1,1 @@
-"""Every policy on the same jobsets: results, paired statistics, and what is said and drawn of them."""
+"""Comparison of all policies on the same jobsets: paired statistics, tables, words and figures."""

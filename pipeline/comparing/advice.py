@@ -1,9 +1,9 @@
-"""What a site is advised: which policy, by how much it is better than today's, how sure that is, and who loses.
+"""Advice for a site: the best policy, its improvement over today's, the confidence, and the losers.
 
-The policy is chosen on the validation period: the heuristic with the lowest mean bounded slowdown there. A learned one
-takes its place only where its interval against that heuristic is wholly below 0, on validation and again on the test
-period; so the test period can only veto. The change is told of the test period. What is independent are its blocks of
-three days: they are resampled whole, and of few blocks their range is told in place of an interval (`resampling`).
+The policy is chosen on the validation period: the heuristic with the lowest mean bounded slowdown. A learned policy
+replaces it only if its whole interval against that heuristic is below 0, on validation and again on the test period; so
+the test period can only veto. The reported change is that of the test period. Independent units are its blocks of three
+days: they are resampled whole, and for few blocks the range replaces the interval (`resampling`).
 """
 
 from collections.abc import Collection
@@ -14,21 +14,21 @@ import pandas as pd
 
 from pipeline.comparing.resampling import gap_interval, resample
 from pipeline.comparing.statistics import NOTHING
-from pipeline.config import Evaluation
-from pipeline.core import FloatArray, IntArray
-from pipeline.schemas.tables import BLOCK_DAYS
+from pipeline.core.config import Evaluation
+from pipeline.core.schemas.tables import BLOCK_DAYS
+from pipeline.core.types import FloatArray, IntArray
 
-AS_IT_IS = 1.0  # times the log's own load
+OWN_LOAD = 1.0  # times the log's own load
 TAIL = 0.99
-LEAST_BLOCKS = 4  # to tell anything of what is sure
-LOSES = 0.1  # a class of jobs loses if its mean wait grows by more than this part, and by more than LEAST_S
+LEAST_BLOCKS = 4  # for any clear result
+LOSES = 0.1  # a class of jobs loses if its mean wait grows by more than this share, and by more than LEAST_S
 LEAST_S = 60.0
-FEWEST = 30  # jobs of a class that is told of
-MOST_DAYS = 3_650  # more are not told
+FEWEST = 30  # jobs of a reported class
+MOST_DAYS = 3_650  # longer logs are not suggested
 
 
 class Change(NamedTuple):
-    """A relative change of one figure, and its interval; of few blocks its range."""
+    """A relative change of one figure, and its interval; for few blocks its range."""
 
     change: float
     low: float
@@ -47,28 +47,28 @@ class Loser(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """All that is said of one site."""
+    """Advice for one site."""
 
     scenario: str
     today: str
-    policy: str  # that is advised; today's where nothing is clearly better
+    policy: str  # that is advised; today's if no other is clearly better
     learned: bool
-    best_heuristic: str  # by validation
-    blocks: int  # of three days of the test period, those with jobs
+    best_heuristic: str  # on validation
+    blocks: int  # of three days of the test period, with jobs
     jobs: int
     mean: Change  # of bounded slowdown
     p99: Change
     wait: Change  # its mean
     p99_wait: Change
-    candidate: str  # the policy that these are of
+    candidate: str  # the policy of these changes
     clear: bool  # is the mean's interval wholly below 0?
     worst_week: tuple[int, float]  # of the test period, from 1; its change of mean bounded slowdown
     losers: list[Loser]
     agent: tuple[str, Change]  # the learned policy, against the best heuristic, by mean bounded slowdown
     elsewhere: dict[float, str]  # the best heuristic at other loads, times the log's own
-    more_days: int | None  # of log that it takes to tell; None: it is told, or no number of days would do
-    limits: bool = True  # does the log say which run times users asked for?
-    needs: str = ""  # what the scenario's policies_know must be for a heuristic to play as here; as it is
+    more_days: int | None  # of log for a clear result; None: it is clear, or no number of days would suffice
+    limits: bool = True  # does the log have requested run times?
+    needs: str = ""  # value of the scenario's policies_know for these results; empty: the current one
 
 
 def advise(scenario: str, trial: pd.DataFrame, today: str, agent: str, settings: Evaluation, seed: int) -> Advice:
@@ -77,21 +77,23 @@ def advise(scenario: str, trial: pd.DataFrame, today: str, agent: str, settings:
     Args:
         scenario: its name.
         trial: TRIAL.
-        today: the heuristic that it runs.
+        today: the heuristic in use.
         agent: its learned policy.
         settings: of the bootstrap.
         seed: of its resamples.
     """
     validation, test = (
-        trial[(trial["period"] == name) & (trial["load"] == AS_IT_IS)] for name in ("validation", "test")
+        trial[(trial["period"] == name) & (trial["load"] == OWN_LOAD)] for name in ("validation", "test")
     )
-    other, best = trial[trial["load"] != AS_IT_IS], best_heuristic(validation, [agent])
+    other, best = trial[trial["load"] != OWN_LOAD], best_heuristic(validation, [agent])
     both = [_changes(part, agent, best, settings, seed, ["mean"])["mean"] for part in (validation, test)]
     learned = all(change.high < 0 for change in both)
     candidate = agent if learned else best
     found = _changes(test, candidate, today, settings, seed, ["mean", "p99", "wait", "p99_wait"])
     blocks = test["block"].nunique()
     clear = blocks >= LEAST_BLOCKS and found["mean"].high < 0
+    means = test.groupby(["week", "policy"])["bounded_slowdown"].mean().unstack("policy")
+    weeks = means[candidate] / means[today] - 1
     return Advice(
         scenario=scenario,
         today=today,
@@ -106,7 +108,7 @@ def advise(scenario: str, trial: pd.DataFrame, today: str, agent: str, settings:
         p99_wait=found["p99_wait"],
         candidate=candidate,
         clear=clear,
-        worst_week=_worst_week(test, candidate, today),
+        worst_week=(int(weeks.index[int(weeks.argmax())]) + 1, float(weeks.max())),
         losers=losers(test, candidate, today),
         agent=(agent, both[1]),
         elsewhere={float(str(load)): best_heuristic(rows, [agent]) for load, rows in other.groupby("load")},
@@ -115,7 +117,7 @@ def advise(scenario: str, trial: pd.DataFrame, today: str, agent: str, settings:
 
 
 def best_heuristic(rows: pd.DataFrame, learned: Collection[str]) -> str:
-    """Return the heuristic with the lowest mean bounded slowdown; of equal ones the first by name."""
+    """Return the heuristic with the lowest mean bounded slowdown; among equals, the first by name."""
     means = rows[~rows["policy"].isin(learned)].groupby("policy")["bounded_slowdown"].mean()
     return str(means.sort_index().idxmin())
 
@@ -123,7 +125,7 @@ def best_heuristic(rows: pd.DataFrame, learned: Collection[str]) -> str:
 def _changes(
     rows: pd.DataFrame, policy: str, against: str, settings: Evaluation, seed: int, wanted: Collection[str]
 ) -> dict[str, Change]:
-    """Return the changes of some figures; every figure of every pair meets the same resamples of blocks."""
+    """Return the changes of some figures, with the same resamples of blocks for every figure of every pair."""
     block = rows.loc[rows["policy"] == against, "block"].to_numpy()
     units, place = np.unique(block, return_inverse=True)
     counts = resample(len(units), settings.resamples, np.random.default_rng(seed))
@@ -142,7 +144,7 @@ def _changes(
 
 
 def _relative(mine: FloatArray, other: FloatArray) -> FloatArray:
-    """Return a change as a part of the other; where nobody waits under either, there is none.
+    """Return a change relative to the other; 0 if both are 0.
 
     >>> _relative(np.array([3.0, 0.0]), np.array([4.0, 0.0])).tolist()
     [-0.25, 0.0]
@@ -151,12 +153,12 @@ def _relative(mine: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def _mean(value: FloatArray, block: IntArray, counts: FloatArray) -> FloatArray:
-    """Return the mean over jobs, of the sample and of each resample of blocks, [1 + S]."""
+    """Return the mean over jobs in the sample and in each resample of blocks, [1 + S]."""
     return np.asarray((counts @ np.bincount(block, value)) / (counts @ np.bincount(block)))
 
 
 def _p99(value: FloatArray, block: IntArray, counts: FloatArray) -> FloatArray:
-    """Return the value that 99 % of jobs do not exceed, of the sample and of each resample of blocks, [1 + S].
+    """Return the 99th percentile over jobs in the sample and in each resample of blocks, [1 + S].
 
     >>> _p99(np.arange(1.0, 101.0), np.repeat([0, 1], 50), np.array([[1.0, 1.0], [2.0, 0.0]])).tolist()
     [99.0, 50.0]
@@ -170,14 +172,8 @@ def _p99(value: FloatArray, block: IntArray, counts: FloatArray) -> FloatArray:
     return found
 
 
-def _worst_week(test: pd.DataFrame, policy: str, today: str) -> tuple[int, float]:
-    means = test.groupby(["week", "policy"])["bounded_slowdown"].mean().unstack("policy")
-    change = means[policy] / means[today] - 1
-    return int(change.index[int(change.argmax())]) + 1, float(change.max())
-
-
 def losers(test: pd.DataFrame, policy: str, today: str) -> list[Loser]:
-    """Return the classes of jobs, by run time, size and user, whose mean wait grows, the largest growth first."""
+    """Return the classes of jobs, by run time, size and user, whose mean wait grows, with the largest growth first."""
     mine, other = (test[test["policy"] == who].reset_index(drop=True) for who in (policy, today))
     found = []
     for what, of in _classes(other).items():
@@ -188,7 +184,7 @@ def losers(test: pd.DataFrame, policy: str, today: str) -> list[Loser]:
 
 
 def _classes(jobs: pd.DataFrame) -> dict[str, pd.Series]:
-    """Return which jobs are of each class."""
+    """Return the members of each class."""
     run, share = jobs["run_s"], jobs["share"]
     classes = {
         "jobs below 10 minutes": run < 600,
@@ -204,7 +200,7 @@ def _classes(jobs: pd.DataFrame) -> dict[str, pd.Series]:
 
 
 def _more_days(change: Change, blocks: int) -> int | None:
-    """Return how many more days of log would tell such a change from 0, for intervals shrink with the root of n.
+    """Return the additional days of log for a significant change: intervals shrink with the square root of n.
 
     >>> _more_days(Change(-0.2, -0.6, 0.2, 0.8, 1.0), blocks=4), _more_days(Change(0.1, -0.1, 0.3, 1.1, 1.0), blocks=4)
     (36, None)

@@ -1,8 +1,8 @@
-"""Which policy is compared with which: all with the references and the best heuristic, an agent with its start.
+"""Pairs of policies: all are compared with the references and the best heuristic, an agent also with its start.
 
-References are SJF and tuned Tetris; of controllers, shares by demand, dominant resource fairness and the best fixed
-shares. An agent is compared by what it was trained for first. Then all are by slowdown; scenarios in real time by
-bounded slowdown, and by mean waiting time as well.
+References are SJF and tuned Tetris; for controllers, shares by demand, dominant resource fairness and the best fixed
+shares. Agents are first compared by their own objective. Then all policies are compared by slowdown; scenarios in real
+time by bounded slowdown and by mean waiting time.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,24 +12,24 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing.statistics import ALL, comparison, summary
-from pipeline.config import Agent, Evaluation, External
-from pipeline.schemas import DELAY, OBJECTIVES, empty
+from pipeline.core.config import Agent, Evaluation, External
+from pipeline.core.schemas import DELAY, OBJECTIVES, empty
 from pipeline.simulation.results import COST_COLUMNS, PLAIN, slowdown_column
 
-REFERENCES = ("sjf", "tetris", "proportional", "drf", "fixed", "lookahead")  # those that a scenario has
+REFERENCES = ("sjf", "tetris", "proportional", "drf", "fixed", "lookahead")  # if the scenario has them
 ALSO_SHOWN = ("hold", "hold_until", "hold_long", "undivided")
 BEST = "best_heuristic"
 START = "{agent}_pretrained"
 UNFINISHED = "unfinished_jobs"
 
-Metrics = dict[str, dict[str, float] | int]  # of each policy by name, and how many jobs are unfinished
+Metrics = dict[str, dict[str, float] | int]  # of each policy by name, and the number of unfinished jobs
 
 
 class Chosen(NamedTuple):
     """The best heuristic at each load, chosen on validation jobsets."""
 
     slowdown: Mapping[int, str]
-    delay: Mapping[int, str]  # nothing where scenarios are not judged by it
+    delay: Mapping[int, str]  # empty if scenarios are not compared by it
 
 
 class Compared(NamedTuple):
@@ -38,7 +38,7 @@ class Compared(NamedTuple):
     summary: pd.DataFrame
     comparison: pd.DataFrame
     delay: pd.DataFrame  # the same as `comparison`, by mean waiting time
-    objectives: pd.DataFrame  # the same, of agents alone, each by its own objective
+    objectives: pd.DataFrame  # the same for agents, each by its own objective
 
 
 def compare(
@@ -53,10 +53,10 @@ def compare(
 
     Args:
         scenario: its name.
-        results: jobset results of all its policies; with `unit` where loads share windows.
+        results: jobset results of all its policies; with `unit` if loads share windows.
         best: the best heuristic at each load, chosen on validation jobsets.
-        agents: the scenario's agents; each is also compared with its own pretrained policy, where that was scored.
-            Those that differ by their seeds alone are also compared together.
+        agents: the scenario's agents; each is also compared with its own pretrained policy, if that was scored.
+            Agents that differ only by their seeds are also compared as one.
         settings: of the bootstrap.
         seed: of its resamples.
     """
@@ -71,7 +71,7 @@ def compare(
     of = {slowdown_column(results): best.slowdown, "mean_wait": best.delay}
     own = [empty(OBJECTIVES)]
     for objective in dict.fromkeys(row.objective for row in agents.values()):
-        column, _ = COST_COLUMNS.get(objective, (objective, 1))  # of a problem's own objective, the column of its name
+        column, _ = COST_COLUMNS.get(objective, (objective, 1))  # a problem's own objective is a column
         mine = {name: row for name, row in agents.items() if row.objective == objective}
         rows = paired(results.assign(mean_slowdown=results[column]), scenario, of.get(column, {}), mine, settings, seed)
         rows.insert(0, "objective", objective.replace("_", " "))
@@ -88,29 +88,23 @@ def paired(
     seed: int,
 ) -> pd.DataFrame:
     """Return every policy against every reference and any best heuristic, by the column `mean_slowdown`."""
-    loads, there = sorted(results["load"].unique()), set(results["policy"])
+    rng, loads, there = np.random.default_rng(seed), sorted(results["load"].unique()), set(results["policy"])
     references = {name: dict.fromkeys(loads, name) for name in REFERENCES if name in there}
     references |= {BEST: dict(best)} if best else {}
     starts = {start: agent for agent in agents if (start := START.format(agent=agent)) in there}
     references |= {start: dict.fromkeys(loads, start) for start in starts}
-    rng = np.random.default_rng(seed)
     return comparison(
-        results,
-        scenario,
-        references,
-        settings,
-        rng,
-        trainings(agents),
+        *(results, scenario, references, settings, rng, trainings(agents)),
         asked=lambda policy, label: starts.get(label, policy) == policy,
     )
 
 
 def trainings(agents: Mapping[str, Agent | External]) -> dict[str, list[str]]:
-    """Return agents that differ by their training seeds alone, under what they are called together."""
-    alike: dict[str, list[str]] = {}
+    """Return the agents that differ only by their training seeds, by their common name."""
+    same: dict[str, list[str]] = {}
     for name, row in agents.items():
-        alike.setdefault(row.model_dump_json(exclude={"pretrain": {"seed"}, "finetune": {"seed"}}), []).append(name)
-    return {f"{names[0]} ({len(names)} seeds)": names for names in alike.values() if len(names) > 1}
+        same.setdefault(row.model_dump_json(exclude={"pretrain": {"seed"}, "finetune": {"seed"}}), []).append(name)
+    return {f"{names[0]} ({len(names)} seeds)": names for names in same.values() if len(names) > 1}
 
 
 def key_metrics(
@@ -121,18 +115,18 @@ def key_metrics(
     agents: Collection[str],
     bounded: Collection[str],
 ) -> dict[str, Metrics]:
-    """Return the few numbers of each scenario that a person compares between two runs; lower is better.
+    """Return a few numbers of each scenario for comparing two runs by eye; lower is better.
 
-    Slowdowns and waiting times are means over loads. A heuristic without a knob changes with the workload only, so few
-    are shown.
+    Slowdowns and waiting times are means over loads. There are few heuristics, because one without a knob changes only
+    with the workload.
 
     Args:
         summaries: SUMMARY.
         comparisons: COMPARISON.
         delays: DELAY.
-        objectives: OBJECTIVES; an agent that was trained for another measure has its mean by that as well.
+        objectives: OBJECTIVES; agents with another objective also have their mean by that.
         agents: all of them.
-        bounded: scenarios whose slowdown is bounded, and is called so.
+        bounded: scenarios with bounded slowdown.
     """
     found = {}
     for name, rows in summaries.groupby("scenario"):
@@ -144,11 +138,12 @@ def key_metrics(
         policies[BEST] = {what: over_all.loc[over_all["against"] == BEST, "mean_against"].iloc[0]}
         own = objectives[(objectives["scenario"] == name) & (objectives["load"] == ALL)]
         policies |= {
-            agent: _of_agent(agent, over_all) | {what: means[agent]} | _trained_for(agent, own, what)
+            agent: _from_references(agent, over_all) | {what: means[agent]} | _trained_for(agent, own, what)
             for agent in agents
             if agent in means
         }
-        wait = _means(waits)
+        wait = waits.groupby("against")["mean_against"].first().to_dict()
+        wait |= waits.groupby("policy")["mean"].first().to_dict()
         policies = {
             policy: dict(sorted((row | ({"wait": wait[policy]} if policy in wait else {})).items()))
             for policy, row in policies.items()
@@ -158,20 +153,14 @@ def key_metrics(
 
 
 def overload_metrics(streams: pd.DataFrame, agents: Collection[str]) -> Metrics:
-    """Return what a person compares of an overload, from its STREAM_SUMMARY; agents: all of them."""
+    """Return the key metrics of an overload from its STREAM_SUMMARY; agents: all of them."""
     rows = streams[streams["policy"].isin([*REFERENCES, *ALSO_SHOWN, *agents])].groupby("policy")
     means = rows[["growth", "finished"]].mean().T.to_dict()
     policies = {str(name): {"growth": row["growth"], "finished": row["finished"]} for name, row in means.items()}
     return policies | {UNFINISHED: int(streams["never_started"].sum())}
 
 
-def _means(compared: pd.DataFrame) -> dict[str, float]:
-    """Return the mean of every policy and reference of a comparison over all loads."""
-    references = compared.groupby("against")["mean_against"].first().to_dict()
-    return references | compared.groupby("policy")["mean"].first().to_dict()
-
-
-def _of_agent(agent: str, over_all: pd.DataFrame) -> dict[str, float]:
+def _from_references(agent: str, over_all: pd.DataFrame) -> dict[str, float]:
     percent = 100 * over_all[over_all["policy"] == agent].set_index("against")["difference"]
     against = BEST, next(name for name in REFERENCES if name in percent)
     best, other = (round(percent[reference], 2) for reference in against)
@@ -179,9 +168,9 @@ def _of_agent(agent: str, over_all: pd.DataFrame) -> dict[str, float]:
 
 
 def _trained_for(agent: str, own: pd.DataFrame, what: str) -> dict[str, float]:
-    """Return an agent's mean by what it was trained for, and how far from the first reference; nothing if it is `what`.
+    """Return an agent's mean by its own objective (except waiting time), and the distance from the first reference.
 
-    A waiting time stands there already.
+    The result is empty if the objective is `what`.
     """
     rows = own[(own["policy"] == agent) & own["against"].isin(REFERENCES)]
     if rows.empty:
@@ -195,7 +184,7 @@ def _trained_for(agent: str, own: pd.DataFrame, what: str) -> dict[str, float]:
 
 
 def slowdown_curves(summaries: pd.DataFrame) -> list[dict[str, str | float]]:
-    """Return mean slowdown and its interval as records, one a scenario, load and policy: what `dvc plots` draws."""
+    """Return mean slowdown and its interval as records, one per scenario, load and policy, for `dvc plots`."""
     columns = {"slowdown_low": "low", "slowdown_high": "high"}
     rows = summaries.rename(columns=columns)[["scenario", "load", "policy", "slowdown", "low", "high"]]
     return [

@@ -1,4 +1,4 @@
-"""How much of the distance from the best heuristic to hindsight a policy closes.
+"""Share of the distance from the best heuristic to hindsight that a policy closes.
 
 Hindsight is the best schedule that CP-SAT found with full knowledge of the jobs: a reference, and only where it is
 proved optimal a limit. Means and intervals are those of `statistics`: over jobsets, stratified by load, paired.
@@ -12,8 +12,9 @@ import pandas as pd
 
 from pipeline.comparing.resampling import by_jobset, interval, resample
 from pipeline.comparing.statistics import ALL, NOTHING
-from pipeline.config import Evaluation
-from pipeline.core import FloatArray
+from pipeline.comparing.words import CLOSES, shown_loads, table_head
+from pipeline.core.config import Evaluation
+from pipeline.core.types import FloatArray
 
 HINDSIGHT = "hindsight"
 
@@ -23,14 +24,14 @@ class Means(NamedTuple):
 
     slowdown: FloatArray  # [P]
     reference: FloatArray  # [3]  of the best heuristic, hindsight, and its bound
-    gained: FloatArray  # [1 + S, P]  the best heuristic's less the policy's
-    distance: FloatArray  # [1 + S]  the best heuristic's less hindsight's
+    gained: FloatArray  # [1 + S, P]  the best heuristic's mean less the policy's
+    distance: FloatArray  # [1 + S]  the best heuristic's mean less hindsight's
     optimal: float  # share of the jobsets
     n: int
 
 
 def closes(gained: FloatArray, distance: FloatArray) -> FloatArray:
-    """Return what share of a distance was gained; nothing can be said where there is no distance.
+    """Return the share of a distance that was gained; nan if there is no distance.
 
     Args:
         gained: the best heuristic's mean slowdown less the policy's.
@@ -51,14 +52,14 @@ def hindsight_table(
     settings: Evaluation,
     seed: int,
 ) -> pd.DataFrame:
-    """Return what share of the distance each policy closes, at each load and over all.
+    """Return the share of the distance that each policy closes, at each load and over all.
 
     Args:
         scenario: its name.
-        results: jobset results of all its policies; only jobsets that were solved in hindsight count.
-        hindsight: these jobsets.
+        results: jobset results of all its policies, including jobsets that were not solved in hindsight.
+        hindsight: the solved jobsets.
         best: the best heuristic at each load, chosen on validation jobsets.
-        settings: of the bootstrap. A share is told only where the whole interval of the distance is above 0.
+        settings: of the bootstrap. A share is given only if the whole interval of the distance is above 0.
         seed: of its resamples.
 
     Raises:
@@ -112,7 +113,8 @@ def _rows(load: str, policies: Sequence[str], loads: Sequence[Means], confidence
     units = min(means.n for means in loads)
     if interval(distance[1:], confidence, units)[0] <= NOTHING:  # best heuristic and hindsight do not differ clearly
         share = np.full_like(share, np.nan)
-    low, high = _interval(share[1:], confidence, units)
+    defined = share[1:][~np.isnan(share[1:]).any(axis=1)]  # resamples that have a distance
+    low, high = interval(defined, confidence, units) if len(defined) else np.full((2, share.shape[1]), np.nan)
     best, ideal, bound = np.mean([means.reference for means in loads], axis=0)
     return pd.DataFrame(
         {
@@ -131,39 +133,27 @@ def _rows(load: str, policies: Sequence[str], loads: Sequence[Means], confidence
     )
 
 
-def _interval(share: FloatArray, confidence: float, units: int) -> tuple[FloatArray, FloatArray]:
-    """Return the interval of each policy's share over the resamples that have a distance."""
-    defined = share[~np.isnan(share).any(axis=1)]
-    nothing = np.full(share.shape[1], np.nan)
-    return interval(defined, confidence, units) if len(defined) else (nothing, nothing)
-
-
 def hindsight_markdown(table: pd.DataFrame) -> str:
-    """Return a Markdown table for each scenario: the shares of policies by loads, largest over all first."""
+    """Return a Markdown table for each scenario: the shares of policies by loads, with the largest first."""
     return "\n\n".join("\n".join(_lines(rows, str(name))) for name, rows in table.groupby("scenario", sort=False))
 
 
 def _lines(rows: pd.DataFrame, scenario: str) -> Iterator[str]:
-    loads = list(rows["load"].unique())
-    shown = loads if len(loads) > 2 else loads[:1]
+    shown = shown_loads(rows)
     once = rows.drop_duplicates("load").set_index("load").loc[shown]
     yield (
         f"**{scenario}**: percent of the distance from the best heuristic to hindsight that is closed (its interval), "
         f"on {rows.loc[rows['load'] == ALL, 'n'].iloc[0]} jobsets. -: the two do not differ clearly."
     )
     yield ""
-    yield "| policy | " + " | ".join(load.lstrip("0") for load in shown) + " |"
-    yield "| --- |" + " ---: |" * len(shown)
+    yield from table_head([load.lstrip("0") for load in shown])
     for label, column in (("best heuristic", "best_heuristic"), (HINDSIGHT, HINDSIGHT), ("bound", "bound")):
         yield f"| *{label}*: mean slowdown | " + " | ".join(f"{value:.2f}" for value in once[column]) + " |"
     yield "| *proved optimal* | " + " | ".join(f"{100 * value:.0f} %" for value in once["optimal"]) + " |"
     over = rows[rows["load"] == ALL].sort_values(["closes", "slowdown"], ascending=[False, True], kind="stable")
-    cells = {(row["policy"], row["load"]): _cell(row) for _, row in rows.iterrows()}
+    cells = {}
+    for _, row in rows.iterrows():
+        share, low, high = (100 * row[name] for name in CLOSES)
+        cells[row["policy"], row["load"]] = "-" if np.isnan(share) else f"{share:.0f} % ({low:.0f} to {high:.0f})"
     for policy in over["policy"]:
         yield f"| {policy} | " + " | ".join(cells[policy, load] for load in shown) + " |"
-
-
-def _cell(row: pd.Series) -> str:
-    if np.isnan(row["closes"]):
-        return "-"
-    return f"{100 * row['closes']:.0f} % ({100 * row['closes_low']:.0f} to {100 * row['closes_high']:.0f})"

@@ -1,7 +1,7 @@
-"""Pictures that need not be drawn again: they are kept by what they were drawn from, and by which code.
+"""Cache of pictures, keyed by their data and code.
 
-Drawing takes longer than all that is counted, and most changes touch few of the pictures. They are no outputs of a
-stage: DVC removes those before it runs one, and an output that it leaves costs the stage its place in the run cache.
+Drawing takes longer than all statistics, and most changes affect few of the pictures. The cache is not an output of a
+stage: DVC removes outputs before it runs a stage, and one that it keeps excludes the stage from the run cache.
 """
 
 import hashlib
@@ -16,27 +16,27 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pipeline.comparing import plots
-from pipeline.storage.files import write
+from pipeline.core.storage.files import write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KEPT = Path(".cache/pictures")
-KEPT_S = 14 * 86_400.0  # what nobody has asked for since
-SUM = hashlib.sha256().digest_size  # bytes before what is stored
+KEPT_S = 14 * 86_400.0  # age of pictures that are removed
+SUM = hashlib.sha256().digest_size  # bytes before the picture
 
 
 def picture(folder: Path, draw: Callable[..., "Figure"], *about: object) -> bytes:
-    """Return the PNG of a figure: one that was drawn from the same, or a new one, which is kept.
+    """Return the PNG of a figure from the cache, or draw it.
 
     Args:
-        folder: where they are kept, whole or not at all.
-        draw: a function of a module; what it draws depends on its arguments, this code and matplotlib alone.
+        folder: of the cache; files are written atomically.
+        draw: a function of a module; the figure depends only on its arguments, its code and matplotlib.
         about: its arguments: tables, columns, texts, numbers, or mappings and sequences of them, in a fixed order.
 
     Raises:
-        TypeError: an argument whose content has no digest.
-        UserError: a new one cannot be written.
+        TypeError: an argument of another type.
+        UserError: the file cannot be written.
     """
     place = folder / f"{origin_of(draw, *about)}.png"
     with suppress(OSError):
@@ -50,15 +50,15 @@ def picture(folder: Path, draw: Callable[..., "Figure"], *about: object) -> byte
 
 
 def sweep(folder: Path) -> None:
-    """Remove what nobody has asked for in a long time."""
+    """Remove pictures that have not been used for a long time."""
     for place in folder.glob("*.png"):
-        with suppress(OSError):  # another stage did so first
+        with suppress(OSError):  # another stage has removed it
             if time.time() - place.stat().st_mtime > KEPT_S:
                 place.unlink()
 
 
 def origin_of(draw: Callable[..., "Figure"], *about: object) -> str:
-    """Return the digest of all that a picture depends on."""
+    """Return the digest of a picture's data and code."""
     digest = hashlib.sha256()
     for name in (getsourcefile(draw), plots.__file__):
         digest.update(Path(name or "").read_bytes())
@@ -69,7 +69,7 @@ def origin_of(draw: Callable[..., "Figure"], *about: object) -> str:
 
 
 def _content(value: object) -> Iterator[bytes]:
-    """Return the bytes that tell a value from all others."""
+    """Return bytes that identify a value."""
     yield type(value).__name__.encode()
     if isinstance(value, pd.DataFrame | pd.Series):
         names = [value.name] if isinstance(value, pd.Series) else list(zip(value.columns, value.dtypes, strict=True))

@@ -1,33 +1,33 @@
-"""What test jobsets ask of a cluster: the load of each resource, and whether there are as many jobsets as were wanted.
+"""Loads of test jobsets: the load of each resource, and the number of jobsets compared with the requested one.
 
-A load in params.yaml is a mean over resources, and of a log that of its training period; what test jobsets really ask
-of a resource may be far from it.
+A load in params.yaml is a mean over resources, and for a log that of its training period; the actual load of a resource
+in test jobsets may differ widely.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
-from pipeline.schemas import LOADS
+from pipeline.core.schemas import LOADS
 
 
 def loads_of(
     scenario: str, jobs: pd.DataFrame, capacity: Mapping[str, float], span: float | None, wanted: int
 ) -> pd.DataFrame:
-    """Return LOADS of a scenario: what jobs hold times how long, over what there is while they arrive.
+    """Return LOADS of a scenario: units of jobs times run times, divided by all units times the time of arrivals.
 
     Args:
         scenario: its name.
-        jobs: as they are stored, one row a job.
+        jobs: the stored table, one row per job.
         capacity: of each resource, in the units of the jobs' demands.
-        span: time in which the jobs of a jobset arrive; None: from the first to the last, and a mean gap more.
-        wanted: jobsets of each load.
+        span: time in which the jobs of a jobset arrive; None: from the first to the last, plus a mean gap.
+        wanted: requested jobsets of each load.
     """
     ends = jobs.groupby(["load", "jobset"])["arrival"].agg(["min", "max", "size"])
     gaps = (ends["size"] - 1).clip(lower=1)
-    took = (ends["max"] - ends["min"]) * ends["size"] / gaps if span is None else ends["size"] * 0.0 + span
-    time, count = took.groupby("load").sum(), took.groupby("load").size()
+    time_of = (ends["max"] - ends["min"]) * ends["size"] / gaps if span is None else ends["size"] * 0.0 + span
+    time, count = time_of.groupby("load").sum(), time_of.groupby("load").size()
     nodes = jobs.get("nodes", 1)
     parts = []
     for name, units in capacity.items():
@@ -39,7 +39,7 @@ def loads_of(
 
 
 def loads_markdown(table: pd.DataFrame) -> str:
-    """Return a Markdown table of what all test jobsets ask, one row a scenario and load."""
+    """Return a Markdown table of the loads of test jobsets, one row per scenario and load."""
     lines = [
         "**Test jobsets**: how many, and what they ask of each resource. A load by its name is a mean over resources.",
         "",
@@ -47,26 +47,21 @@ def loads_markdown(table: pd.DataFrame) -> str:
         "| --- | ---: | ---: | --- |",
     ]
     for (scenario, load), rows in table.groupby(["scenario", "load"], sort=False):
-        first = rows.iloc[0]
-        count = f"{first['jobsets']}" + ("" if _whole(first) else f" of {first['wanted']}")
-        lines.append(f"| {scenario} | {load} | {count} | {', '.join(_asked(rows))} |")
+        jobsets, wanted = rows.iloc[0][["jobsets", "wanted"]]
+        count = f"{jobsets}" + ("" if jobsets >= wanted else f" of {wanted}")
+        asked = (
+            f"{name} all at once" if np.isnan(percent) else f"{name} {percent:.0f} %"
+            for name, percent in zip(rows["resource"], rows["percent"], strict=True)
+        )
+        lines.append(f"| {scenario} | {load} | {count} | {', '.join(asked)} |")
     return "\n".join(lines)
 
 
 def short(table: pd.DataFrame) -> list[str]:
-    """Return a line for each scenario and load with fewer test jobsets than were wanted."""
+    """Return a line for each scenario and load with fewer test jobsets than requested."""
     once = table.drop_duplicates(["scenario", "load"])
     return [
         f"{row['scenario']}, load {row['load']}: {row['jobsets']} test jobsets; {row['wanted']} were asked for"
         for _, row in once.iterrows()
-        if not _whole(row)
+        if row["jobsets"] < row["wanted"]
     ]
-
-
-def _whole(row: pd.Series) -> bool:
-    return bool(row["jobsets"] >= row["wanted"])
-
-
-def _asked(rows: pd.DataFrame) -> Iterator[str]:
-    for name, percent in zip(rows["resource"], rows["percent"], strict=True):
-        yield f"{name} all at once" if np.isnan(percent) else f"{name} {percent:.0f} %"

@@ -1,4 +1,4 @@
-"""What an agent's results are beside those it had before: a line a person reads first."""
+"""An agent's results compared with its previous ones, in one line."""
 
 from typing import NamedTuple
 
@@ -7,13 +7,13 @@ import pandas as pd
 
 from pipeline.comparing.resampling import FEW
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import Evaluation
+from pipeline.core.config import Evaluation
 
 BEFORE = "before"
 
 
 class Gap(NamedTuple):
-    """How far a mean moved, relative to what it was, and the ends of its interval."""
+    """Relative change of a mean, and the ends of its interval."""
 
     difference: float
     low: float
@@ -22,17 +22,17 @@ class Gap(NamedTuple):
 
 
 def gap(agent: str, was: pd.DataFrame, now: pd.DataFrame, settings: Evaluation, seed: int) -> Gap:
-    """Return how far an agent moved over all loads, paired over the same jobsets.
+    """Return the change of an agent over all loads, paired over the same jobsets.
 
     Args:
-        agent: whose rows are compared.
-        was: its jobset results before, with what is compared as `mean_slowdown`.
-        now: the same of today.
+        agent: its name.
+        was: its previous jobset results, with the compared column as `mean_slowdown`.
+        now: the current ones.
         settings: of the bootstrap.
         seed: of its resamples.
 
     Raises:
-        ValueError: they are of different jobsets.
+        ValueError: the jobsets differ.
     """
     both = pd.concat([now[now["policy"] == agent], was[was["policy"] == agent].assign(policy=BEFORE)])
     references = {BEFORE: dict.fromkeys(both["load"].unique(), BEFORE)}
@@ -42,7 +42,7 @@ def gap(agent: str, was: pd.DataFrame, now: pd.DataFrame, settings: Evaluation, 
 
 
 def line(agent: str, was: float | None, now: float, moved: Gap | None, why: str = "") -> str:
-    """Return what is said of an agent; without an interval, why there is none.
+    """Return the line of an agent; without an interval, with the reason.
 
     >>> line("net", 3.24, 3.96, Gap(0.222, 0.2, 0.24, 50))
     'net: 3.24 -> 3.96 (+22 %, 20 to 24)'
@@ -58,6 +58,6 @@ def line(agent: str, was: float | None, now: float, moved: Gap | None, why: str 
         return f"{agent}: {was:.2f} -> {now:.2f}{change}"
     span = "range " if moved.n < FEW else ""
     low, high = 100 * moved.low, 100 * moved.high
-    digits = 0 if high - low >= 2 else 1  # an interval of "1 to 1" would say nothing
+    digits = 0 if high - low >= 2 else 1  # "1 to 1" would be useless
     ends = f"{low:.{digits}f} to {high:.{digits}f}"
     return f"{agent}: {was:.2f} -> {now:.2f} ({100 * moved.difference:+.{digits}f} %, {span}{ends})"

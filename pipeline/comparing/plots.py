@@ -1,8 +1,8 @@
-"""Figures for people: a table in, a figure out.
+"""Figures from tables.
 
-matplotlib is imported inside the functions, and without pyplot: no window system, no global state, and whoever only
-counts pays nothing for it. Colours are Okabe and Ito's and Paul Tol's, which colour-blind readers can tell apart; lines
-also differ by marker and carry their name at their end.
+matplotlib is imported inside the functions, so that only code that draws loads it, and without pyplot: no window system
+and no global state. Colours are Okabe and Ito's and Paul Tol's, which colour-blind readers can distinguish; lines also
+differ by marker and have their name at their end.
 """
 
 import io
@@ -22,13 +22,13 @@ MARKERS = "osD^vPX*<>"
 GREY = "#777777"
 DPI = 150
 LOG_ABOVE = 5.0  # largest over smallest value from which an axis is logarithmic
-LABEL_GAP = 0.045  # of the axis height: what a line of text takes
-BESIDE = 1.04  # of the axis width: where names begin that are written to its right
-TIE_GAP = 0.005  # of the axis width, between a line and the name or the point that it ties
+LABEL_GAP = 0.045  # of the axis height: a line of text
+NAMES_AT = 1.04  # of the axis width: left edge of the names
+TIE_GAP = 0.005  # of the axis width, between a connecting line and its name or point
 
 
 class Look(NamedTuple):
-    """How a policy is drawn."""
+    """Style of a policy in figures."""
 
     colour: str
     marker: str
@@ -37,7 +37,7 @@ class Look(NamedTuple):
 
 
 class Label(NamedTuple):
-    """A name to write beside the axes, on the height of a point."""
+    """A name to the right of the axes, at the height of a point."""
 
     name: str
     x: float
@@ -51,7 +51,7 @@ def slowdown_by_load(summary: pd.DataFrame, title: str, learned: Collection[str]
 
 
 def by_load(summary: pd.DataFrame, title: str, drawn: Mapping[str, Look]) -> "Figure":
-    """Draw the mean slowdown of some policies, each in its look."""
+    """Draw the mean slowdown of policies in given styles."""
     if summary["load"].nunique() == 1:
         return _bars(summary, title, drawn)
     figure, axes = canvas(title)
@@ -67,7 +67,7 @@ def by_load(summary: pd.DataFrame, title: str, drawn: Mapping[str, Look]) -> "Fi
     axes.set_xlabel("Load (percent of the cluster)")
     axes.set_ylabel("Mean slowdown (band: its interval)")
     scale(axes, summary["slowdown"])
-    write_beside(axes, labels)
+    write_names(axes, labels)
     return figure
 
 
@@ -78,10 +78,10 @@ def learning_curve(
     metric: str = "validation_slowdown",
     label: str = "Mean slowdown on validation jobsets",
 ) -> "Figure":
-    """Draw how agents in training do on validation jobsets, with heuristics as level lines.
+    """Draw validation results of agents in training, with heuristics as horizontal lines.
 
     Raises:
-        ValueError: a curve holds nothing of the metric.
+        ValueError: a curve does not have the metric.
     """
     figure, axes = canvas(title)
     values = list(heuristics.values())
@@ -99,30 +99,30 @@ def learning_curve(
     scale(axes, values)
     right = axes.get_xlim()[1]
     look = Look(GREY, "", 1.0, "normal")
-    write_beside(axes, [Label(name, right, level, look) for name, level in heuristics.items()])
+    write_names(axes, [Label(name, right, level, look) for name, level in heuristics.items()])
     return figure
 
 
 def png(figure: "Figure") -> bytes:
-    """Return the figure as PNG: the same bytes from the same table."""
+    """Return the figure as PNG, with the same bytes for the same table."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     buffer = io.BytesIO()
     figure.dpi = DPI
-    # `savefig` would draw it once more, to lay it out.
+    # `savefig` would draw it twice, for the layout.
     FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})  # type: ignore[no-untyped-call]
     return buffer.getvalue()
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:
-    """Return the places in [0, 1] that are at least `gap` apart and nearest, in squares, to rising ones.
+    """Return the places in [0, 1] at distances of at least `gap` that are closest to given ones by least squares.
 
     >>> [round(place, 3) for place in spread([0.2, 0.5, 0.5, 0.99], gap=0.1)]
     [0.2, 0.45, 0.55, 0.99]
     >>> [round(place, 3) for place in spread([0.98, 0.99], gap=0.1)]
     [0.9, 1.0]
     """
-    # Less i gaps, the places need only not fall: isotonic regression, by its max-min formula.
+    # Minus i gaps, the places must not decrease: isotonic regression, by its max-min formula.
     level = [place - gap * i for i, place in enumerate(places)]
     n = len(level)
     fitted = [max(min(float(np.mean(level[j : k + 1])) for k in range(i, n)) for j in range(i + 1)) for i in range(n)]
@@ -131,7 +131,7 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
 
 
 def looks(policies: Iterable[str], learned: Collection[str]) -> dict[str, Look]:
-    """Return a look for each policy; the same policies in the same order look the same in every figure."""
+    """Return the style of each policy, by its place in the order."""
     found, seen = {}, [0, 0]
     for policy in policies:
         kind = int(policy in learned)
@@ -149,7 +149,7 @@ def canvas(title: str, height: float = 5.0) -> "tuple[Figure, Axes]":
 
 
 def panels(titles: Sequence[str], height: float, across: bool = False) -> "tuple[Figure, list[Axes]]":
-    """Return an empty figure with a panel for each title: below each other, or across."""
+    """Return an empty figure with a panel for each title, in a column or a row."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, height), layout="constrained")
@@ -171,7 +171,7 @@ def line(axes: "Axes", name: str, x: pd.Series, y: pd.Series, look: Look) -> Non
 
 
 def scale(axes: "Axes", values: Iterable[float], above: float = LOG_ABOVE) -> None:
-    """Make the upright axis logarithmic if the largest value is more than `above` times the smallest."""
+    """Make the vertical axis logarithmic if the largest value is more than `above` times the smallest."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     values = list(values)
@@ -183,29 +183,20 @@ def scale(axes: "Axes", values: Iterable[float], above: float = LOG_ABOVE) -> No
         axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def write_beside(axes: "Axes", labels: Iterable[Label], gap: float = LABEL_GAP) -> None:
-    """Write names to the right of the axes, moved apart by a share of their height, each tied to its point."""
+def write_names(axes: "Axes", labels: Iterable[Label], gap: float = LABEL_GAP) -> None:
+    """Write names to the right of the axes, separated by a share of their height, each connected to its point."""
     from matplotlib.collections import LineCollection
 
-    axes.get_ylim()  # settles the limits, which the transforms below read
+    axes.get_ylim()  # fixes the limits for the transforms below
     within = axes.transData + axes.transAxes.inverted()
     rising = sorted(labels, key=lambda label: label.y)
     ends = [within.transform((label.x, label.y)) for label in rising]
     places = spread([float(end[1]) for end in ends], gap)
     for label, place in zip(rising, places, strict=True):
-        look, where = label.look, axes.transAxes
-        axes.text(
-            BESIDE,
-            place,
-            label.name,
-            transform=where,
-            verticalalignment="center",
-            color=look.colour,
-            fontsize=9,
-            fontweight=look.weight,
-        )
-    # Plain lines: arrows of `annotate` would take longer to lay out than all the rest of a figure.
-    ties = [[(x + TIE_GAP, y), (BESIDE - TIE_GAP, place)] for (x, y), place in zip(ends, places, strict=True)]
+        text = axes.text(NAMES_AT, place, label.name, transform=axes.transAxes, verticalalignment="center", fontsize=9)
+        text.set(color=label.look.colour, fontweight=label.look.weight)
+    # Plain lines: the layout of `annotate` arrows would take longer than the rest of a figure.
+    ties = [[(x + TIE_GAP, y), (NAMES_AT - TIE_GAP, place)] for (x, y), place in zip(ends, places, strict=True)]
     colours = [label.look.colour for label in rising]
     drawn = LineCollection(ties, colors=colours, linewidths=0.6, transform=axes.transAxes, clip_on=False)
     axes.add_collection(drawn, autolim=False)

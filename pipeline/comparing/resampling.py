@@ -1,7 +1,7 @@
-"""What is drawn again in a bootstrap, and the intervals that come of it.
+"""Resampling of a bootstrap, and its intervals.
 
-Of fewer than FEW independent units there are no percentiles: what is told is the range over the units, each by itself.
-A difference is not told from 0 at all where all units of so few could lie on one side by luck (sign test).
+With fewer than FEW independent units, the range over single units replaces the percentiles. A difference is never
+significant if so few units could all lie on one side by chance (sign test).
 """
 
 import json
@@ -11,18 +11,18 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 
-FEW = 10  # percentiles of resamples of fewer units are too near to each other
+FEW = 10  # percentiles of resamples of fewer units are too close to each other
 NORMAL = 1.960  # half width of its 95 % interval, and of Student's t with 1, 2, ... degrees of freedom
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-KEPT, LARGEST = 16, 4_000_000  # draws that are kept for whoever makes the same ones next, and numbers of each at most
+KEPT, LARGEST = 16, 4_000_000  # cached draws, and the largest number of counts in one of them
 
 
 def windows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return jobset results with their units, where jobsets of all loads are cut from the same windows of a log.
+    """Return jobset results with their units, for jobsets of all loads that are cut from the same windows of a log.
 
-    A load may have several jobsets in each window, as many in every one, in their order.
+    A load may have several consecutive jobsets in each window, the same number in every window.
 
     >>> windows(pd.DataFrame({"load": [60] * 4 + [90] * 2, "jobset": [0, 1, 2, 3, 0, 1]}))["unit"].tolist()
     [0, 0, 1, 1, 0, 1]
@@ -32,7 +32,7 @@ def windows(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def interval(resampled: FloatArray, confidence: float, units: int) -> tuple[FloatArray, FloatArray]:
-    """Return the percentile interval over the first axis; of few units the range.
+    """Return the percentile interval over the first axis; for few units the range.
 
     >>> low, high = interval(np.arange(101.0), 0.9, units=50)
     >>> round(float(low), 6), round(float(high), 6)
@@ -44,7 +44,7 @@ def interval(resampled: FloatArray, confidence: float, units: int) -> tuple[Floa
 
 
 def gap_interval(resampled: FloatArray, confidence: float, units: int) -> tuple[FloatArray, FloatArray]:
-    """Return the interval of a difference; it holds 0 where so few units could all lie on one side by luck.
+    """Return the interval of a difference; it contains 0 if so few units could all lie on one side by chance.
 
     >>> [tuple(map(float, gap_interval(np.array([0.1, 0.3]), 0.95, units))) for units in (5, 6)]
     [(0.0, 0.3), (0.1, 0.3)]
@@ -54,7 +54,7 @@ def gap_interval(resampled: FloatArray, confidence: float, units: int) -> tuple[
 
 
 def lucky(units: int, confidence: float) -> bool:
-    """Return whether so few units could all lie on one side by luck.
+    """Return whether so few units could all lie on one side by chance.
 
     >>> lucky(5, 0.95), lucky(6, 0.95)
     (True, False)
@@ -63,19 +63,19 @@ def lucky(units: int, confidence: float) -> bool:
 
 
 def resample(units: int, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Return how often each unit counts, [1 + S, N]: once each in row 0, the sample itself; of few, each one alone."""
+    """Return the counts of units [1 + S, N]: row 0 is the sample itself; the others of few units are single units."""
     if units < FEW:
         return np.vstack([np.ones(units), units * np.resize(np.eye(units), (resamples, units))])
     if units * resamples > LARGEST:
         return _counted(units, resamples, rng)
-    counts, after = _kept(units, resamples, json.dumps(rng.bit_generator.state))
+    counts, after = _cached(units, resamples, json.dumps(rng.bit_generator.state))
     rng.bit_generator.state = json.loads(after)
     return counts
 
 
 @lru_cache(KEPT)
-def _kept(units: int, resamples: int, state: str) -> tuple[FloatArray, str]:
-    """Return the draws that follow a generator's state, and the state behind them: tables of a scenario share them."""
+def _cached(units: int, resamples: int, state: str) -> tuple[FloatArray, str]:
+    """Return the next draws of a generator, and its state afterwards; tables of a scenario share them."""
     rng = np.random.default_rng()
     rng.bit_generator.state = json.loads(state)
     counts = _counted(units, resamples, rng)
@@ -88,23 +88,26 @@ def _counted(units: int, resamples: int, rng: np.random.Generator) -> FloatArray
 
 
 def by_jobset(part: pd.DataFrame, policies: Sequence[str], column: str) -> pd.DataFrame:
-    """Return a metric of one load, a row for each jobset and a column for each policy.
+    """Return a metric of one load, one row per jobset and one column per policy.
 
     Raises:
         ValueError: policies were scored on different jobsets.
     """
     found = part.pivot(index="jobset", columns="policy", values=column).reindex(columns=list(policies))
-    _must_be_paired(found, part["load"].iloc[0])
+    missing = np.argwhere(found.isna().to_numpy())
+    if len(missing):
+        jobset, policy, load = found.index[missing[0, 0]], found.columns[missing[0, 1]], part["load"].iloc[0]
+        raise ValueError(f"policy '{policy}' was not scored on jobset {jobset} of load {load}, but another one was")
     return found
 
 
 def seeds_drawn(
     policies: Sequence[str], trainings: Mapping[str, Sequence[str]], resamples: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return how much each policy counts in each mean of trainings, [1 + S, P, T]; row 0: all seeds alike.
+    """Return the weight of each policy in each mean of trainings, [1 + S, P, T]; row 0: equal weights.
 
-    Of K seeds K - 1 are drawn, so that their spread comes out as large as it is (Rao and Wu 1988), and moved from the
-    mean by as much more as Student's t is wider than a normal law: two or three seeds tell little of others.
+    K - 1 of K seeds are drawn, for an unbiased spread (Rao and Wu 1988), and their distance from the mean is scaled by
+    the ratio of Student's t to the normal distribution, because two or three seeds say little about others.
     """
     weights = np.zeros((1 + resamples, len(policies), len(trainings)))
     for t, names in enumerate(trainings.values()):
@@ -114,10 +117,3 @@ def seeds_drawn(
         drawn = rng.multinomial(seeds - 1, np.full(seeds, 1 / seeds), size=resamples) / (seeds - 1)
         weights[1:, columns, t] = 1 / seeds + wider * (drawn - 1 / seeds)
     return weights
-
-
-def _must_be_paired(slowdown: pd.DataFrame, load: object) -> None:
-    missing = np.argwhere(slowdown.isna().to_numpy())
-    if len(missing):
-        jobset, policy = slowdown.index[missing[0, 0]], slowdown.columns[missing[0, 1]]
-        raise ValueError(f"policy '{policy}' was not scored on jobset {jobset} of load {load}, but another one was")

@@ -1,13 +1,12 @@
-"""How sure are we? A paired bootstrap over what is independent.
+"""Paired bootstrap over independent units.
 
 The estimand is the mean over jobsets of the jobset's mean slowdown, at each load; "all" is the mean over loads of those
-means. Resamples draw independent units: jobsets within their load (stratified), or, where all loads are cut from the
-same windows of a log, windows with the jobsets of all loads (cluster bootstrap, Davison and Hinkley 1997, section 3.8).
-They are the same for every policy (paired), and intervals are percentiles of them (Efron and Tibshirani 1993, section
-13.3). A resample is a row of counts, how often each jobset was drawn, so one matrix product per load resamples all
-policies at once.
+means. Resamples draw independent units: jobsets within their load (stratified), or, if all loads are cut from the same
+windows of a log, windows with the jobsets of all loads (cluster bootstrap, Davison and Hinkley 1997, section 3.8). All
+policies share the resamples (paired), and intervals are their percentiles (Efron and Tibshirani 1993, section 13.3). A
+resample is a row of counts, how often each jobset was drawn, so one matrix product per load resamples all policies.
 
-Trainings that differ by their seed alone are also one policy, their mean, whose resamples draw seeds, too.
+Trainings that differ only by their seed also form one policy, their mean, whose resamples draw seeds as well.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,11 +17,11 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing.resampling import by_jobset, gap_interval, interval, resample, seeds_drawn
-from pipeline.config import Evaluation
-from pipeline.core import FloatArray, IntArray
+from pipeline.core.config import Evaluation
+from pipeline.core.types import FloatArray, IntArray
 
 ALL = "all"
-NOTHING = 1e-9  # a reference under which nobody waits has no relative difference: whoever waits is far above it
+NOTHING = 1e-9  # avoids division by 0: relative to a reference without waiting, any waiting is far above
 
 
 class Stratum(NamedTuple):
@@ -32,7 +31,7 @@ class Stratum(NamedTuple):
     jobset: IntArray  # [N]  numbers
     score: FloatArray  # [N, P]  of each jobset: its mean slowdown, or another column
     unfinished: IntArray  # [P]     jobs, over all jobsets
-    unit: IntArray  # [N]     what each jobset is independent by: other ones are of other units
+    unit: IntArray  # [N]     independent unit of each jobset
     counts: FloatArray  # [1 + S, N]  how often each jobset counts; row 0: once each, the sample itself
 
     def means(self, value: FloatArray) -> FloatArray:
@@ -41,7 +40,7 @@ class Stratum(NamedTuple):
 
     @property
     def units(self) -> int:
-        """Return how many jobsets, or windows, are independent."""
+        """Number of independent jobsets, or windows."""
         return len(np.unique(self.unit))
 
 
@@ -65,15 +64,15 @@ def comparison(
     """Compare every policy of one scenario with every reference, at each load and over all.
 
     Args:
-        frame: JobsetResults of one scenario, every policy scored on the same jobsets; with `unit` where jobsets of
+        frame: JobsetResults of one scenario, every policy scored on the same jobsets; with `unit` if jobsets of
             different loads are not independent (`windows`).
         scenario: its name.
         references: label -> load -> policy. Choose a best heuristic on other jobsets than these: the interval does
-            not know of the choice. A policy is not compared with itself.
+            not account for the choice. A policy is not compared with itself.
         settings: of the bootstrap.
-        rng: from the same seed, a policy's interval is the same here and in `summary`, whoever it is compared with.
-        trainings: label -> policies that differ by their training seed alone.
-        asked: is a policy, or the mean of trainings, compared with the reference of a label at all?
+        rng: with the same seed, a policy's interval is the same here and in `summary`, for all references.
+        trainings: label -> policies that differ only by their training seed.
+        asked: is a policy, or the mean of trainings, compared with the reference of a label?
 
     Raises:
         ValueError: policies were scored on different jobsets, or a reference has no scores.
@@ -84,11 +83,17 @@ def comparison(
     weights = seeds_drawn(policies, trainings, settings.resamples, rng)
     names = [*policies, *trainings]
     value = _with_trainings(np.stack([stratum.means(stratum.score) for stratum in strata]), weights)
-    means = {load: _over(value, [strata[k] for k in places], places, settings) for load, places in groups.items()}
+    means = {}
+    for load, places in groups.items():
+        mean, units = value[places].mean(axis=0), min(strata[k].units for k in places)
+        # Resampled means of few trainings could be below the possible minimum.
+        means[load] = Averages(mean, *interval(np.maximum(mean[1:], 0.0), settings.confidence, units))
     tables = []
     for label, choice in references.items():
         columns = [_column(policies, label, choice, stratum.load) for stratum in strata]
-        gap = _gaps(strata, columns, weights)
+        # The mean of differences, not the difference of means: for equal scores it is exactly 0 despite rounding.
+        gaps = [s.means(s.score - s.score[:, [column]]) for s, column in zip(strata, columns, strict=True)]
+        gap = _with_trainings(np.stack(gaps), weights)
         for load, places in groups.items():
             other = [p for p, name in enumerate(names) if any(columns[k] != p for k in places) and asked(name, label)]
             about = {"scenario": scenario, "load": load, "policy": [names[p] for p in other], "against": label}
@@ -106,8 +111,27 @@ def summary(frame: pd.DataFrame, scenario: str, settings: Evaluation, rng: np.ra
         ValueError: policies were scored on different jobsets.
     """
     policies = list(frame["policy"].unique())
-    strata = stratified(frame, policies, settings.resamples, rng)
-    return pd.concat([_summary(frame, scenario, policies, stratum, settings) for stratum in strata], ignore_index=True)
+    parts = []
+    for stratum in stratified(frame, policies, settings.resamples, rng):
+        mean = stratum.means(stratum.score)
+        low, high = interval(mean[1:], settings.confidence, stratum.units)
+        scored = frame[frame["load"] == stratum.load].groupby("policy")
+        averages = scored.mean(numeric_only=True).loc[policies]
+        if "not_work_conserving" not in averages:  # only scenarios in steps have it
+            averages["not_work_conserving"] = np.nan
+        totals = scored[["jobs", "unfinished"]].sum().loc[policies]
+        columns = {
+            **{"scenario": scenario, "load": stratum.load, "policy": policies, "n": stratum.units},
+            "jobs": totals["jobs"].to_numpy(),
+            **{"slowdown": mean[0], "slowdown_low": low, "slowdown_high": high},
+            **{name: averages[name].to_numpy() for name in ("unbounded_slowdown", "p50_slowdown", "p99_slowdown")},
+            "worst_slowdown": scored["worst_slowdown"].max().loc[policies].to_numpy(),
+            **{name: averages[name].to_numpy() for name in ("completion_time", "makespan", "utilisation")},
+            "not_work_conserving": averages["not_work_conserving"].to_numpy(),
+            "unfinished": totals["unfinished"].to_numpy(),
+        }
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)
 
 
 def stratified(
@@ -141,26 +165,8 @@ def _column(policies: Sequence[str], label: str, choice: Mapping[int, str], load
     return policies.index(choice[load])
 
 
-def _gaps(strata: Sequence[Stratum], columns: Sequence[int], weights: FloatArray) -> FloatArray:
-    """Return [L, 1 + S, P + T], means of slowdown less the reference's; columns [L]: its place among the policies."""
-    # The mean of differences, not the difference of means: between equal scores it is exactly 0, however BLAS rounds.
-    gap = [s.means(s.score - s.score[:, [column]]) for s, column in zip(strata, columns, strict=True)]
-    return _with_trainings(np.stack(gap), weights)
-
-
 def _with_trainings(value: FloatArray, weights: FloatArray) -> FloatArray:
     return np.concatenate([value, np.einsum("lsp,spt->lst", value, weights)], axis=2) if weights.shape[2] else value
-
-
-def _over(value: FloatArray, strata: Sequence[Stratum], loads: list[int], settings: Evaluation) -> Averages:
-    """Return the means over some loads of all."""
-    mean = value[loads].mean(axis=0)
-    # Means of few trainings could be resampled below what is possible.
-    return Averages(mean, *interval(np.maximum(mean[1:], 0.0), settings.confidence, _fewest(strata)))
-
-
-def _fewest(strata: Sequence[Stratum]) -> int:
-    return min(stratum.units for stratum in strata)
 
 
 def _compare(
@@ -172,12 +178,14 @@ def _compare(
     other: list[int],
     settings: Evaluation,
 ) -> dict[str, FloatArray | IntArray]:
-    """Return the numbers of a Comparison, each [O], of the O policies whose gaps [1 + S, O] to the reference are given.
+    """Return the columns [O] of COMPARISON for the O policies with the gaps [1 + S, O] to the reference.
 
-    Seeds [P, T] are above 0 where a training belongs to a mean.
+    Seeds [P, T] are positive for the trainings of a mean.
     """
     difference = gap / np.maximum(against, NOTHING)[:, None]
-    low, high = gap_interval(np.maximum(difference[1:], -1.0), settings.confidence, _fewest(strata))
+    low, high = gap_interval(
+        np.maximum(difference[1:], -1.0), settings.confidence, min(stratum.units for stratum in strata)
+    )
     unfinished = np.sum([stratum.unfinished for stratum in strata], axis=0)
     return {
         "n": np.full(len(other), len(np.unique(np.concatenate([stratum.unit for stratum in strata])))),
@@ -190,34 +198,3 @@ def _compare(
         "difference_high": high,
         "unfinished": np.concatenate([unfinished, unfinished @ (seeds > 0)])[other],
     }
-
-
-def _summary(
-    frame: pd.DataFrame, scenario: str, policies: list[str], stratum: Stratum, settings: Evaluation
-) -> pd.DataFrame:
-    mean = stratum.means(stratum.score)
-    low, high = interval(mean[1:], settings.confidence, stratum.units)
-    scored = frame[frame["load"] == stratum.load].groupby("policy")
-    averages = scored.mean(numeric_only=True).loc[policies]
-    withheld = averages.get("not_work_conserving", pd.Series(np.nan, averages.index))  # of scenarios in steps only
-    totals = scored[["jobs", "unfinished"]].sum().loc[policies]
-    columns = {
-        "scenario": scenario,
-        "load": stratum.load,
-        "policy": policies,
-        "n": stratum.units,
-        "jobs": totals["jobs"].to_numpy(),
-        "slowdown": mean[0],
-        "slowdown_low": low,
-        "slowdown_high": high,
-        "unbounded_slowdown": averages["unbounded_slowdown"].to_numpy(),
-        "p50_slowdown": averages["p50_slowdown"].to_numpy(),
-        "p99_slowdown": averages["p99_slowdown"].to_numpy(),
-        "worst_slowdown": scored["worst_slowdown"].max().loc[policies].to_numpy(),
-        "completion_time": averages["completion_time"].to_numpy(),
-        "makespan": averages["makespan"].to_numpy(),
-        "utilisation": averages["utilisation"].to_numpy(),
-        "not_work_conserving": withheld.to_numpy(),
-        "unfinished": totals["unfinished"].to_numpy(),
-    }
-    return pd.DataFrame(columns)

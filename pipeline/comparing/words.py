@@ -1,4 +1,4 @@
-"""The comparison in words: Markdown tables and one-line findings."""
+"""The comparison in words: formats of numbers, Markdown tables and one-line findings."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -9,9 +9,68 @@ from pipeline.comparing.comparing import BEST
 from pipeline.comparing.resampling import FEW
 from pipeline.comparing.statistics import ALL
 
+CLOSES = ("closes", "closes_low", "closes_high")
 MUCH = {"slowdown": "slow", "bounded slowdown": "slow", "waiting time": "long"}
 # Columns.
 OF_STREAMS = ("Mean slowdown", "99th percentile", "Longest wait", "Never started", "Finished", "Utilisation", "Growth")
+
+
+def side(low: float, high: float) -> str:
+    """Return the sign of a whole interval of a difference.
+
+    >>> side(-0.3, -0.1), side(0.1, 0.2), side(-0.1, 0.0)
+    ('below', 'above', 'open')
+    """
+    return "below" if high < 0 else "above" if low > 0 else "open"
+
+
+def percent(value: float) -> str:
+    """Return a relative difference with its sign.
+
+    >>> percent(-0.2871), percent(0.0)
+    ('-28.7 %', '+0.0 %')
+    """
+    return f"{100 * value:+.1f} %"
+
+
+def span(low: float, high: float) -> str:
+    """Return an interval of a relative difference; large ones without a decimal.
+
+    >>> span(-0.298, 0.004), span(0.9, 1.285)
+    ('-29.8 to +0.4', '+90 to +128')
+    """
+    digits = 0 if max(abs(low), abs(high)) >= 1 else 1
+    return f"{100 * low:+.{digits}f} to {100 * high:+.{digits}f}"
+
+
+def gap(row: pd.Series) -> str:
+    """Return the difference of a comparison with its interval, in percent."""
+    return f"{percent(row['difference'])} ({100 * row['difference_low']:+.1f} to {100 * row['difference_high']:+.1f})"
+
+
+def relative(row: pd.Series) -> str:
+    """Return the same, large differences without a decimal."""
+    return f"{percent(row['difference'])} ({span(row['difference_low'], row['difference_high'])})"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Join words as in a sentence.
+
+    >>> listed(["a", "b", "c"]), listed(["a"])
+    ('a, b and c', 'a')
+    """
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+
+
+def table_head(columns: Sequence[str]) -> list[str]:
+    """Return the two head lines of a Markdown table: policies, then columns of numbers."""
+    return [f"| policy | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns)]
+
+
+def shown_loads(rows: pd.DataFrame) -> list[str]:
+    """Return the loads of a comparison, without `all` if there is only one."""
+    loads = list(rows["load"].unique())
+    return loads if len(loads) > 2 else loads[:1]
 
 
 def document(
@@ -22,22 +81,22 @@ def document(
     bounded: Collection[str] = (),
     single: Collection[str] = (),
 ) -> str:
-    """Return all tables as one Markdown text; what there are no rows of is left out.
+    """Return all tables as one Markdown text, without empty ones.
 
     Args:
         comparison: COMPARISON.
         delay: DELAY.
-        first: Markdown, to stand above.
-        sections: Markdown of the problems, to stand below.
-        bounded: scenarios whose slowdown is bounded.
-        single: scenarios whose best heuristic is one for all loads.
+        first: Markdown before the tables.
+        sections: Markdown of the problems, after the tables.
+        bounded: scenarios with bounded slowdown.
+        single: scenarios with one best heuristic for all loads.
     """
     tables = [*first, table(comparison, bounded=bounded, single=single), table(delay, "waiting time"), *sections]
     return "\n\n".join(filter(None, tables)) + "\n"
 
 
 def objectives(table: pd.DataFrame) -> str:
-    """Return a Markdown table of OBJECTIVES: each agent over all loads, by what it was trained for."""
+    """Return a Markdown table of OBJECTIVES: each agent over all loads, by its own objective."""
     lines = [
         "**Agents by what each was trained for**, over all loads of a scenario. n: what is independent, jobsets or "
         "windows of a log. Differences from each reference, with their interval; of n below 10, their range.",
@@ -56,7 +115,7 @@ def objectives(table: pd.DataFrame) -> str:
 def headlines(
     objectives: pd.DataFrame, comparison: pd.DataFrame, confidence: float, bounded: Collection[str] = ()
 ) -> list[str]:
-    """Return what to say of each agent: by what it was trained for, then, if that is another measure, by slowdown."""
+    """Return the findings on each agent: by its own objective and, if that is another measure, by slowdown."""
     general = {name: "bounded slowdown" if name in bounded else "slowdown" for name in objectives["scenario"].unique()}
     others = objectives.loc[objectives["objective"] != objectives["scenario"].map(general), "policy"]
     own = headline(objectives, list(objectives["policy"].unique()), confidence)
@@ -66,7 +125,7 @@ def headlines(
 def table(
     comparison: pd.DataFrame, what: str = "slowdown", bounded: Collection[str] = (), single: Collection[str] = ()
 ) -> str:
-    """Return a Markdown table for each scenario and reference: policies by loads, lowest over all first."""
+    """Return a Markdown table for each scenario and reference: policies by loads, with the lowest mean first."""
     scenarios = comparison.groupby("scenario", sort=False)
     words = {name: f"bounded {what}" if name in bounded else what for name in comparison["scenario"].unique()}
     return "\n\n".join(
@@ -79,84 +138,39 @@ def table(
 def headline(
     comparison: pd.DataFrame, policies: Collection[str], confidence: float, bounded: Collection[str] = ()
 ) -> list[str]:
-    """Return what to say of each policy against each reference: over all loads, and at its best and worst load."""
+    """Return the findings on each policy and reference: over all loads, and at its best and worst load."""
+    lines = []
     chosen = comparison[comparison["policy"].isin(policies)]
-    keys = ["scenario", "policy", "against"]
-    return [line for _, rows in chosen.groupby(keys, sort=False) for line in _findings(rows, confidence, bounded)]
+    for _, rows in chosen.groupby(["scenario", "policy", "against"], sort=False):
+        single = rows[rows["load"] != ALL].sort_values("difference", kind="stable")
+        if len(single) > 1:
+            single = pd.concat([rows[rows["load"] == ALL], single.iloc[[0, -1]]])
+        lines += [_sentence(row, confidence, bounded) for _, row in single.iterrows()]
+    return lines
 
 
 def closing(foreseen: pd.DataFrame, policies: Collection[str], confidence: float) -> list[str]:
-    """Return how much of the distance to hindsight policies close over all loads: a sentence a scenario."""
+    """Return the share of the distance to hindsight that policies close over all loads, one sentence per scenario."""
     over = foreseen[foreseen["policy"].isin(policies) & (foreseen["load"] == ALL)]
-    return [_closing(rows, str(name), confidence) for name, rows in over.groupby("scenario", sort=False)]
-
-
-def _closing(rows: pd.DataFrame, scenario: str, confidence: float) -> str:
-    about = f"(the best schedules found with all jobs known; {rows['n'].iloc[0]} jobsets)"
-    if rows["closes"].isna().all():  # no clear distance: it is the same for all
-        return f"Scenario {scenario}: the best heuristic and hindsight do not differ clearly {about}."
-    word = f"{100 * confidence:g} % interval "
-    parts = [
-        f"{row['policy']} closes {_percent(row, 'closes')} % "
-        f"({'' if place else word}{_percent(row, 'closes_low')} to {_percent(row, 'closes_high')})"
-        for place, (_, row) in enumerate(rows.iterrows())
-    ]
-    return f"Scenario {scenario}: {listed(parts)} of the distance from the best heuristic to hindsight {about}."
-
-
-def _percent(row: pd.Series, column: str) -> str:
-    return "-" if np.isnan(row[column]) else f"{100 * row[column]:.0f}"
-
-
-def side(low: float, high: float) -> str:
-    """Return where a whole interval of a difference is.
-
-    >>> side(-0.3, -0.1), side(0.1, 0.2), side(-0.1, 0.0)
-    ('below', 'above', 'open')
-    """
-    return "below" if high < 0 else "above" if low > 0 else "open"
-
-
-def percent(value: float) -> str:
-    """Return a relative difference with its sign.
-
-    >>> percent(-0.2871), percent(0.0)
-    ('-28.7 %', '+0.0 %')
-    """
-    return f"{100 * value:+.1f} %"
-
-
-def span(low: float, high: float) -> str:
-    """Return an interval of a relative difference; large ones without a digit that nobody needs.
-
-    >>> span(-0.298, 0.004), span(0.9, 1.285)
-    ('-29.8 to +0.4', '+90 to +128')
-    """
-    digits = 0 if max(abs(low), abs(high)) >= 1 else 1
-    return f"{100 * low:+.{digits}f} to {100 * high:+.{digits}f}"
-
-
-def gap(row: pd.Series) -> str:
-    """Return the difference of a comparison, with its interval, in percent."""
-    return f"{percent(row['difference'])} ({100 * row['difference_low']:+.1f} to {100 * row['difference_high']:+.1f})"
-
-
-def relative(row: pd.Series) -> str:
-    """Return the same, large differences without a digit that nobody needs."""
-    return f"{percent(row['difference'])} ({span(row['difference_low'], row['difference_high'])})"
-
-
-def listed(parts: Sequence[str]) -> str:
-    """Join words as a sentence does.
-
-    >>> listed(["a", "b", "c"]), listed(["a"])
-    ('a, b and c', 'a')
-    """
-    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+    sentences = []
+    for name, rows in over.groupby("scenario", sort=False):
+        about = f"(the best schedules found with all jobs known; {rows['n'].iloc[0]} jobsets)"
+        if rows["closes"].isna().all():  # no clear distance, for any policy
+            sentences.append(f"Scenario {name}: the best heuristic and hindsight do not differ clearly {about}.")
+            continue
+        parts = []
+        for place, (_, row) in enumerate(rows.iterrows()):
+            mean, low, high = ("-" if np.isnan(row[c]) else f"{100 * row[c]:.0f}" for c in CLOSES)
+            word = "" if place else f"{100 * confidence:g} % interval "
+            parts.append(f"{row['policy']} closes {mean} % ({word}{low} to {high})")
+        sentences.append(
+            f"Scenario {name}: {listed(parts)} of the distance from the best heuristic to hindsight {about}."
+        )
+    return sentences
 
 
 def stream_tables(streams: pd.DataFrame) -> str:
-    """Return a Markdown table for each stream and load, lowest slowdown first; of an overload, slowest growth."""
+    """Return a Markdown table for each stream and load, ordered by slowdown; of an overload, by growth."""
     loads = streams.groupby(["scenario", "load"], sort=False)
     return "\n\n".join("\n".join(_stream(rows, str(name), str(load))) for (name, load), rows in loads)
 
@@ -170,37 +184,35 @@ def _stream(rows: pd.DataFrame, scenario: str, load: str) -> Iterator[str]:
         "waiting. †: some jobs never started, so at least this slow."
     )
     yield ""
-    yield f"| policy | {' | '.join(OF_STREAMS)} |"
-    yield "| --- |" + " ---: |" * len(OF_STREAMS)
+    yield from table_head(OF_STREAMS)
     for policy, cells in stream_rows(rows):
         yield f"| {policy} | {' | '.join(cells)} |"
 
 
 def stream_rows(rows: pd.DataFrame) -> list[tuple[str, list[str]]]:
     """Return the cells of each policy of one stream at one load, in the order of OF_STREAMS; see `stream_tables`."""
-    ordered = rows.sort_values("growth" if rows["overload"].iloc[0] else "slowdown", kind="stable")
-    return [(str(row["policy"]), _stream_cells(row)) for _, row in ordered.iterrows()]
 
+    def within(row: pd.Series, name: str, digits: str, mark: str = "") -> str:
+        return f"{row[name]:{digits}}{mark} ({row[f'{name}_low']:{digits}} to {row[f'{name}_high']:{digits}})"
 
-def _stream_cells(row: pd.Series) -> list[str]:
-    cut = "†" if row["never_started"] else ""
-    return [
-        _within(row, "slowdown", ".2f", cut),
-        _within(row, "p99_slowdown", ".1f", cut),
-        f"{_within(row, 'mean_longest_wait', '.0f', cut)}, {row['longest_wait']}",
-        str(row["never_started"]),
-        _within(row, "finished", ".2f"),
-        f"{100 * row['utilisation']:.1f} %",
-        _within(row, "growth", "+.2f"),
-    ]
-
-
-def _within(row: pd.Series, name: str, digits: str, mark: str = "") -> str:
-    return f"{row[name]:{digits}}{mark} ({row[f'{name}_low']:{digits}} to {row[f'{name}_high']:{digits}})"
+    found = []
+    for _, row in rows.sort_values("growth" if rows["overload"].iloc[0] else "slowdown", kind="stable").iterrows():
+        cut = "†" if row["never_started"] else ""
+        cells = [
+            within(row, "slowdown", ".2f", cut),
+            within(row, "p99_slowdown", ".1f", cut),
+            f"{within(row, 'mean_longest_wait', '.0f', cut)}, {row['longest_wait']}",
+            str(row["never_started"]),
+            within(row, "finished", ".2f"),
+            f"{100 * row['utilisation']:.1f} %",
+            within(row, "growth", "+.2f"),
+        ]
+        found.append((str(row["policy"]), cells))
+    return found
 
 
 def means_of(rows: pd.DataFrame, against: str) -> pd.DataFrame:
-    """Return the mean of each policy at each load; a policy has no row of its own where it is the reference."""
+    """Return the mean of each policy at each load, including the reference, which has no rows of its own."""
     means = rows.drop_duplicates(["policy", "load"]).pivot(index="policy", columns="load", values="mean")
     compared = rows[rows["against"] == against]
     if compared.empty:
@@ -213,11 +225,14 @@ def means_of(rows: pd.DataFrame, against: str) -> pd.DataFrame:
 
 def _table(rows: pd.DataFrame, scenario: str, against: str, what: str, single: bool) -> str:
     compared = rows[rows["against"] == against]
-    loads = list(compared["load"].unique())
-    means = means_of(rows, against)
-    few = compared["n"].min() < FEW
-    cells = {(row["policy"], row["load"]): _cell(row, few) for _, row in compared.iterrows()}
-    shown, n = loads if len(loads) > 2 else loads[:1], compared.drop_duplicates("load").set_index("load")["n"]
+    few, cells = compared["n"].min() < FEW, {}
+    for _, row in compared.iterrows():
+        half = (row["difference_high"] - row["difference_low"]) / 2
+        mark, cut = "**" if row["difference_high"] < 0 else "", "†" if row["unfinished"] else ""
+        difference = gap(row) if few else f"{100 * row['difference']:+.1f} ±{100 * half:.1f} %"
+        cells[row["policy"], row["load"]] = f"{mark}{row['mean']:.2f}{mark}{cut} ({difference})"
+    loads, shown = compared["load"].unique(), shown_loads(compared)
+    n = compared.drop_duplicates("load").set_index("load")["n"]
     span, whole = ("its range over so few", "range") if few else ("± half its interval", "interval")
     lines = [
         f"**{scenario}**: mean {what} (difference from {against}, {span}). n = {n.iloc[0]}"
@@ -225,30 +240,11 @@ def _table(rows: pd.DataFrame, scenario: str, against: str, what: str, single: b
         f"Bold: the whole {whole} is below. †: some jobs unfinished, so at least this {MUCH[what]}."
         f"{' It is one heuristic for all loads, as no policy knows the load.' if single and len(loads) > 2 else ''}",
         "",
-        "| policy | " + " | ".join(load.lstrip("0") for load in shown) + " |",
-        "| --- |" + " ---: |" * len(shown),
+        *table_head([load.lstrip("0") for load in shown]),
     ]
-    for policy, row in means.sort_values(ALL, kind="stable").iterrows():
+    for policy, row in means_of(rows, against).sort_values(ALL, kind="stable").iterrows():
         lines.append(f"| {policy} | " + " | ".join(cells.get((policy, at), f"{row[at]:.2f}") for at in shown) + " |")
     return "\n".join(lines)
-
-
-def _cell(row: pd.Series, few: bool) -> str:
-    half = (row["difference_high"] - row["difference_low"]) / 2
-    mark = "**" if row["difference_high"] < 0 else ""
-    cut = "†" if row["unfinished"] else ""
-    shown = gap(row) if few else f"{100 * row['difference']:+.1f} ±{100 * half:.1f} %"
-    return f"{mark}{row['mean']:.2f}{mark}{cut} ({shown})"
-
-
-def _findings(rows: pd.DataFrame, confidence: float, bounded: Collection[str]) -> Iterator[str]:
-    single = rows[rows["load"] != ALL].sort_values("difference", kind="stable")
-    if len(single) == 1:
-        yield _sentence(single.iloc[0], confidence, bounded)
-        return
-    chosen = pd.concat([rows[rows["load"] == ALL], single.iloc[[0, -1]]])
-    for _, row in chosen.iterrows():
-        yield _sentence(row, confidence, bounded)
 
 
 def _sentence(row: pd.Series, confidence: float, bounded: Collection[str]) -> str:

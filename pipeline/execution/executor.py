@@ -1,58 +1,102 @@
-"""Carry out independent tasks where the user says; results come in the order of the tasks, whoever found them first."""
+"""Run independent tasks where the user's setting says; results are in the order of the tasks."""
 
-from collections.abc import Callable, Iterator, Sequence
+import multiprocessing as mp
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from pipeline.config import repository_root
+from pipeline.core.config import repository_root
 from pipeline.errors import UserError
-from pipeline.execution.beginning import code_digest
-from pipeline.execution.processes import Processes
-from pipeline.execution.setting import Setting, setting
-from pipeline.execution.store import Store, keys_of
-from pipeline.execution.worker import Errand, Order, packed, torch_threads
+from pipeline.execution.environment import begin_child, code_digest, environment
+from pipeline.execution.on_ray import RayWorkers
+from pipeline.execution.on_slurm import SlurmWorkers
+from pipeline.execution.setting import LOOKED_S, Setting, cores, setting
+from pipeline.execution.tasks import PackedTask, StageContext, Store, keys_of, run_task
 from pipeline.progress import ShareCallback, no_progress, say
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-LOST = 3  # times in a row that workers may be lost before a single task is done
+LOST = 3  # times in a row that workers may be lost before one task is done
 
 
-class Crew(Protocol):
-    """Workers of one kind."""
+class Workers(Protocol):
+    """Workers of one backend."""
 
-    def run(self, errands: Sequence[Errand], on_done: Callable[[int], None]) -> None:
-        """Carry out tasks, telling how many are done; tasks of lost workers may be left.
+    def run(self, tasks: Sequence[PackedTask], on_done: Callable[[int], None]) -> None:
+        """Run tasks and report how many are done; tasks of lost workers may be left.
 
         Raises:
-            UserError: what a task, or the engine, says that a user did wrong.
+            UserError: a user's mistake, reported by a task or by the backend.
         """
 
     def close(self) -> None:
-        """Let the workers go."""
+        """Release the workers."""
+
+
+class ProcessWorkers:
+    """A pool of processes of this machine, started with the first task and again after one of them was killed."""
+
+    def __init__(self, place: Setting, stage: StageContext, threads: int) -> None:
+        self._most, self._stage = place.workers or cores(), stage
+        # Where there are more threads than cores, a thread that spins while it waits takes another's core.
+        crowded = {"GOMP_SPINCOUNT": "0"} if self._most * threads > cores() else {}
+        self._environment = environment(threads) | crowded
+        self._pool: ProcessPoolExecutor | None = None
+
+    def run(self, tasks: Sequence[PackedTask], on_done: Callable[[int], None]) -> None:
+        """Run tasks; some may be left if a process was killed."""
+        if self._pool is None:
+            context = mp.get_context("spawn")  # a fork would inherit threads of compiled code in the middle of work
+            self._pool = ProcessPoolExecutor(min(self._most, len(tasks)), context, begin_child, (self._environment,))
+        pool = self._pool
+        try:
+            left: set[Future[str]] = {pool.submit(run_task, self._stage, task) for task in tasks}
+            total = len(left)
+            while left:
+                done, left = wait(left, LOOKED_S, FIRST_COMPLETED)
+                for future in done:
+                    if said := future.result():
+                        raise UserError(said)
+                on_done(total - len(left))
+        except BrokenProcessPool:
+            self.close()
+        except BaseException:
+            for child in list((pool._processes or {}).values()):  # a signal would wait for the computation
+                child.kill()
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the processes."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        self._pool = None
 
 
 class Executor:
-    """Carries out the tasks of one stage."""
+    """Runs the tasks of one stage."""
 
     def __init__(self, place: Setting, threads: int, root: Path) -> None:
-        """Carry out nothing yet.
+        """Start no worker yet.
 
         Args:
             place: where tasks run.
-            threads: of torch, numba and OpenMP in every worker: as many as the stage itself has, for they order sums.
-            root: where a relative folder of the store begins.
+            threads: of torch, numba and OpenMP in every worker: those of the stage itself, since they order sums.
+            root: base of a relative store folder.
         """
         self._setting, self._threads = place, threads
         self._store = Store((root / place.folder).resolve())
         self._keys: set[str] = set()
 
     @property
-    def alone(self) -> bool:
-        """Tell whether this process does all by itself, and a stage need not be cut into tasks."""
+    def serial(self) -> bool:
+        """Return whether all tasks run in this process, so that a stage need not be cut into tasks."""
         return self._setting.backend == "serial"
 
     def map(
@@ -61,21 +105,23 @@ class Executor:
         tasks: Sequence[Task],
         inputs: Sequence[Path] = (),
         on_progress: ShareCallback = no_progress,
+        resumable: bool = False,
     ) -> list[Result]:
-        """Return what a function makes of each task, in their order.
+        """Return the function's result for each task, in their order.
 
         Args:
-            function: of a module, or a partial of one; what it returns depends on its arguments and inputs alone.
-            tasks: records, arrays and parameters, which are sent by value.
-            inputs: files and folders that it reads below the working directory.
-            on_progress: told how many tasks are done.
+            function: of a module, or a partial of one; its result depends only on its arguments and inputs.
+            tasks: records, arrays and parameters, sent by value.
+            inputs: files and folders below the working directory that it reads.
+            on_progress: called with the number of tasks done.
+            resumable: run in this process, and reuse the results of an interrupted stage.
 
         Raises:
-            UserError: what a task says; or the workers cannot be had, see no shared folder, or run other code.
+            UserError: of a task; or there are no workers, they see no shared folder, or they run other code.
         """
         if not tasks:
             return []
-        if self.alone:
+        if self.serial and not resumable:
             results = []
             for task in tasks:
                 results.append(function(task))
@@ -83,20 +129,16 @@ class Executor:
             return results
         keys = keys_of(function, tasks, inputs)
         self._keys |= set(keys)
-        work = {key: packed(key, function, task) for key, task in zip(keys, tasks, strict=True)}
-        found = self._found(work, on_progress)
+        if resumable:
+            return self._resume(function, tasks, keys, on_progress)
+        packed = (pickle.dumps((function, task), protocol=5) for task in tasks)
+        found = self._run({key: PackedTask(key, task) for key, task in zip(keys, packed, strict=True)}, on_progress)
         return [found[key] for key in keys]
 
-    def kept(
-        self,
-        function: Callable[[Task], Result],
-        tasks: Sequence[Task],
-        inputs: Sequence[Path] = (),
-        on_progress: ShareCallback = no_progress,
+    def _resume(
+        self, function: Callable[[Task], Result], tasks: Sequence[Task], keys: list[str], on_progress: ShareCallback
     ) -> list[Result]:
-        """Return what `map` does, in this process; results of an interrupted stage are read instead of made again."""
-        keys, found, keeping = keys_of(function, tasks, inputs), list[Result](), True
-        self._keys |= set(keys)
+        found, keeping = list[Result](), True
         self._store.sweep()
         for key, task in zip(keys, tasks, strict=True):
             held = self._store.read(key)
@@ -111,26 +153,32 @@ class Executor:
         return found
 
     def forget(self) -> None:
-        """Discard what tasks found: what was made of it is written."""
+        """Discard the results of tasks, once the stage has written its own."""
         self._store.discard(self._keys)
 
-    def _found(self, work: dict[str, Errand], on_progress: ShareCallback) -> dict[str, Any]:
-        """Return the results of all tasks, by key; those of killed workers are begun again."""
+    def _run(self, work: dict[str, PackedTask], on_progress: ShareCallback) -> dict[str, Any]:
+        """Return the results of all tasks by key; tasks of killed workers start again."""
         found = self._read(work)
         on_progress(len(found))
         lost = 0
         if len(found) == len(work):
             return found
+
+        def on_done(done: int) -> None:
+            on_progress(len(found) + done)
+
         self._store.sweep()
         with self._store.marked() as (mark, word):
-            order = Order(Path.cwd(), mark, word, code_digest(), torch_threads())
-            crew = crew_of(self._setting, order, self._threads)
+            torch: Any = sys.modules.get("torch")
+            torch_threads = None if torch is None else int(torch.get_num_threads())
+            stage = StageContext(Path.cwd(), mark, word, code_digest(), torch_threads)
+            workers = _workers(self._setting, stage, self._threads)
             try:
                 while len(found) < len(work):
                     before = len(found)
-                    left = [errand for key, errand in work.items() if key not in found]
-                    crew.run(left, partial(_told, on_progress, before))
-                    found |= self._read([errand.key for errand in left])
+                    left = [task for key, task in work.items() if key not in found]
+                    workers.run(left, on_done)
+                    found |= self._read(task.key for task in left)
                     lost = lost + 1 if len(found) == before else 0
                     if lost == LOST:
                         raise UserError(
@@ -140,42 +188,33 @@ class Executor:
                     if len(found) < len(work):
                         say(f"executor: a worker was lost; {len(work) - len(found)} of {len(work)} tasks begin again")
             finally:
-                crew.close()
+                workers.close()
         return found
 
-    def _read(self, keys: Sequence[str] | dict[str, Errand]) -> dict[str, Any]:
+    def _read(self, keys: Iterable[str]) -> dict[str, Any]:
         read = {key: self._store.read(key) for key in keys}
         return {key: held[0] for key, held in read.items() if held is not None}
 
 
-def _told(on_progress: ShareCallback, before: int, done: int) -> None:
-    on_progress(before + done)
-
-
 @contextmanager
 def executor(threads: int, default: Setting | None = None) -> Iterator[Executor]:
-    """Yield what carries out a stage's tasks; behind its end nothing is left of them, unless it ends by an exception.
+    """Yield the executor of a stage; its stored results are removed at the end, unless that is an exception.
 
     Args:
         threads: of torch, numba and OpenMP in every worker.
-        default: where tasks run if the user says nothing; None: here, one after another.
+        default: used if the user sets nothing; None: serial.
 
     Raises:
-        UserError: the user's setting is none.
+        UserError: the user's setting is invalid.
     """
     one = Executor(setting(default), threads, repository_root())
     yield one
     one.forget()
 
 
-def crew_of(place: Setting, order: Order, threads: int) -> Crew:
-    """Return workers; Ray and submitit are imported when they are asked for."""
+def _workers(place: Setting, stage: StageContext, threads: int) -> Workers:
     if place.backend == "ray":
-        from pipeline.execution.on_ray import RayCrew
-
-        return RayCrew(place, order, threads)
+        return RayWorkers(place, stage, threads)
     if place.backend == "slurm":
-        from pipeline.execution.on_slurm import SlurmCrew
-
-        return SlurmCrew(place, order, threads)
-    return Processes(place, order, threads)
+        return SlurmWorkers(place, stage, threads)
+    return ProcessWorkers(place, stage, threads)

@@ -1,40 +1,47 @@
-"""Workers that are actors of a Ray cluster: one that is started here for the stage, or one that runs at an address."""
+"""Work on a Ray cluster, started here for the stage or running at an address: workers as actors, or a whole command."""
 
 import logging
+import math
 import os
 import pickle
 import shutil
 import signal
 import socket
+import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from pipeline.errors import UserError, missing_packages_named
-from pipeline.execution.beginning import environment
-from pipeline.execution.processes import LOOKED_S, cores
-from pipeline.execution.setting import Setting
-from pipeline.execution.worker import Errand, Order
+from pipeline.execution.environment import GROUP, KILLED, environment
+from pipeline.execution.setting import LOOKED_S, Setting, cores
+from pipeline.execution.tasks import PackedTask, StageContext
+from pipeline.progress import say
 
-ANSWER_S = 5.0  # that an address has to answer in
-GONE_S = 20.0  # that a head may refuse to answer; behind 60 Ray ends this process, in words of its own
-TRIED = 4  # times that Ray is started here: where other work keeps the cores busy, its own 30 s may be too few
-QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-STORE_BYTES = 100 << 20  # of Ray's own store in memory: what tasks find goes to files
+ANSWER_S = 5.0  # for an address to answer
+GONE_S = 20.0  # for a head that refuses to answer; after 60 Ray itself would end this process
+ATTEMPTS = 4  # to start Ray here: on busy cores its own limit of 30 s may be too short
+STORE_BYTES = 100 << 20  # of Ray's store in memory: results go to files instead
+HEAD_S = 2.0  # of silence before a check of the head
+FOLLOWED_S = 5.0  # for Ray to end a task
+PATIENT_S = 60.0  # Ray may be silent at first without a message
 
 
 class Head:
-    """The head of a cluster that was joined: with it all else ends, but not at once."""
+    """The head of the cluster: when it is gone, everything else ends, but not at once."""
 
     def __init__(self, ray: Any, ours: bool) -> None:
         self._address: str = ray.get_runtime_context().gcs_address
         self._again = "run again" if ours else "begin the cluster again, then run again"
         self._silent_since: float | None = None
 
-    def must_answer(self) -> None:
-        """Ask whether it is there."""
+    def check(self) -> None:
+        """Raise an error if the head has not answered for some time."""
         try:
             _connect(self._address)
             self._silent_since = None
@@ -47,38 +54,38 @@ class Head:
                 ) from error
 
 
-class RayCrew:
-    """Actors that stay as long as the stage, so that what is compiled or read for one task serves the next."""
+class RayWorkers:
+    """Actors that live as long as the stage, so that tasks share compiled code and files read."""
 
-    def __init__(self, setting: Setting, order: Order, threads: int) -> None:
+    def __init__(self, setting: Setting, stage: StageContext, threads: int) -> None:
         """Join a cluster, or start one."""
-        self._order, self._given = order, environment(threads)
+        self._stage, self._given = stage, environment(threads)
         self._workers, self._actors = setting.workers or cores(), list[Any]()
         with ExitStack() as stack:
-            self._ray = stack.enter_context(joined(setting.address, self._workers))
+            self._ray = stack.enter_context(_joined(setting.address, self._workers))
             if setting.address:
                 there = int(self._ray.cluster_resources().get("CPU", 1))
                 self._workers = max(1, min(setting.workers or there, there))
             self._head = Head(self._ray, ours=not setting.address)
             self._joined = stack.pop_all()
 
-    def run(self, errands: Sequence[Errand], on_done: Callable[[int], None]) -> None:
-        """Carry out tasks; those of an actor that was killed are left."""
-        ray, waiting, done = self._ray, list(reversed(errands)), 0
-        self._actors += [self._actor() for _ in range(min(self._workers, len(errands)) - len(self._actors))]
+    def run(self, tasks: Sequence[PackedTask], on_done: Callable[[int], None]) -> None:
+        """Run tasks; those of an actor that was killed are left."""
+        ray, waiting, done = self._ray, list(reversed(tasks)), 0
+        self._actors += [self._actor() for _ in range(min(self._workers, len(tasks)) - len(self._actors))]
         idle = list(self._actors)
-        going: dict[Any, Any] = {}
-        while waiting or going:
+        running: dict[Any, Any] = {}
+        while waiting or running:
             while waiting and idle:
                 actor = idle.pop()
-                going[actor.carry_out.remote(self._given, pickle.dumps((self._order, waiting.pop())))] = actor
-            if not going:
+                running[actor.run.remote(self._given, pickle.dumps((self._stage, waiting.pop())))] = actor
+            if not running:
                 return
-            ready, _ = ray.wait(list(going), timeout=LOOKED_S)
+            ready, _ = ray.wait(list(running), timeout=LOOKED_S)
             if not ready:
-                self._head.must_answer()
+                self._head.check()
             for future in ready:
-                actor = going.pop(future)
+                actor = running.pop(future)
                 try:
                     said = ray.get(future)
                 except ray.exceptions.RayActorError:
@@ -93,16 +100,16 @@ class RayCrew:
             on_done(done)
 
     def close(self) -> None:
-        """End the actors, and the cluster if it is ours."""
+        """End the actors, and the cluster if it was started here."""
         for actor in self._actors:
-            with suppress(Exception):  # it is gone, or the cluster is
+            with suppress(Exception):  # the actor or the cluster is gone
                 self._ray.kill(actor)
         self._joined.close()
 
     def _actor(self) -> Any:
-        # Sent by value, for it tells, in a line, of a machine that has no such package.
+        # Sent by value, so that a machine without this package reports that in one line.
         class Worker:
-            def carry_out(self, given: dict[str, str], call: bytes) -> str:
+            def run(self, given: dict[str, str], call: bytes) -> str:
                 import os
                 import pickle
                 import socket
@@ -113,32 +120,118 @@ class RayCrew:
                     if path not in sys.path:
                         sys.path.insert(0, path)
                 try:
-                    from pipeline.execution.worker import carry_out
+                    from pipeline.execution.tasks import run_task
                 except ImportError as error:
                     return (
                         f"executor: {socket.gethostname()} cannot run this code ({error}); expected the same packages"
                     )
-                said: str = carry_out(*pickle.loads(call))
+                said: str = run_task(*pickle.loads(call))
                 return said
 
         return self._ray.remote(num_cpus=1, max_restarts=0)(Worker).remote()
 
 
+def run_on_ray(place: Setting, threads: int, _: Sequence[str], command: Sequence[str], given: Mapping[str, str]) -> int:
+    """Return the exit code of a command run as a task of the cluster; it ends with this process, killed or not."""
+    said: SimpleQueue[str | int | UserError] = SimpleQueue()
+    tasks: list[Any] = []
+    with _joined(place.address) as ray:
+        about = (ray, threads, (command, str(Path.cwd()), given, GROUP), said, tasks)
+        # In a thread, because exceptions that a signal raises within Ray's compiled code are lost.
+        follower = threading.Thread(target=_follow, args=about, daemon=True)
+        follower.start()
+        try:
+            return _pass_on(said, Head(ray, ours=False), place.address)
+        finally:
+            for task in tasks if follower.is_alive() else ():
+                with suppress(Exception):  # Ray is gone
+                    ray.cancel(task, force=True)
+            follower.join(FOLLOWED_S)  # Ray ends the process if it is used after its shutdown
+
+
+def _pass_on(said: "SimpleQueue[str | int | UserError]", head: Head, address: str) -> int:
+    """Print the lines of a command; return its exit code."""
+    waits_until = time.monotonic() + PATIENT_S
+    while True:
+        try:
+            one = said.get(timeout=HEAD_S)
+        except Empty:
+            head.check()
+            if time.monotonic() > waits_until:
+                waits_until = math.inf
+                say(f"executor: Ray at {address} has not begun yet; it waits for cores (ray status)")
+            continue
+        waits_until = math.inf
+        if isinstance(one, UserError):
+            raise one
+        if isinstance(one, int):
+            return one
+        sys.stderr.write(one)
+        sys.stderr.flush()
+
+
+def _follow(
+    ray: Any, threads: int, sent: Sequence[object], said: "SimpleQueue[str | int | UserError]", tasks: list[Any]
+) -> None:
+    """Put the lines of a command that runs on Ray into a queue, and finally its exit code."""
+
+    # Sent by value: it needs no package there.
+    def run(words: Sequence[str], folder: str, given: Mapping[str, str], group: str) -> Iterator[str | int]:
+        import os
+        import subprocess
+
+        with subprocess.Popen(
+            ["/bin/sh", "-c", group, "relay", *words],
+            cwd=folder,
+            env={**os.environ, **given},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as found:
+            assert found.stdout is not None
+            # Not `yield from`: Ray sends to the generator, and a file takes nothing.
+            for line in found.stdout:  # noqa: UP028
+                yield line
+            code = found.wait()
+        yield code if code >= 0 else 128 - code
+
+    try:
+        cores = int(max(node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]))
+        task = ray.remote(num_cpus=max(1, min(threads, cores)), max_retries=0)(run)
+        tasks.append(task.options(num_returns="streaming").remote(*sent))
+        for future in tasks[0]:
+            said.put(ray.get(future))
+    except Exception as error:
+        gone = isinstance(error, ray.exceptions.RayError) and not isinstance(error, ray.exceptions.RayTaskError)
+        why = " ".join(str(getattr(error, "cause", None) or error).split())[:300]
+        said.put(KILLED if gone else UserError(f"executor: Ray: {why}"))
+
+
 @contextmanager
-def joined(address: str, workers: int = 0) -> Iterator[Any]:
-    """Yield Ray, as a member of the cluster at an address; without one, of a cluster of some workers begun here."""
+def _joined(address: str, workers: int = 0) -> Iterator[Any]:
+    """Yield Ray, connected to the cluster at an address, or to one of some workers started here."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     with missing_packages_named(), _signals_kept():
         import ray
+    options: dict[str, Any] = {"address": address or "local", "log_to_driver": False, "logging_level": logging.CRITICAL}
+    folder = ""
     if address:
-        _must_answer(address)
-    folder = "" if address else tempfile.mkdtemp(prefix="ray-")  # short: paths of sockets begin with it
-    own = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE_BYTES, "_temp_dir": folder}
-    about = QUIET | ({"address": address} if address else {"address": "local", **own})
+        try:
+            _connect(address)
+        except (OSError, OverflowError) as error:
+            raise UserError(
+                f"executor: no answer from {address} ({error}); expected the head of a Ray cluster"
+            ) from error
+    else:
+        folder = tempfile.mkdtemp(prefix="ray-")  # short, because socket paths begin with it
+        options |= {"num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE_BYTES}
+        options["_temp_dir"] = folder
     try:
-        with _refused_at(address or "this machine"):
-            _start(ray, about, 1 if address else TRIED)
+        _start(ray, options, 1 if address else ATTEMPTS)
         yield ray
     finally:
         with _signals_kept():
@@ -147,34 +240,17 @@ def joined(address: str, workers: int = 0) -> Iterator[Any]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start(ray: Any, about: dict[str, Any], times: int) -> None:
-    for left in reversed(range(times)):
+def _start(ray: Any, options: dict[str, Any], attempts: int) -> None:
+    for left in reversed(range(attempts)):
         try:
             with _signals_kept():
-                ray.init(**about)
+                ray.init(**options)
             return
-        except Exception as error:
+        except Exception as error:  # Ray raises no narrower class
             if "timed out" not in str(error).lower() or not left:
-                raise
+                where = "this machine" if options["address"] == "local" else options["address"]
+                raise UserError(f"executor: Ray at {where}: {' '.join(str(error).split())[:300]}") from error
             ray.shutdown()
-
-
-@contextmanager
-def _refused_at(where: str) -> Iterator[None]:
-    """Tell in one line why Ray cannot be joined: it is another Ray, or no node of it is here."""
-    try:
-        yield
-    except Exception as error:  # Ray raises the plainest of all
-        raise UserError(f"executor: Ray at {where}: {' '.join(str(error).split())[:300]}") from error
-
-
-def _must_answer(address: str) -> None:
-    try:
-        _connect(address)
-    except (OSError, OverflowError) as error:
-        raise UserError(
-            f"executor: nobody answers at {address} ({error}); expected the head of a Ray cluster"
-        ) from error
 
 
 def _connect(address: str) -> None:
@@ -184,7 +260,7 @@ def _connect(address: str) -> None:
 
 @contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Leave it to the stage what a signal does; Ray would end the process."""
+    """Keep the stage's own signal handlers; those of Ray would end the process."""
     kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield

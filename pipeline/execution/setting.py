@@ -1,4 +1,4 @@
-"""Where tasks run: the variable PIPELINE_EXECUTOR, else [executor] of pipeline.toml at the repository's root."""
+"""The place where tasks run: the variable PIPELINE_EXECUTOR, else [executor] of pipeline.toml at the root."""
 
 import os
 import re
@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipeline.config import repository_root
+from pipeline.core.config import repository_root
 from pipeline.errors import UserError
 
 VARIABLE, FILE = "PIPELINE_EXECUTOR", Path("pipeline.toml")
 FOLDER = Path(".cache/tasks")
+LOOKED_S = 1.0  # between two reports of progress
 WORD = re.compile(r"(?P<backend>serial|processes|ray|slurm)(:(?P<workers>[1-9][0-9]{0,4}))?(@(?P<at>\S+))?")
 ADDRESS = re.compile(r"(?P<host>[^\s:]+):(?P<port>[0-9]{1,5})")
 EXPECTED = "expected serial, processes:N, ray:N, ray:N@HOST:PORT, slurm:N or slurm:N@PARTITION"
@@ -21,27 +22,35 @@ Backend = Literal["serial", "processes", "ray", "slurm"]
 
 
 class Setting(BaseModel):
-    """Where tasks run, and how many at a time."""
+    """Place where tasks run, and their number at a time."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     backend: Backend = "serial"
-    workers: int | None = Field(default=None, ge=1)  # None: as many as there are cores, here or in Ray's cluster
-    address: str = ""  # host:port of a Ray cluster; without one, Ray is started here and ended with the stage
+    workers: int | None = Field(default=None, ge=1)  # None: the number of cores, here or in Ray's cluster
+    address: str = ""  # host:port of a Ray cluster; without one, the stage starts and ends a Ray of its own
     partition: str = ""  # of Slurm; without one, its default
-    minutes: int = Field(default=60, ge=1)  # that Slurm lets a worker run
-    options: dict[str, str | int | bool] = {}  # more of sbatch, as {account = "mine"}
-    folder: Path = FOLDER  # of what tasks found; every worker must see it under the same path
+    minutes: int = Field(default=60, ge=1)  # time limit of a worker in Slurm
+    options: dict[str, str | int | bool] = {}  # further ones of sbatch, such as {account = "mine"}
+    folder: Path = FOLDER  # of task results; every worker must see it under the same path
 
 
 def setting(default: Setting | None = None) -> Setting:
-    """Return what the user set, or the default.
+    """Return the user's setting, or the default.
 
     Raises:
-        UserError: it is none of those that there are; one line.
+        UserError: it is invalid; one line.
     """
     if word := os.environ.get(VARIABLE):
-        return checked(_fields(word), VARIABLE)
+        parts = WORD.fullmatch(word)
+        if not parts or (parts["at"] and parts["backend"] not in ("ray", "slurm")):
+            raise UserError(f"{VARIABLE}: {EXPECTED}, found '{word}'")
+        fields: dict[str, Any] = {"backend": parts["backend"]}
+        if parts["workers"]:
+            fields["workers"] = int(parts["workers"])
+        if parts["at"]:
+            fields["address" if parts["backend"] == "ray" else "partition"] = parts["at"]
+        return _checked(fields, VARIABLE)
     path = repository_root() / FILE
     if not path.exists():
         return default or Setting()
@@ -51,16 +60,14 @@ def setting(default: Setting | None = None) -> Setting:
         raise UserError(f"{FILE}: cannot be read ({error})") from error
     if unknown := sorted(set(tables) - {"executor"}):
         raise UserError(f"{FILE}: expected a table [executor] only, found '{unknown[0]}'")
-    rows = tables.get("executor")
-    if rows is None:
+    if "executor" not in tables:
         return default or Setting()
-    if not isinstance(rows, dict):
+    if not isinstance(rows := tables["executor"], dict):
         raise UserError(f"{FILE}: expected a table [executor], found {rows!r}")
-    return checked(rows, f"{FILE}: executor")
+    return _checked(rows, f"{FILE}: executor")
 
 
-def checked(fields: dict[str, Any], where: str) -> Setting:
-    """Return a setting whose fields go together."""
+def _checked(fields: dict[str, Any], where: str) -> Setting:
     try:
         found = Setting.model_validate(fields)
     except ValidationError as error:
@@ -74,13 +81,6 @@ def checked(fields: dict[str, Any], where: str) -> Setting:
     return found
 
 
-def _fields(word: str) -> dict[str, Any]:
-    found = WORD.fullmatch(word)
-    if not found or (found["at"] and found["backend"] not in ("ray", "slurm")):
-        raise UserError(f"{VARIABLE}: {EXPECTED}, found '{word}'")
-    fields: dict[str, Any] = {"backend": found["backend"]}
-    if found["workers"]:
-        fields["workers"] = int(found["workers"])
-    if found["at"]:
-        fields["address" if found["backend"] == "ray" else "partition"] = found["at"]
-    return fields
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

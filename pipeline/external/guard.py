@@ -1,4 +1,4 @@
-"""A guard around a policy that was made elsewhere: what it returns is checked, and how long it takes."""
+"""Guard around an external policy: checks its answers and its time."""
 
 import signal
 import threading
@@ -9,35 +9,35 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray, KeyArray, Observation, legal_actions, uniform
+from pipeline.core.types import FloatArray, IntArray, KeyArray, Observation, legal_actions, uniform
 from pipeline.errors import UserError
 
 LIMIT_MS = 10.0  # of a decision, the mean over all so far
-GRACE_S = 2.0  # in which none is judged slow
+GRACE_S = 2.0  # before which no policy counts as slow
 HANG_S = 60.0  # for one call, beyond the limit of its decisions
-LONGEST_SAID = 200  # characters of a policy's own error
-MOST_DECISIONS = 100_000  # of an episode, that a draw is looked for in
+LONGEST_ERROR = 200  # characters of a policy's own error
+MOST_DECISIONS = 100_000  # of an episode, searched for a draw
 
 Decide = Callable[[Any, FloatArray], Any]  # (view, uniform draws [B]) -> actions [B], or a setting of groups
 
 
 class PolicyError(UserError):
-    """An external policy raised, returned what is no answer, or was too slow."""
+    """An external policy raised, returned an invalid answer, or was too slow."""
 
     def __init__(self, word: str, what: str, draw: float = -1.0, call: int = 0) -> None:
-        """Name the policy by its word, and the call; `draw` is what the decision was given, by which it is found."""
+        """Name the policy by its word, and the call; `draw`, an input of the decision, identifies it."""
         super().__init__(f"{word}: call {call}: {what}" if call else f"{word}: {what}")
         self.word, self.what, self.given = word, what, draw
 
 
 class Guard:
-    """An external policy that is asked under guard; its views are read-only."""
+    """An external policy under guard; its views are read-only."""
 
     def __init__(self, word: str, decide: Decide, limit_ms: float = LIMIT_MS, orders: int = 0) -> None:
         """Guard a policy.
 
         Args:
-            word: what the user calls it.
+            word: the user's name for it.
             decide: the policy itself.
             limit_ms: that a decision may take, in the mean; the first call, which may load or compile, does not count.
             orders: of the queues of groups; for other problems 0.
@@ -47,22 +47,18 @@ class Guard:
 
     @property
     def slots(self) -> int:
-        """Return how many waiting jobs a model must see; 0 where that is free."""
+        """Number of waiting jobs that a model must see; 0: any."""
         return int(getattr(self._decide, "slots", 0))
 
     def __call__(self, view: Any, draws: FloatArray) -> Any:
-        """Return the policy's checked answer.
-
-        Raises:
-            PolicyError: it has none, or took too long.
-        """
+        """Return the policy's checked answer. Raises PolicyError: the answer is invalid, or took too long."""
         self._calls += 1
         begun = time.perf_counter()
         try:
             with _alarm(HANG_S + len(draws) * self._limit_s):
                 answer = self._decide(view._make(map(_sealed, view)), draws.copy())
         except (Exception, SystemExit) as error:
-            raise self._error(f"raised {told(error)}", float(draws[0])) from error
+            raise self._error(f"raised {error_line(error)}", float(draws[0])) from error
         self._count(len(draws), time.perf_counter() - begun, float(draws[0]))
         if self._orders:
             return self._setting(view, answer, draws)
@@ -105,7 +101,7 @@ class Guard:
         try:
             found = np.asarray(answer)
         except Exception as error:  # rows of several lengths, or tensors of a device
-            raise self._error(f"returned no array: {told(error)}", float(draws[0])) from error
+            raise self._error(f"returned no array: {error_line(error)}", float(draws[0])) from error
         if found.shape != shape or found.dtype.kind not in "iu":
             wanted = f"expected {what} of shape {shape}, whole numbers"
             said = f"returned {_shown(answer)} of shape {found.shape}, {found.dtype}"
@@ -119,9 +115,9 @@ class Guard:
 
 
 def located(draw: float, key: KeyArray) -> tuple[int, int] | None:
-    """Return the episode and the number of the decision that were given a draw.
+    """Return the episode and the number of the decision with a given draw.
 
-    Draws are counted, not remembered: that of a decision follows from its episode's key and its number.
+    Draws are counter-based: that of a decision follows from its episode's key and its number.
 
     >>> located(float(uniform(np.array([7], dtype=np.uint64), np.array([5]))[0]), np.array([3, 7], dtype=np.uint64))
     (1, 5)
@@ -135,7 +131,7 @@ def located(draw: float, key: KeyArray) -> tuple[int, int] | None:
 
 @contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
-    """End what takes longer; only the first thread of a process can be told so."""
+    """Raise a TimeoutError in a block that takes longer; only the main thread receives signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -158,9 +154,9 @@ def _sealed(field: Any) -> Any:
     return shown
 
 
-def told(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Return an error in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:LONGEST_SAID]}"
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:LONGEST_ERROR]}"
 
 
 def _shown(answer: Any) -> str:

@@ -1,4 +1,4 @@
-"""An external policy by its word: package.module:name, path/to/file.py:name, a .zip or an .onnx file."""
+"""Loading of external policies: package.module:name, path/to/file.py:name, a .zip or an .onnx file."""
 
 import importlib
 import sys
@@ -7,9 +7,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pipeline.config.external import FILES, WORD, place_of
+from pipeline.core.config.evaluation import FILES, WORD, place_of
 from pipeline.errors import UserError
-from pipeline.external.guard import LIMIT_MS, Decide, Guard, PolicyError, told
+from pipeline.external.guard import LIMIT_MS, Decide, Guard, PolicyError, error_line
 
 
 def is_external(word: str) -> bool:
@@ -27,11 +27,11 @@ def external(
     """Return an external policy under guard.
 
     Args:
-        word: that `is_external` is true of; a file's path starts at the working directory.
-        row: the scenario that it decides in; None: one of the benchmark.
-        scale: time that features show as one half; None: a quarter of the scenario's horizon.
-        limit_ms: that a decision may take; see `Guard`.
-        file: where its file is, if not at the path in its word.
+        word: for which `is_external` holds; paths are relative to the working directory.
+        row: the scenario; None: one of the benchmark.
+        scale: time that features map to one half; None: a quarter of the scenario's horizon.
+        limit_ms: time limit of a decision; see `Guard`.
+        file: path of its file, if it is not the one in the word.
 
     Raises:
         PolicyError: it cannot be loaded, or does not fit the scenario's problem.
@@ -58,7 +58,7 @@ def external(
     except UserError as error:
         raise PolicyError(word, str(error)) from error
     except (Exception, SystemExit) as error:
-        raise PolicyError(word, f"cannot be loaded ({told(error)})") from error
+        raise PolicyError(word, f"cannot be loaded ({error_line(error)})") from error
 
 
 def _callable(module: ModuleType, word: str) -> Decide:

@@ -1,7 +1,7 @@
-"""Models in files as policies: of Stable-Baselines3, which load by pickle, and ONNX files.
+"""Models in files as policies: Stable-Baselines3, loaded by pickle, and ONNX.
 
-Both are shown the features of `simulation.features`, and act by the best of the legal actions: the mask is applied
-here, so that models that were trained without one are scored too.
+Both see the features of `simulation.features` and take the best legal action: the mask is applied here, so that models
+trained without one work too.
 """
 
 import importlib
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray, Observation, legal_actions
+from pipeline.core.types import FloatArray, IntArray, Observation, legal_actions
 from pipeline.errors import UserError
 from pipeline.external.guard import Decide
 from pipeline.simulation.features import JOB, QUEUE, encoded, image
@@ -24,17 +24,17 @@ ALGORITHMS = {  # by the module of their policy, the longer first: module and na
     "sb3_contrib.common.maskable": ("sb3_contrib", "MaskablePPO"),
     "sb3_contrib.qrdqn": ("sb3_contrib", "QRDQN"),
     "stable_baselines3.dqn": ("stable_baselines3", "DQN"),
-    "stable_baselines3.common": ("stable_baselines3", "PPO"),  # and A2C, which acts alike
+    "stable_baselines3.common": ("stable_baselines3", "PPO"),  # and A2C, which acts in the same way
 }
-AT_ONCE = 512  # observations that a model is given together: of images, 80 MB a layer
+AT_ONCE = 512  # observations of one batch: with images, 80 MB a layer
 TYPES = {"float": "f4", "double": "f8", "int64": "i8", "int32": "i4", "int8": "i1", "uint8": "u1", "bool": "?"}
 
 
 def of_file(file: Path, scale: float, backlog: int = 0) -> Decide:
-    """Return a model's policy; `scale` is the time that its features show as one half, `backlog` that of the image.
+    """Return a model's policy; `scale`: time that features map to one half; `backlog`: size of the image's.
 
     Raises:
-        UserError: it is no such model, or a package that it needs is not installed.
+        UserError: it is not such a model, or a package is missing.
     """
     return _sb3(file, scale, backlog) if file.suffix == ".zip" else _onnx(file, scale, backlog)
 
@@ -50,7 +50,7 @@ def of_sb3(model: Any, scale: float, backlog: int = 0) -> Decide:
 
 
 def inputs_of(view: Observation, scale: float, wanted: Collection[str] = (), backlog: int = 0) -> dict[str, Any]:
-    """Return all that a model may ask for by name: features, together or apart, the mask, raw fields; an image."""
+    """Return all possible inputs of a model by name: features, combined or separate, mask, raw fields, image."""
     features = encoded(view, scale)._asdict()
     flat = np.concatenate([features[name].reshape(len(view.now), -1) for name in sorted(features)], axis=1)
     drawn = {"image": image(view, backlog)} if "image" in wanted else {}
@@ -61,7 +61,7 @@ def best_legal(scores: FloatArray, view: Observation) -> IntArray:
     """Return the legal action [B] of the highest score [B, A], the first of equals.
 
     Raises:
-        UserError: the scores are not numbers, or not one for each action.
+        UserError: the scores are not finite, or not one for each action.
     """
     legal = legal_actions(view)
     if scores.shape != legal.shape or not np.isfinite(scores[legal]).all():
@@ -81,7 +81,7 @@ class Model:
 
     @property
     def slots(self) -> int:
-        """Return how many waiting jobs it must see; 0 where that is free."""
+        """Number of waiting jobs that it must see; 0: any."""
         shape, queue = self.wanted.get("jobs", ()), self.wanted.get("queue", (0,))[0]
         if not shape or not isinstance(shape[0], int):
             return 0
@@ -144,10 +144,10 @@ def _onnx(file: Path, scale: float, backlog: int) -> Decide:
 
 
 def _fitting(given: Mapping[str, Any], wanted: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
-    """Return what a model asks for; a size of its shape that is no number is free, and `jobs` may be one vector.
+    """Return the inputs that a model wants; symbolic sizes of a shape match any, and `jobs` may be one vector.
 
     Raises:
-        UserError: there is none of that name, or it has another shape.
+        UserError: an input does not exist, or has another shape.
     """
     for name, shape in wanted.items():
         if name not in given:

@@ -1,5 +1,5 @@
-"""Farming: several stages of DVC at the same time, each a `dvc repro --single-item` of its own in this repository.
+"""Farming: several stages of DVC at the same time, each with its own `dvc repro --single-item` in this repository.
 
-DVC lets its lock go while a stage's command runs, and so leaves it to others to start several: who starts which, and
-when, is all that is done here. What is stale, what is restored and what is written into dvc.lock, DVC decides.
+DVC releases its lock while a stage's command runs, so several can be started. Only order and time are decided here;
+DVC decides which stages are stale or restored, and writes dvc.lock.
 """

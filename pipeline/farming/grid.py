@@ -1,8 +1,9 @@
-"""The grid of a sweep: keys of params.yaml, values of each, seeds; one point for each of them together."""
+"""The grid of a sweep: keys of params.yaml with values, and seeds; one point for each combination."""
 
 import difflib
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -10,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from pipeline.config import PARAMS_FILE, Params, check_params, raw_params
-from pipeline.config.parsing import parsed
-from pipeline.config.records import there_are
-from pipeline.core import Json
+from pipeline.core.config import PARAMS_FILE, Params, check_params, raw_params
+from pipeline.core.config.parsing import parsed
+from pipeline.core.config.records import known_names
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.tracking.digests import md5_of
 
 MOST = 1000  # points of a sweep
-SEEDED = ("pretrain", "finetune")  # what of an agent's training has a seed of its own
+SEEDED = ("pretrain", "finetune")  # sections of an agent with their own seed
 RANGE = re.compile(r"^(\d+)\.\.(\d+)$")
 Values = Mapping[str, Json]  # by dotted key
 
@@ -27,19 +28,17 @@ Values = Mapping[str, Json]  # by dotted key
 class Point:
     """One run of a sweep."""
 
-    setting: str  # what is swept but the seed, as 'learning_rate=0.001'; "" where only seeds are
+    setting: str  # swept values without the seed, such as 'learning_rate=0.001', or ""
     seed: int | None
     values: Values
 
     @property
     def title(self) -> str:
-        """Return what people call it."""
-        return " ".join(
-            [*([self.setting] if self.setting else []), *([] if self.seed is None else [f"seed={self.seed}"])]
-        )
+        """Return its title for users."""
+        return " ".join(filter(None, [self.setting, "" if self.seed is None else f"seed={self.seed}"]))
 
     def name(self, content: str) -> str:
-        """Return the name of its experiment: another one for other code or parameters around it.
+        """Return the name of its experiment, which depends on the other code and parameters.
 
         >>> Point("learning_rate=0.001", 2, {}).name("1f")
         'learning_rate-0.001-seed-2-4fb79d'
@@ -49,7 +48,7 @@ class Point:
 
 
 def settings(words: Sequence[str]) -> dict[str, list[Json]]:
-    """Return the values of each key, by what was written after --set.
+    """Return the values of each key given by --set.
 
     >>> settings(["a.b=0.1,0.2", "c=[1, 2],[3]", "d=yes"])
     {'a.b': [0.1, 0.2], 'c': [[1, 2], [3]], 'd': ['yes']}
@@ -60,7 +59,7 @@ def settings(words: Sequence[str]) -> dict[str, list[Json]]:
         if not (key and equals and text.strip()):
             raise UserError(f"farm: --set {word}: expected KEY=VALUE,VALUE, as recipes.ours.learning_rate=0.001,0.003")
         if key in found:
-            raise UserError(f"farm: --set {key} stands twice; write all its values behind one, with commas")
+            raise UserError(f"farm: --set {key} is given twice; write all its values in one, with commas")
         try:
             values: list[Json] = parsed(f"[{text}]", word)
         except UserError as error:
@@ -70,7 +69,7 @@ def settings(words: Sequence[str]) -> dict[str, list[Json]]:
                 f"farm: --set {word}: expected numbers, words or lists; give the keys of a mapping one by one"
             )
         if twice := [value for value in values if values.count(value) > 1]:
-            raise UserError(f"farm: --set {key}: {twice[0]} stands twice")
+            raise UserError(f"farm: --set {key}: {twice[0]} is given twice")
         found[key] = values
     return found
 
@@ -92,15 +91,12 @@ def seeds(text: str) -> list[int]:
     if not all(part.isdecimal() for part in parts):
         raise UserError(f"farm: --seeds {text}: expected a range, as 1..5, or whole numbers with commas, as 1,2,7")
     if len(set(parts)) < len(parts):
-        raise UserError(f"farm: --seeds {text}: a seed stands twice")
+        raise UserError(f"farm: --seeds {text}: a seed is given twice")
     return [int(part) for part in parts]
 
 
 def agents_about(params: Params, keys: Iterable[str], named: Sequence[str]) -> list[str]:
-    """Return the agents that a sweep is about: those named, else those whose rows the keys change.
-
-    That is an agent by its own key, all that learn by a recipe, or all of a scenario.
-    """
+    """Return the agents of a sweep: those named, else those whose own key, recipe or scenario changes."""
     for name in named:
         params.agent(name)
     found = set(named)
@@ -120,19 +116,17 @@ def grid(swept: Mapping[str, Sequence[Json]], drawn: Sequence[int], agents: Sequ
 
     Args:
         swept: the values of each key.
-        drawn: training seeds; none leaves them as params.yaml has them.
-        agents: whose training takes the seeds.
+        drawn: training seeds; without any, those of params.yaml.
+        agents: the agents that take the seeds.
     """
     short = {key: key.rpartition(".")[2] for key in swept}
-    said = {key: name if list(short.values()).count(name) == 1 else key for key, name in short.items()}
-    count = len(drawn or [0])
-    for values in swept.values():
-        count *= len(values)
+    labels = {key: name if list(short.values()).count(name) == 1 else key for key, name in short.items()}
+    count = len(drawn or [0]) * math.prod(map(len, swept.values()))
     if count > MOST:
         raise UserError(f"farm: {count} points; at most {MOST} in a sweep")
     return [
         Point(
-            " ".join(f"{said[key]}={_word(value)}" for key, value in zip(swept, chosen, strict=True)),
+            " ".join(f"{labels[key]}={_text(value)}" for key, value in zip(swept, chosen, strict=True)),
             seed,
             dict(zip(swept, chosen, strict=True))
             | ({} if seed is None else {f"agents.{name}.{part}.seed": seed for name in agents for part in SEEDED}),
@@ -143,8 +137,8 @@ def grid(swept: Mapping[str, Sequence[Json]], drawn: Sequence[int], agents: Sequ
 
 
 def checked(raw: Mapping[str, Any], points: Sequence[Point]) -> list[Params]:
-    """Return the parameters of each point: params.yaml as it is written, with the point's values."""
-    return [_with(raw, point) for point in points]
+    """Return the parameters of each point: the text of params.yaml with the point's values."""
+    return [_checked(raw, point) for point in points]
 
 
 def known_keys(path: Path) -> list[str]:
@@ -152,7 +146,7 @@ def known_keys(path: Path) -> list[str]:
     return list(_leaves(raw_params(path), ""))
 
 
-def _with(raw: Mapping[str, Any], point: Point) -> Params:
+def _checked(raw: Mapping[str, Any], point: Point) -> Params:
     rows: dict[str, Any] = deepcopy(dict(raw))
     for key, value in point.values.items():
         _rows_at(rows, key)[key.rpartition(".")[2]] = value
@@ -172,14 +166,14 @@ def _rows_at(rows: dict[str, Any], key: str) -> dict[str, Any]:
     for place, word in enumerate(way):
         if word not in at:
             before = ".".join(way[:place]) or str(PARAMS_FILE)
-            raise UserError(f"farm: --set {key}: {before} has no '{word}'; {there_are(map(str, at), word)}")
+            raise UserError(f"farm: --set {key}: {before} has no '{word}'; {known_names(map(str, at), word)}")
         if not isinstance(at := at[word], dict):
             raise UserError(f"farm: --set {key}: {'.'.join(way[: place + 1])} is no mapping of keys")
     return cast(dict[str, Any], at)
 
 
 def _nearest(raw: Mapping[str, Any], key: str) -> str:
-    """Return which key may be meant: the recipe's of that agent, or one that is written nearly so."""
+    """Return a hint: the key of the agent's recipe, or one of similar spelling."""
     known = list(_leaves(raw, ""))
     section, _, rest = key.partition(".")
     if section == "agents":
@@ -199,5 +193,5 @@ def _leaves(rows: Mapping[str, Any], before: str) -> Iterator[str]:
             yield f"{before}{key}"
 
 
-def _word(value: Json) -> str:
+def _text(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value)

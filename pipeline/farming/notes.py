@@ -1,4 +1,4 @@
-"""What a farm leaves for the next one, under .dvc/tmp: who is at work, how long stages took, dvc.lock and its order.
+"""Notes of a farm for the next one, under .dvc/tmp: its lock, times of stages, dvc.lock and its order.
 
 The order of stages in dvc.lock is that in which `dvc repro` would have written them, whichever ended first: DVC keeps
 the place of a stage that dvc.lock has, and puts a new one after the others.
@@ -13,64 +13,60 @@ from typing import TextIO
 
 from pydantic import BaseModel, ValidationError
 
-from pipeline.config.parsing import parsed
+from pipeline.core.config.parsing import parsed
+from pipeline.core.storage.files import hold, write
 from pipeline.errors import UserError
-from pipeline.storage.files import write
-from pipeline.storage.locks import hold
 
 FOLDER = Path(".dvc/tmp/farm")
-KEPT = FOLDER / "dvc.lock"  # as it was when a stage last ended: DVC writes in place, and a kill may cut what it writes
-HEAD = re.compile(r"^  ([^ ].*):$")  # of a stage, as DVC writes it
+KEPT = FOLDER / "dvc.lock"  # from the end of the last stage: DVC writes in place, and a kill may truncate it
+HEAD = re.compile(r"^  ([^ ].*):$")  # the first line of a stage
 
 
 class Notes(BaseModel):
-    """What is kept; lost, it costs nothing but an estimate and the order of new stages in dvc.lock."""
+    """Times and order; if lost, only an estimate and the order of new stages in dvc.lock are."""
 
-    seconds: dict[str, float] = {}  # that each stage took when it last ran
-    order: list[str] | None = None  # of dvc.lock, before a farm that has not come to its end
+    seconds: dict[str, float] = {}  # of the last run of each stage
+    order: list[str] | None = None  # of dvc.lock, before a farm that has not ended
 
     @classmethod
     def read(cls) -> "Notes":
-        """Return what the last farm left; nothing where there is none, or it cannot be read."""
+        """Return the notes of the last farm; empty if they are missing or unreadable."""
         try:
             return cls.model_validate_json((FOLDER / "notes.json").read_bytes())
         except (OSError, ValidationError):
             return cls()
 
     def write(self) -> None:
-        """Keep it."""
+        """Write the notes."""
         write(FOLDER / "notes.json", json.dumps(self.model_dump(), indent=1, sort_keys=True).encode())
 
 
 def keep(lock: bytes) -> None:
-    """Keep dvc.lock as it is now."""
+    """Store a copy of dvc.lock."""
     write(KEPT, lock)
 
 
 def cut(lock: bytes) -> bytes | None:
-    """Return what was kept of a dvc.lock that a kill has cut; nothing if it is whole, or nothing was kept."""
+    """Return the copy of a dvc.lock that a kill has truncated; None if it is complete or there is no copy."""
     try:
         kept = KEPT.read_bytes()
     except OSError:
         return None
     lost = set(stages_of(kept.decode())) - set(stages_of(lock.decode(errors="replace")))
-    return kept if lost or not _reads(lock) else None
+    complete = False
+    with suppress(UserError, UnicodeDecodeError):
+        parsed(lock.decode(), "dvc.lock", of_dvc=True)
+        complete = lock.endswith(b"\n")
+    return kept if lost or not complete else None
 
 
 @contextmanager
-def alone() -> Iterator[TextIO]:
-    """Be the only farm of this repository; gives the file whose lock says so, which its stages are to hold, too."""
+def exclusive() -> Iterator[TextIO]:
+    """Be the only farm of this repository; give its lock file, which its stages must hold, too."""
     if not Path(".dvc").is_dir() or not Path("dvc.yaml").is_file():
         raise UserError("farm: expected dvc.yaml and .dvc here; run this at the repository's root")
     with hold(FOLDER / "lock", "farm") as held:
         yield held
-
-
-def _reads(lock: bytes) -> bool:
-    with suppress(UserError, UnicodeDecodeError):
-        parsed(lock.decode(), "dvc.lock", of_dvc=True)
-        return lock.endswith(b"\n")
-    return False
 
 
 def stages_of(lock: str) -> list[str]:
@@ -79,12 +75,12 @@ def stages_of(lock: str) -> list[str]:
 
 
 def ordered(lock: str, before: Sequence[str], plan: Sequence[str]) -> str:
-    r"""Return a dvc.lock with its stages in the order that `dvc repro` gives them; no line is changed.
+    r"""Return a dvc.lock with its stages in the order of `dvc repro`, without changing lines.
 
     Args:
         lock: its text.
         before: the stages that it had, in order.
-        plan: the stages as `dvc repro` goes through them.
+        plan: the stages in the order of `dvc repro`.
 
     >>> ordered("schema: '2.0'\nstages:\n  b:\n    cmd: b\n  a:\n    cmd: a\n", [], ["a", "b"])
     "schema: '2.0'\nstages:\n  a:\n    cmd: a\n  b:\n    cmd: b\n"
@@ -97,7 +93,7 @@ def ordered(lock: str, before: Sequence[str], plan: Sequence[str]) -> str:
 
 
 def _blocks(lock: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of each stage under its name, and under none what stands before the first."""
+    """Yield the lines of each stage with its name, and those before the first with none."""
     name, lines = "", list[str]()
     for line in lock.splitlines(keepends=True):
         if head := HEAD.match(line):

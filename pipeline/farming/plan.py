@@ -1,10 +1,10 @@
-"""The plan: which stages may have to run, which of them next, and how long all of it still takes."""
+"""The plan: stages that may have to run, the next of them, and the time left."""
 
 from collections.abc import Collection, Mapping
 
-from pipeline.farming.asking import Graph
+from pipeline.farming.dvc_cli import Graph
 
-# Of a stage that never ran here, by its kind: about what those of the default run take on two cores.
+# For stages that never ran here, by kind: about their time in the default run on two cores.
 GUESSED_S = {
     "pretrain": 10.0,
     "finetune": 60.0,
@@ -16,10 +16,11 @@ GUESSED_S = {
 }
 
 
-def behind(needs: Graph, stages: Collection[str]) -> set[str]:
-    """Return some stages and all that need them, at first or second hand.
+def with_dependents(needs: Graph, stages: Collection[str]) -> set[str]:
+    """Return some stages and all that need them, directly or indirectly.
 
-    >>> sorted(behind({"a": frozenset(), "b": frozenset({"a"}), "c": frozenset({"b"}), "d": frozenset()}, ["b"]))
+    >>> needs = {"a": frozenset(), "b": frozenset({"a"}), "c": frozenset({"b"}), "d": frozenset()}
+    >>> sorted(with_dependents(needs, ["b"]))
     ['b', 'c']
     """
     found = set(stages) & set(needs)
@@ -29,16 +30,16 @@ def behind(needs: Graph, stages: Collection[str]) -> set[str]:
 
 
 class Plan:
-    """What waits, what runs and how the rest ended."""
+    """Waiting, running and ended stages."""
 
     def __init__(self, needs: Graph, stages: Collection[str], seconds: Mapping[str, float], last: str = "") -> None:
         """Plan some stages of a graph.
 
         Args:
             needs: the whole graph.
-            stages: what is to be done; with a stage, all that need it. Of equals the first is begun first.
-            seconds: how long stages took when they last ran.
-            last: a stage that comes behind all others, whatever it needs.
+            stages: the stages to make, each with all that need it. Of equals the first begins first.
+            seconds: of the last run of each stage.
+            last: a stage that runs after all others, whatever it needs.
         """
         self._needs = {stage: needs[stage] & set(stages) for stage in stages}
         self._seconds, self._last = seconds, last
@@ -50,39 +51,39 @@ class Plan:
 
     @property
     def total(self) -> int:
-        """Return how many stages there are."""
+        """Return the number of stages."""
         return len(self._needs)
 
     @property
     def blocked(self) -> set[str]:
         """Return the stages that wait for one that failed."""
-        return behind(self._needs, self.failed) - self.failed
+        return with_dependents(self._needs, self.failed) - self.failed
 
     def next(self) -> str | None:
-        """Return the stage to begin, if one can: of those whose inputs are there, that with most work behind it."""
+        """Return the next stage, if any: of those with their inputs ready, the one at the head of the longest chain."""
         waiting = self.waiting - self.blocked
         ready = {stage for stage in waiting if self._needs[stage] <= self.done}
         if self.running or waiting != {self._last}:
             ready.discard(self._last)
-        # Of stages that never ran here, those of a long kind, and of equals the longer chain, go first.
+        # Stages that never ran here: a long kind first; of equals, the longer chain.
         own = {at: self._seconds.get(at, GUESSED_S.get(at.partition("@")[0], 1.0)) for at in self._needs}
         ranks = self._chains(own)
         return max(ready, key=lambda stage: (ranks[stage], -self._place[stage]), default=None)
 
     def begin(self, stage: str, now_s: float) -> None:
-        """Note that a stage runs."""
+        """Record the start of a stage."""
         self.waiting.discard(stage)
         self.running[stage] = now_s
 
     def end(self, stage: str, well: bool) -> None:
-        """Note how a stage ended."""
+        """Record the end of a stage."""
         del self.running[stage]
         (self.done if well else self.failed).add(stage)
 
     def left_s(self, workers: int, now_s: float) -> tuple[float, int]:
-        """Return the seconds that the rest takes, and of how many of its stages it is unknown how long they take.
+        """Return the seconds left, and the number of remaining stages whose time is unknown.
 
-        That is its longest chain, or its sum over the workers where that is more; an unknown stage counts for nothing.
+        These are the longest chain, or the sum divided by the workers if that is more; unknown stages count as 0.
         """
         rest = [*(self.waiting - self.blocked), *self.running]
         own = {stage: self._seconds.get(stage, 0.0) for stage in rest}
@@ -91,7 +92,7 @@ class Plan:
         return max(longest, sum(own.values()) / workers), sum(stage not in self._seconds for stage in rest)
 
     def _chains(self, own: Mapping[str, float]) -> dict[str, float]:
-        """Return the seconds from the beginning of each stage to the end of the longest chain that begins with it."""
+        """Return the seconds of the longest chain that begins with each stage."""
         chains: dict[str, float] = {}
 
         def chain(stage: str) -> float:

@@ -1,7 +1,7 @@
-"""Workspaces of a sweep: each point in a clone of its own that shares git's objects, DVC's cache and compiled code.
+"""Workspaces of a sweep: each point in its own clone, which shares git's objects, DVC's cache and compiled code.
 
-As DVC's own temporary experiments: what git tracks goes along with its changes, what it does not track stays behind.
-`dvc repro` makes the point, `dvc exp run` saves it as it saves what it has run, `dvc exp push` brings it here.
+As in DVC's own temporary experiments, tracked files are included with their changes, untracked ones are left out.
+`dvc repro` makes the point, `dvc exp run` saves it as its own, `dvc exp push` brings it here.
 """
 
 import json
@@ -14,43 +14,43 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.farming.asking import cache_folder
+from pipeline.farming.dvc_cli import cache_folder
 from pipeline.farming.grid import Point
 from pipeline.farming.notes import FOLDER
-from pipeline.farming.work import Task
+from pipeline.farming.processes import Command
 from pipeline.tracking.source_tree import git, refusal
 
 PLACE = FOLDER / "points"
 LOCAL = Path(".dvc/config.local")
-# Its own last command goes to the repository; none of the others runs a stage but `repro`.
+# Only the last command writes to the repository; only `repro` runs stages.
 MAKE = """
 "$0" -m dvc cache dir --quiet --local "$1"
 "$0" -m dvc --wait-for-lock repro
 "$0" -m dvc --wait-for-lock exp run --quiet --name "$2"
 "$0" -m dvc exp push --quiet --no-cache "$3" "$2"
 """
-NAMED = 3  # files that git does not track, of those there are
+NAMED = 3  # untracked files in a message
 
 
 @dataclass(frozen=True)
 class Base:
-    """What all points start from."""
+    """The starting point of all points."""
 
     head: str  # commit
-    changes: str  # commit of what is changed since; "" where nothing is
-    cache: str  # of DVC
-    untracked: list[str]  # files that are left behind
+    changes: str  # commit of later changes, or ""
+    cache: str  # DVC's
+    untracked: list[str]  # files that are left out
 
     @classmethod
     def here(cls) -> "Base":
-        """Return that of this repository."""
+        """Return the base of this repository."""
         head, top = git("rev-parse", "--verify", "--quiet", "HEAD"), git("rev-parse", "--show-toplevel")
         if head is None or top is None:
             why = refusal() or "git has none here: commit"
             raise UserError(f"farm: a sweep starts from a commit, as DVC's experiments do: {why}")
         if Path(top.decode().strip()).resolve() != Path.cwd().resolve():
             raise UserError(f"farm: expected git's root here, it is {top.decode().strip()}")
-        git("update-index", "-q", "--refresh")  # or `create` fails where a file was only touched, or copied
+        git("update-index", "-q", "--refresh")  # or `create` fails if a file was only touched or copied
         changes = git("stash", "create")
         if changes is None:
             raise UserError("farm: git cannot keep what is changed here: a merge that is not done, or no user.name")
@@ -60,16 +60,14 @@ class Base:
 
     @property
     def said(self) -> list[str]:
-        """Return what people are to know of it, a line each."""
+        """Return notes for users, a line each."""
         lines = []
         if self.changes:
             lines.append("farm: files are changed since the last commit; every point has them so, as with dvc exp run")
         if self.untracked:
             more = ", ..." if len(self.untracked) > NAMED else ""
             names = ", ".join(self.untracked[:NAMED]) + more
-            lines.append(
-                f"farm: git does not track {names}: left behind, as with dvc exp run --temp; git add takes them"
-            )
+            lines.append(f"farm: git does not track {names}: left out, as with dvc exp run --temp; git add takes them")
         return lines
 
     def saved(self) -> set[str]:
@@ -78,12 +76,12 @@ class Base:
         return {name.removeprefix(self.ref("")) for name in found.decode().split()}
 
     def ref(self, name: str) -> str:
-        """Return git's name of an experiment."""
+        """Return the git reference of an experiment."""
         return f"refs/exps/{self.head[:2]}/{self.head[2:]}/{name}"
 
 
-def lay_out(base: Base, point: Point, name: str) -> Task:
-    """Make the workspace of a point, and return what makes the point in it."""
+def lay_out(base: Base, point: Point, name: str) -> Command:
+    """Create the workspace of a point, and return the command that makes the point in it."""
     from dvc.utils.hydra import apply_overrides
 
     root, place = Path.cwd(), PLACE / name
@@ -101,16 +99,16 @@ def lay_out(base: Base, point: Point, name: str) -> Task:
     apply_overrides(place / "params.yaml", [f"++{key}={json.dumps(value)}" for key, value in point.values.items()])
     lend_compiled(root, place)
     words = ("/bin/sh", "-e", "-c", MAKE, sys.executable, base.cache, name, str(root))
-    return Task(words, place, {"DVC_ROOT": str(root), "DVC_EXP_NAME": name, "DVC_EXP_BASELINE_REV": base.head})
+    return Command(words, place, {"DVC_ROOT": str(root), "DVC_EXP_NAME": name, "DVC_EXP_BASELINE_REV": base.head})
 
 
 def clear(name: str = "") -> None:
-    """Remove the workspace of a point, or all: trainings are kept elsewhere, and what ended is in DVC's cache."""
+    """Remove the workspace of a point, or all: checkpoints are elsewhere, and results in DVC's cache."""
     shutil.rmtree(PLACE / name, ignore_errors=True)
 
 
 def lend_compiled(root: Path, place: Path) -> None:
-    """Give a clone this repository's compiled code: numba keeps it by the place of its sources."""
+    """Link this repository's compiled code into a clone: numba stores it by the path of its sources."""
     from numba.core.caching import UserProvidedCacheLocator
 
     named: Callable[[str], str] = UserProvidedCacheLocator.get_suitable_cache_subpath

@@ -1,4 +1,4 @@
-"""Kubernetes asks the service where a pod goes, and a controller lets pods go in the policy's order.
+"""An extender that tells Kubernetes' scheduler the policy's node for a pod, and a controller that releases gated pods.
 
-Tested against published contracts and a server of tests that answers as an API server does; never run on a cluster.
+Tested against published contracts and a fake API server; never run on a cluster.
 """

@@ -1,4 +1,4 @@
-"""An API server: lists, watches and patches over HTTP, with the token that a pod is given."""
+"""Client of an API server: lists, watches and patches over HTTP, with the token of a pod."""
 
 import json
 import os
@@ -12,12 +12,12 @@ from urllib.parse import urlencode
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from pipeline.core import Json
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 
 CONNECT_S, ANSWER_S = 3.0, 10.0
-AT_ONCE = 4  # connections that are kept: two watches, what is asked beside them, and one to spare
-WATCH_S = 60  # after which the server ends a watch, and it is begun again
+AT_ONCE = 4  # open connections: two watches, other requests, and one to spare
+WATCH_S = 60  # after which the server ends a watch, and it is restarted
 MOST_TOKEN = 16_000  # characters
 MOST_BYTES = 64_000_000  # of an answer, and of a line of a watch
 MERGE = "application/merge-patch+json"
@@ -30,7 +30,7 @@ class UnreachableError(Exception):
 
 
 class AnsweredError(Exception):
-    """The server answers that it does not do it."""
+    """The server refuses a request."""
 
     def __init__(self, status: int, line: str) -> None:
         super().__init__(f"{status}: {line}")
@@ -39,7 +39,7 @@ class AnsweredError(Exception):
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is, and what is shown to it."""
+    """Address and credentials of a server."""
 
     url: str
     token_file: Path | None = None
@@ -47,7 +47,7 @@ class Address:
 
     @classmethod
     def found(cls, url: str | None, token_file: Path | None = None, ca_file: Path | None = None) -> "Address":
-        """Return the address that is named; else that of the cluster of this pod, else that of `kubectl proxy`."""
+        """Return the given address; else that of this pod's cluster, else that of `kubectl proxy`."""
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
         if url is None and host:
             host = f"[{host}]" if ":" in host else host
@@ -72,21 +72,21 @@ class Api:
 
     def get(self, path: str, **query: str | int) -> Mapping[str, Json]:
         """Return an object, or a list of them."""
-        return self._asked("GET", path + _query(query))
+        return self._request("GET", path + _query(query))
 
     def post(self, path: str, body: Json) -> Mapping[str, Json]:
-        """Return the answer to what is sent."""
-        return self._asked("POST", path, json.dumps(body).encode(), "application/json")
+        """Send a body, and return the answer."""
+        return self._request("POST", path, json.dumps(body).encode(), "application/json")
 
     def patch(self, path: str, body: Json) -> Mapping[str, Json]:
         """Change an object, and return it."""
-        return self._asked("PATCH", path, json.dumps(body).encode(), MERGE)
+        return self._request("PATCH", path, json.dumps(body).encode(), MERGE)
 
     def watch(self, path: str, **query: str | int) -> Iterator[Mapping[str, Json]]:
-        """Yield what happens, until the server ends it; a cut connection or longer silence is an UnreachableError."""
+        """Yield events until the server ends the watch; a cut connection or long silence is an UnreachableError."""
         timeout = urllib3.Timeout(connect=CONNECT_S, read=WATCH_S + ANSWER_S)
         path += _query({**query, "watch": 1, "timeoutSeconds": WATCH_S, "allowWatchBookmarks": "true"})
-        with self._answered("GET", path, headers=self._headers(), timeout=timeout) as answer:
+        with self._open("GET", path, headers=self._headers(), timeout=timeout) as answer:
             if answer.status != 200:
                 raise AnsweredError(answer.status, _line(answer.read(10_000)))
             rest = b""
@@ -96,9 +96,9 @@ class Api:
                     raise UnreachableError(f"a line of more than {MOST_BYTES} bytes")
                 yield from (_object(line) for line in whole if line.strip())
 
-    def _asked(self, method: str, path: str, body: bytes | None = None, kind: str = "") -> Mapping[str, Json]:
+    def _request(self, method: str, path: str, body: bytes | None = None, kind: str = "") -> Mapping[str, Json]:
         headers = self._headers() | ({"Content-Type": kind} if kind else {})
-        with self._answered(method, path, body=body, headers=headers) as answer:
+        with self._open(method, path, body=body, headers=headers) as answer:
             raw = answer.read(MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
             raise UnreachableError(f"an answer of more than {MOST_BYTES} bytes")
@@ -107,8 +107,8 @@ class Api:
         return _object(raw)
 
     @contextmanager
-    def _answered(self, method: str, path: str, **more: Any) -> Iterator[urllib3.BaseHTTPResponse]:
-        """Yield an answer that is not read yet; whatever goes wrong with the connection is an UnreachableError."""
+    def _open(self, method: str, path: str, **more: Any) -> Iterator[urllib3.BaseHTTPResponse]:
+        """Yield an unread answer; any failure of the connection is an UnreachableError."""
         try:
             answer = self._pool.request(method, self.address.url + path, preload_content=False, **more)
             try:
@@ -121,7 +121,7 @@ class Api:
     def _headers(self) -> dict[str, str]:
         if self.address.token_file is None:
             return {}
-        try:  # each time: it is changed every hour
+        try:  # each time, since it changes every hour
             with self.address.token_file.open(encoding="ascii") as stream:
                 token = stream.read(MOST_TOKEN + 1).strip()
         except (OSError, UnicodeError) as error:
@@ -146,7 +146,7 @@ def _query(query: Mapping[str, str | int]) -> str:
 
 
 def _line(said: bytes | str) -> str:
-    """Return what was said in one line; of a Kubernetes status, or a service's mistake, its message."""
+    """Return an error in one line: the message of a Kubernetes status or of a service's mistake, or the text."""
     try:
         found = json.loads(said)
         text = str(found.get("message") or found.get("error") or found) if isinstance(found, dict) else str(found)

@@ -1,13 +1,13 @@
-"""A scheduler extender: Kubernetes' or Volcano's scheduler asks which nodes a pod may have, and how good each is.
+"""A scheduler extender: it filters and scores the nodes of a pod for Kubernetes' or Volcano's scheduler.
 
-Names are those of k8s.io/kube-scheduler/extender/v1 (Go, without JSON tags): ExtenderArgs in, ExtenderFilterResult or a
-bare array of HostPriority out; scores from 0 to 10. A scheduler waits for 5 s, and continues without where its setting
-says that the extender may be ignored. Nothing is bound here.
+Kubernetes: k8s.io/kube-scheduler/extender/v1 (Go, without JSON tags). ExtenderArgs in, ExtenderFilterResult or a bare
+array of HostPriority out; scores from 0 to 10. The scheduler waits for 5 s, and continues without an answer if its
+settings make the extender ignorable. The extender does not bind pods.
 
-Volcano's are those of volcano.sh/volcano/pkg/scheduler/plugins/extender/argument.go, and of TaskInfo and NodeInfo in
-pkg/scheduler/api (Go, most without JSON tags): PrioritizeRequest in, PrioritizeResponse out. Volcano adds the scores of
-all its plugins, each up to 100 times a weight, and waits for 1 s. Only `prioritize` is answered: the other verbs ask
-for one node at a time, or for what no policy here decides.
+Volcano: volcano.sh/volcano/pkg/scheduler/plugins/extender/argument.go, TaskInfo and NodeInfo of pkg/scheduler/api (Go,
+most without JSON tags). PrioritizeRequest in, PrioritizeResponse out. Volcano adds the scores of all its plugins, each
+up to 100 times a weight, and waits for 1 s. Only `prioritize` is supported: the other verbs concern one node at a time,
+or matters that no policy here decides.
 """
 
 import asyncio
@@ -19,27 +19,26 @@ from dataclasses import dataclass, field, replace
 from fastapi import APIRouter, Request, Response
 from pydantic_core import from_json, to_json
 
-from pipeline.core import Json
-from pipeline.kubernetes.asked import Words, state_of
-from pipeline.kubernetes.objects import Node, Pod, mapping, node_of, pod_of
+from pipeline.core.types import Json
+from pipeline.kubernetes.objects import Node, Pod, StateFormat, mapping, node_of, pod_of, state_of
 from pipeline.kubernetes.view import View
 
 BEST = 10  # MaxExtenderPriority
-VOLCANOS_BEST = 100.0  # MaxNodeScore of Kubernetes' scheduling framework, which Volcano's own plugins keep to
+VOLCANO_BEST = 100.0  # MaxNodeScore of Kubernetes' scheduling framework, which Volcano's own plugins keep to
 
 
 class UnreadableError(Exception):
-    """What is sent is not what a scheduler sends."""
+    """A request that no scheduler sends."""
 
 
 @dataclass(frozen=True)
 class Args:
-    """What a scheduler sends: the candidates as objects, or by name where it is told that we know them."""
+    """Request of a scheduler: the candidates as objects, or by name if the extender is declared to know them."""
 
     pod: Pod
     names: tuple[str, ...]
     objects: Sequence[Json] | None
-    placed: Sequence[Pod] = ()  # on candidates, also those of which the API server knows nothing yet
+    placed: Sequence[Pod] = ()  # on candidates, including pods that the API server does not know yet
 
 
 @dataclass
@@ -47,36 +46,36 @@ class Extender:
     """Answers a scheduler."""
 
     view: View
-    decide: Callable[[bytes], Awaitable[bytes]]  # a state -> a reply; raises where there is none
-    words: Words = field(default_factory=Words)
+    decide: Callable[[bytes], Awaitable[bytes]]  # a state -> a reply; may raise
+    form: StateFormat = field(default_factory=StateFormat)
     clock: Callable[[], float] = time.time
 
     def filtered(self, args: Args) -> dict[str, Json]:
-        """Return the candidates that may hold the pod; all of them while nothing is known of the cluster."""
+        """Return the candidates that may hold the pod; all of them until the cluster is known."""
         failed = self._failed(args) if self.view.synced else {}
         kept = [name for name in args.names if name not in failed]
         result: dict[str, Json] = {"FailedNodes": {**failed}, "FailedAndUnresolvableNodes": {}, "Error": ""}
         if args.objects is None:
             return {"Nodes": None, "NodeNames": kept, **result}
-        items = [told for told, name in zip(args.objects, args.names, strict=True) if name not in failed]
+        items = [obj for obj, name in zip(args.objects, args.names, strict=True) if name not in failed]
         return {"Nodes": {"metadata": {}, "items": items}, "NodeNames": None, **result}
 
     async def scored(self, args: Args) -> list[dict[str, Json]]:
-        """Return what each candidate is worth: the one that the policy would take the most, the others nothing."""
+        """Return the scores of the candidates: the highest for the policy's choice, 0 for the others."""
         place = await self.wanted(args)
         return [{"Host": name, "Score": BEST if name == place else 0} for name in args.names]
 
     def _nodes(self, args: Args) -> dict[str, Node]:
-        """Return the nodes that are known, as they were sent where they were."""
+        """Return the known nodes, in the version of the request if it has one."""
         known = {node.name: node for node in self.view.nodes.all()}
-        for told in args.objects or ():
-            with suppress(ValueError):  # one that cannot be read is as the view has it, or is not known
-                node = node_of(told)
+        for obj in args.objects or ():
+            with suppress(ValueError):  # for an invalid one the view counts
+                node = node_of(obj)
                 known[node.name] = node
         return known
 
     def _failed(self, args: Args) -> dict[str, Json]:
-        """Return the candidates that may not hold the pod, and why."""
+        """Return the candidates that cannot hold the pod, and why."""
         nodes, held = self._nodes(args), dict[str, list[Pod]]()
         for pod in self.view.pods.all():
             if pod.holds and pod.uid != args.pod.uid:
@@ -84,31 +83,31 @@ class Extender:
         found = {name: self._why_not(nodes.get(name), held.get(name, ()), args.pod) for name in args.names}
         return {name: why for name, why in found.items() if why}
 
-    def _why_not(self, node: Node | None, held: Sequence[Pod], asks: Pod) -> str:
+    def _why_not(self, node: Node | None, held: Sequence[Pod], pod: Pod) -> str:
         if node is None:
             return "the policy does not know this node"
         if not node.ready:
             return "the node is not ready"
-        for resource, wanted in self.words.told(asks.wants).items():
-            left = node.has.get(resource, 0.0) - sum(pod.wants.get(resource, 0.0) for pod in held)
+        for resource, wanted in self.form.amounts(pod.wants).items():
+            left = node.has.get(resource, 0.0) - sum(other.wants.get(resource, 0.0) for other in held)
             if wanted > left + 1e-6:
                 return f"{left:g} of {resource} is free, {wanted:g} is wanted"
         return ""
 
     async def wanted(self, args: Args) -> str:
-        """Return the node that the policy would take; nothing where it has no opinion."""
+        """Return the policy's node; "" if it has no opinion."""
         if not self.view.synced:
             return ""
         nodes = [node for _, node in sorted(self._nodes(args).items())]
         allowed = frozenset(args.names) & {node.name for node in nodes if node.ready}
-        if args.pod.promised in allowed:  # its gate was opened for that one
+        if args.pod.promised in allowed:  # its gate was opened for that node
             return args.pod.promised
         holding = {pod.uid: pod for pod in (*self.view.pods.all(), *args.placed) if pod.holds}
         held = [pod for uid, pod in holding.items() if uid != args.pod.uid]
-        state = state_of(nodes, held, [args.pod], self.clock(), self.words, allowed)
+        state = state_of(nodes, held, [args.pod], self.clock(), self.form, allowed)
         try:
             reply = from_json(await self.decide(to_json(state)))
-        except Exception:  # whatever a state is refused for: the scheduler goes on without an opinion
+        except Exception:  # whatever the reason, the scheduler continues without an opinion
             return ""
         starts = [] if reply["fell_back"] else reply["decision"]["starts"]
         return str(starts[0]["machines"][0]) if starts else ""
@@ -116,7 +115,7 @@ class Extender:
 
 @contextmanager
 def _expected(what: str) -> Iterator[None]:
-    """Tell in one line why a request cannot be read."""
+    """Report in one line why a request cannot be read."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -124,40 +123,40 @@ def _expected(what: str) -> Iterator[None]:
 
 
 def args_of(raw: bytes) -> Args:
-    """Return what Kubernetes' scheduler sends."""
+    """Parse a request of Kubernetes' scheduler."""
     with _expected("ExtenderArgs with Pod, and Nodes or NodeNames"):
-        told = from_json(raw)
-        pod = pod_of(told["Pod"])
-        nodes, names = told.get("Nodes"), told.get("NodeNames")
+        request = from_json(raw)
+        pod = pod_of(request["Pod"])
+        nodes, names = request.get("Nodes"), request.get("NodeNames")
         if nodes is None:
             return Args(pod, tuple(str(name) for name in names), None)
-        return Args(pod, tuple(str(told["metadata"]["name"]) for told in nodes["items"]), nodes["items"])
+        return Args(pod, tuple(str(node["metadata"]["name"]) for node in nodes["items"]), nodes["items"])
 
 
-def volcanos_args_of(raw: bytes) -> Args:
-    """Return what Volcano sends."""
+def volcano_args_of(raw: bytes) -> Args:
+    """Parse a request of Volcano."""
     with _expected("PrioritizeRequest with task and nodes"):
-        told = from_json(raw)
-        objects = [node["Node"] for node in told["nodes"]]
+        request = from_json(raw)
+        objects = [node["Node"] for node in request["nodes"]]
         names = tuple(node_of(node).name for node in objects)
-        placed = [pod for node, name in zip(told["nodes"], names, strict=True) for pod in _placed(node, name)]
-        return Args(pod_of(told["task"]["Pod"]), names, objects, placed)
+        placed = [pod for node, name in zip(request["nodes"], names, strict=True) for pod in _placed(node, name)]
+        return Args(pod_of(request["task"]["Pod"]), names, objects, placed)
 
 
 def _placed(node: Mapping[str, Json], name: str) -> Iterator[Pod]:
-    """Return the pods of a node, also those that were put there a moment ago, in this session of the scheduler."""
+    """Return the pods of a node, including those placed in this session of the scheduler."""
     for task in mapping(node.get("Tasks")).values():
         if isinstance(task, Mapping):
             yield replace(pod_of(task.get("Pod")), node=name)
 
 
-def answer_of(told: object, status: int = 200) -> Response:
-    """Return an answer as JSON, in which what was sent as 1e999 is null."""
-    return Response(to_json(told, inf_nan_mode="null"), status, media_type="application/json")
+def answer_of(body: object, status: int = 200) -> Response:
+    """Return an answer as JSON, in which infinities (1e999) are null."""
+    return Response(to_json(body, inf_nan_mode="null"), status, media_type="application/json")
 
 
-def doors(extender: Extender) -> APIRouter:
-    """Return the doors /kubernetes/filter, /kubernetes/prioritize and /volcano/prioritize."""
+def router_of(extender: Extender) -> APIRouter:
+    """Return the endpoints /kubernetes/filter, /kubernetes/prioritize and /volcano/prioritize."""
     router = APIRouter()
 
     @router.post("/kubernetes/filter", summary="Which nodes may hold a pod? (ExtenderArgs -> ExtenderFilterResult)")
@@ -184,11 +183,11 @@ def doors(extender: Extender) -> APIRouter:
     async def prioritize_for_volcano(request: Request) -> Response:
         raw = await request.body()
         try:
-            args = await asyncio.to_thread(volcanos_args_of, raw)
+            args = await asyncio.to_thread(volcano_args_of, raw)
         except UnreadableError as error:
             return answer_of({"nodeScore": None, "errorMessage": str(error)})
         place = await extender.wanted(args)
-        scores = {name: VOLCANOS_BEST if name == place else 0.0 for name in args.names}
+        scores = {name: VOLCANO_BEST if name == place else 0.0 for name in args.names}
         return answer_of({"nodeScore": scores, "errorMessage": ""})
 
     return router

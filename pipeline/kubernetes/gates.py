@@ -1,8 +1,8 @@
-"""Pods are created with a gate and wait; it is opened in the policy's order, when the policy would start them.
+"""Controller of gated pods: pods are created with a gate, which is opened when the policy would start them.
 
-The gate is all that is taken away, and never put back; where a pod goes, Kubernetes' own scheduler says. All that must
-be remembered stands in annotations of the pods, so that a controller that is killed, or a second one beside it, does no
-harm. A pod is never held for ever: not by a service that is gone, nor by a policy that never wants it.
+The controller only removes the gate and never adds one; Kubernetes' own scheduler chooses the node. All that it must
+remember is in annotations of the pods, so that a killed or a second controller does no harm. No pod is held forever,
+whether the service is gone or the policy never starts it.
 """
 
 import time
@@ -10,26 +10,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from pipeline.core import Json
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.kubernetes.api import AnsweredError, Api, UnreachableError
-from pipeline.kubernetes.asked import Words, state_of
-from pipeline.kubernetes.objects import GATE, OPENED, PROMISED, Pod, get, mapping, pod_of
+from pipeline.kubernetes.objects import GATE, OPENED, PROMISED, Pod, StateFormat, get, mapping, pod_of, state_of
 from pipeline.kubernetes.view import View
 
-TRIES = 5  # of opening a gate of a pod that others change at the same time
+TRIES = 5  # to open the gate of a pod that others change at the same time
 CONFLICT, NOT_FOUND = 409, 404
 
-Ask = Callable[[Json], Mapping[str, Json]]  # a state -> what the service answers
+Ask = Callable[[Json], Mapping[str, Json]]  # a state -> the service's answer
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long something is waited for, in seconds."""
+    """Limits of waiting, in seconds."""
 
-    service: float = 60.0  # for a service that does not answer; then all gates are opened, the oldest first
-    promise: float = 30.0  # for a pod whose gate is open to be put on a node; then its place is given to others
-    held: float = 3600.0  # for the policy; then a pod's gate is opened whatever it says
+    service: float = 60.0  # for the service; after that all gates are opened, the oldest first
+    promise: float = 30.0  # for an opened pod to get a node; after that its place is free for others
+    held: float = 3600.0  # for the policy; after that a gate is opened without it
 
 
 @dataclass
@@ -40,16 +39,16 @@ class Gates:
     view: View
     ask: Ask
     say: Callable[[str], None]
-    words: Words = field(default_factory=Words)
+    form: StateFormat = field(default_factory=StateFormat)
     patience: Patience = field(default_factory=Patience)
     clock: Callable[[], float] = time.time
 
     def __post_init__(self) -> None:
         self._silent_since: float | None = None
-        self._mine: dict[str, Pod] = {}  # as patched, until the view shows it
+        self._mine: dict[str, Pod] = {}  # patched pods, until the view shows the change
 
     def tick(self) -> bool:
-        """Look once, and open what is to be opened; return whether to look again at once."""
+        """Look once, and open gates; return whether to look again at once."""
         if not self.view.synced:
             return False
         now, pods = self.clock(), self._pods()
@@ -63,7 +62,12 @@ class Gates:
         try:
             answer = self.ask(self._state(pods, waiting, now))
         except (UnreachableError, AnsweredError, UserError) as error:  # the last: its token cannot be read
-            return self._without_service(waiting, now, str(error))
+            if self._silent_since is None:
+                self._silent_since = now
+                self.say(f"no decision: {error}")
+            if now - self._silent_since > self.patience.service:
+                self._open_all(waiting, f"no decision for {self.patience.service:g} s")
+            return False
         self._silent_since = None
         return self._follow(answer, {pod.uid: pod for pod in waiting})
 
@@ -75,13 +79,13 @@ class Gates:
         return sum(pod.uid in self._mine for pod in gated)
 
     def gated(self) -> list[Pod]:
-        """Return the pods whose gate is closed, as far as is known here."""
+        """Return the pods whose gate is closed, as far as known."""
         return [pod for pod in self._pods() if GATE in pod.gates]
 
     def _pods(self) -> list[Pod]:
-        """Return pods with this controller's own changes, where the view does not show them yet.
+        """Return the pods, including this controller's changes that the view does not show yet.
 
-        A view that lacks a change for longer than a promise lasts is right: the server has lost it.
+        If the view lacks a change for longer than a promise lasts, the server has lost it.
         """
         shown, late = self.view.pods.all(), self.clock() - self.patience.promise
         gated = {pod.uid for pod in shown if GATE in pod.gates}
@@ -90,33 +94,26 @@ class Gates:
 
     def _state(self, pods: Sequence[Pod], waiting: Sequence[Pod], now: float) -> Json:
         nodes = self.view.nodes.all()
-        held = [pod for pod in pods if pod.holds or self._is_promised(pod, now)]
+
+        def promised(pod: Pod) -> bool:
+            fresh = pod.opened is not None and abs(now - pod.opened) <= self.patience.promise
+            return fresh and not pod.gates and not pod.node and bool(pod.promised) and pod.phase == "Pending"
+
+        held = [pod for pod in pods if pod.holds or promised(pod)]
         allowed = frozenset(node.name for node in nodes if node.ready)
-        return state_of(nodes, held, waiting, now, self.words, allowed)
-
-    def _is_promised(self, pod: Pod, now: float) -> bool:
-        fresh = pod.opened is not None and abs(now - pod.opened) <= self.patience.promise
-        return fresh and not pod.gates and not pod.node and bool(pod.promised) and pod.phase == "Pending"
-
-    def _without_service(self, waiting: Sequence[Pod], now: float, line: str) -> bool:
-        if self._silent_since is None:
-            self._silent_since = now
-            self.say(f"no decision: {line}")
-        if now - self._silent_since > self.patience.service:
-            self._open_all(waiting, f"no decision for {self.patience.service:g} s")
-        return False
+        return state_of(nodes, held, waiting, now, self.form, allowed)
 
     def _follow(self, answer: Mapping[str, Json], waiting: Mapping[str, Pod]) -> bool:
         decision = mapping(answer.get("decision"))
         never, starts = decision.get("never"), decision.get("starts")
         for uid in never if isinstance(never, Sequence) else ():
-            if uid in waiting:  # Kubernetes says why it cannot run, or makes a node for it
+            if uid in waiting:  # Kubernetes reports why it cannot run, or adds a node
                 self._open(waiting[str(uid)], "")
         for start in starts if isinstance(starts, Sequence) else ():
             job, places = str(get(start, "job")), get(start, "machines")
             place = str(places[0]) if isinstance(places, Sequence) and places else ""
             if job in waiting and not self._open(waiting[job], place):
-                return False  # those behind it wait, too: else the order were another
+                return False  # later ones wait, too, to keep the order
         return bool(decision.get("more"))
 
     def _open_all(self, pods: Sequence[Pod], why: str) -> None:
@@ -138,11 +135,11 @@ class Gates:
                 self.say(f"{pod.namespace}/{pod.name}: {error}")
                 return False
             except AnsweredError as error:
-                again = self._as_it_is(pod, path) if error.status == CONFLICT else None
+                again = self._gated_now(pod, path) if error.status == CONFLICT else None
                 if error.status not in (CONFLICT, NOT_FOUND):
                     self.say(f"{pod.namespace}/{pod.name}: {error}")
                 if again is None:
-                    return True  # it is gone, or open, or may not be opened: the next one is no better off if it waits
+                    return True  # gone, open or denied: no reason for the next one to wait
                 pod = again
                 continue
             if GATE in changed.gates:
@@ -152,8 +149,8 @@ class Gates:
             return True
         return True
 
-    def _as_it_is(self, pod: Pod, path: str) -> Pod | None:
-        """Return a pod anew; nothing if there is none any more, or its gate is open."""
+    def _gated_now(self, pod: Pod, path: str) -> Pod | None:
+        """Return the present version of a pod; None if it is gone or its gate is open."""
         try:
             found = pod_of(self.api.get(path))
         except (UnreachableError, AnsweredError, ValueError):

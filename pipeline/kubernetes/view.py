@@ -1,62 +1,61 @@
-"""What an API server has, kept up to date: listed once, then watched; listed again where a watch has lost its place."""
+"""Copy of an API server's objects: listed once, then watched; listed again when a watch has lost its place."""
 
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from pipeline.core import Json
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.kubernetes.api import AnsweredError, Api, UnreachableError
 from pipeline.kubernetes.objects import Node, Pod, get, mapping, node_of, pod_of
 
 PAGE = 500  # objects of one answer
-AGAIN_S = (0.1, 0.5, 2.0, 5.0)  # before the server is asked again: first, second, ...
-MOST_CUT = 2  # watches in a row that are cut, before what is kept is not trusted any more
+AGAIN_S = (0.1, 0.5, 2.0, 5.0)  # pause before the next attempt: first, second, ...
+MOST_CUT = 2  # consecutive cut watches, after which the copy is no longer trusted
 
 Kept = TypeVar("Kept", Pod, Node)
 
 
-class Watched(Generic[Kept]):
+class WatchedObjects(Generic[Kept]):
     """All objects of one kind."""
 
     def __init__(self, api: Api, path: str, read: Callable[[Json], Kept]) -> None:
         self._api, self._path = api, path
         self._read: Callable[[Json], Kept] = read
         self._kept: dict[str, Kept] = {}
-        self._alone, self._stop = threading.Lock(), threading.Event()
-        self.synced = threading.Event()  # is it known, and followed?
-        self.said = ""  # what went wrong last
-        self.unread = 0  # objects that are none
+        self._lock, self._stop = threading.Lock(), threading.Event()
+        self.synced = threading.Event()  # set while the copy is complete and followed
+        self.said = ""  # last error
+        self.unread = 0  # invalid objects
 
     def begin(self) -> None:
-        """Follow in a thread."""
+        """Start to follow, in a thread."""
         threading.Thread(target=self._follow, daemon=True).start()
 
     def end(self) -> None:
-        """Follow no more, from the next event on."""
+        """Stop with the next event."""
         self._stop.set()
 
     def all(self) -> list[Kept]:
-        """Return the objects in order of their names."""
-        with self._alone:
+        """Return the objects in the order of their names."""
+        with self._lock:
             return [self._kept[key] for key in sorted(self._kept)]
 
-    def put(self, told: Json) -> None:
-        """Keep an object as it is told now."""
-        key = key_of(told)
+    def put(self, obj: Json) -> None:
+        """Store the present version of an object."""
         try:
-            found = self._read(told)
+            found = self._read(obj)
         except ValueError:
             self.unread += 1
-            self.drop(told)
+            self.drop(obj)
             return
-        with self._alone:
-            self._kept[key] = found
+        with self._lock:
+            self._kept[key_of(obj)] = found
 
-    def drop(self, told: Json) -> None:
+    def drop(self, obj: Json) -> None:
         """Forget an object."""
-        with self._alone:
-            self._kept.pop(key_of(told), None)
+        with self._lock:
+            self._kept.pop(key_of(obj), None)
 
     def _follow(self) -> None:
         failed = 0
@@ -70,7 +69,7 @@ class Watched(Generic[Kept]):
                     place, whole = self._watch(place)
                     cut = 0 if whole else cut + 1
                     self._stop.wait(AGAIN_S[cut - 1] if cut else 0.0)
-            except Exception as error:  # whatever a server sends, it is followed on
+            except Exception as error:  # whatever a server sends, it is still followed
                 expected = isinstance(error, UnreachableError | AnsweredError | UserError)
                 self.said = str(error) if expected else f"{type(error).__name__}: {error}"
             self.synced.clear()
@@ -78,7 +77,7 @@ class Watched(Generic[Kept]):
             failed += 1
 
     def _list(self) -> str:
-        """Read all anew; return the place from which to watch."""
+        """Read all objects again; return the place from which to watch."""
         found: list[Json] = []
         query: dict[str, str | int] = {"limit": PAGE}
         while True:
@@ -88,31 +87,31 @@ class Watched(Generic[Kept]):
             if not about.get("continue"):
                 break
             query = {"limit": PAGE, "continue": str(about["continue"])}
-        with self._alone:
+        with self._lock:
             self._kept.clear()
-        for told in found:
-            self.put(told)
+        for obj in found:
+            self.put(obj)
         return str(about.get("resourceVersion", ""))
 
     def _watch(self, place: str) -> tuple[str, bool]:
-        """Follow what happens from a place on.
+        """Follow the events after a place.
 
-        Returns where it ended, or nothing where all must be listed again; and whether it ended as it should. A place
-        that is forgotten is told as an ERROR or as 410: either way all is listed again.
+        Returns where the watch ended, or "" if all must be listed again; and whether it ended normally. For a forgotten
+        place the server sends an ERROR or 410: then all is listed again.
         """
         try:
             for event in self._api.watch(self._path, resourceVersion=place):
-                told = event.get("object")
+                obj = event.get("object")
                 if event.get("type") == "ERROR":
                     return "", True
                 if event.get("type") in ("ADDED", "MODIFIED"):
-                    self.put(told)
+                    self.put(obj)
                 elif event.get("type") == "DELETED":
-                    self.drop(told)
-                place = str(get(get(told, "metadata"), "resourceVersion") or "") or place
+                    self.drop(obj)
+                place = str(get(get(obj, "metadata"), "resourceVersion") or "") or place
                 if self._stop.is_set():
                     break
-        except UnreachableError as error:  # the connection was cut: what is kept still stands
+        except UnreachableError as error:  # the connection was cut: the copy is still valid
             self.said = str(error)
             return place, False
         return place, True
@@ -122,31 +121,31 @@ class View:
     """Pods and nodes."""
 
     def __init__(self, api: Api) -> None:
-        self.pods = Watched(api, "/api/v1/pods", pod_of)
-        self.nodes = Watched(api, "/api/v1/nodes", node_of)
+        self.pods = WatchedObjects(api, "/api/v1/pods", pod_of)
+        self.nodes = WatchedObjects(api, "/api/v1/nodes", node_of)
 
     def begin(self) -> None:
-        """Follow both."""
+        """Start to follow both."""
         self.pods.begin()
         self.nodes.begin()
 
     def end(self) -> None:
-        """Follow no more."""
+        """Stop."""
         self.pods.end()
         self.nodes.end()
 
     @property
     def synced(self) -> bool:
-        """Return whether both are known."""
+        """Whether both are complete."""
         return self.pods.synced.is_set() and self.nodes.synced.is_set()
 
     @property
     def said(self) -> str:
-        """Return what went wrong last."""
+        """Last error."""
         return self.pods.said or self.nodes.said
 
 
-def key_of(told: Json) -> str:
-    """Return what an object is called: namespace/name, or its name alone."""
-    about = mapping(get(told, "metadata"))
+def key_of(obj: Json) -> str:
+    """Return the key of an object: namespace/name, with an empty namespace for nodes."""
+    about = mapping(get(obj, "metadata"))
     return f"{about.get('namespace', '')}/{about.get('name', '')}"

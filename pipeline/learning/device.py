@@ -1,11 +1,11 @@
 """Where a network computes: `device` of params.yaml. Simulation stays on the CPU.
 
-On a CUDA device networks take drawn images and dense layers by torch's own operations, of which not all give the same
-bits twice: results there are exempt from the promise of the same bytes.
+On a CUDA device networks use drawn images and dense layers of torch's own operations, not all of which are
+deterministic: results there need not repeat byte for byte.
 
-Torch's compiler is not used, and importing it takes as long as all of torch, in every training: PyTorch's optimizers
-import `torch._dynamo` at their first step, to tell it not to compile them. A stand-in takes these two calls; whatever
-asks it for anything else gets the compiler itself, imported then.
+Torch's compiler is not used, but PyTorch's optimizers import `torch._dynamo` at their first step, to exclude themselves
+from compilation, which takes as long as importing all of torch. A placeholder takes these two calls; any other access
+imports the real compiler.
 """
 
 import importlib
@@ -20,18 +20,18 @@ from pipeline.errors import UserError
 NAME = "torch._dynamo"
 
 
-class StandIn(ModuleType):
-    """What optimizers find in the compiler's place."""
+class CompilerPlaceholder(ModuleType):
+    """Module that optimizers find in place of the compiler."""
 
     def graph_break(self, *_: object, **__: object) -> None:
-        """Divide what is compiled; nothing is."""
+        """Do nothing: no code is compiled."""
 
     def disable(self, function: Callable[..., object], *_: object, **__: object) -> Callable[..., object]:
-        """Return a function that is not to be compiled, as it is."""
+        """Return the function unchanged."""
         return function
 
     def __getattr__(self, name: str) -> object:
-        """Give way to the compiler; not for who only looks at every module, maybe while torch is being imported."""
+        """Import the compiler, except for code that inspects every module, maybe while torch is being imported."""
         if name.startswith("__") and name != "__path__":
             raise AttributeError(name)
         if sys.modules.get(NAME) is self:
@@ -40,13 +40,13 @@ class StandIn(ModuleType):
 
 
 def leave_compiler_out() -> None:
-    """Have optimizers of this process find the stand-in, unless the compiler is there already."""
+    """Install the placeholder, unless the compiler is imported already."""
     if NAME not in sys.modules:
-        sys.modules[NAME] = torch._dynamo = StandIn(NAME)
+        sys.modules[NAME] = torch._dynamo = CompilerPlaceholder(NAME)
 
 
 def device_of(wanted: str) -> torch.device:
-    """Return the device that `auto`, `cpu` or `cuda` means here.
+    """Return the device that `auto`, `cpu` or `cuda` selects here.
 
     Raises:
         UserError: `cuda` was asked for and there is none.

@@ -1,11 +1,10 @@
 """Evolution: CMA-ES on the weights of a policy (Hansen and Ostermeier 2001), by the library `cmaes`.
 
-One unlucky decision may block a cluster for many steps, and a policy that draws its actions pays for such decisions all
-the time. A perturbed weight decides consistently throughout an episode: candidates differ by what they do and not by
-chance.
+One unlucky decision may block a cluster for many steps, and a policy that samples its actions keeps paying for them. A
+perturbed weight decides consistently throughout an episode: candidates differ by behaviour and not by chance.
 
-`cmaes` draws from a generator of its own and keeps no state that could be saved without pickle. It is deterministic
-for a seed, so what is remembered is what every candidate has cost; to resume is to tell it once more.
+`cmaes` has its own random generator, and its state cannot be saved without pickle. It is deterministic for a seed, so
+the checkpoint holds the cost of every candidate, and resuming reports these costs again.
 """
 
 from typing import Any
@@ -14,20 +13,20 @@ import numpy as np
 import torch
 from cmaes import CMA, SepCMA
 
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 
-DIAGONAL_FROM = 200  # weights from which only their variances are adapted, and no covariances: W^3 a generation
+DIAGONAL_FROM = 200  # weights; from here on no covariances are adapted, which take W^3 per generation
 
 
 class Evolution:
-    """A distribution of weights that moves to where they cost little.
+    """A distribution of weights that moves towards low cost.
 
     Args:
         mean: weights [W] to begin with.
         spread: standard deviation of the first candidates around them.
         population: candidates of a generation.
         seed: of the draws.
-        averaged: share of the generations so far, the last ones, whose centres `mean` averages: a single one wanders.
+        averaged: latest share of the generations whose centres `mean` averages, because a single centre wanders.
     """
 
     def __init__(self, mean: FloatArray, spread: float, population: int, seed: int, averaged: float = 0.0) -> None:
@@ -48,18 +47,18 @@ class Evolution:
         return self._asked
 
     def tell(self, cost: FloatArray) -> None:
-        """Move the distribution by what each of the candidates costs [population]; less is better."""
+        """Move the distribution, given the cost of each candidate [population]; lower is better."""
         self._costs.append(np.asarray(cost, dtype=np.float64))
         self._search.tell([(weights, float(each)) for weights, each in zip(self._asked, cost, strict=True)])
         self._centres.append(np.array(self._search.mean))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the generations so far have cost [generations, population]."""
+        """Return the costs of all generations so far [generations, population]."""
         costs = np.array(self._costs).reshape(-1, self._search.population_size)
         return {"costs": torch.from_numpy(costs)}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Go through the generations of a state again; this one must be new."""
+        """Repeat the generations of a state in a new search."""
         for cost in state["costs"].numpy():
             self.ask()
             self.tell(cost)

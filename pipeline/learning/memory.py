@@ -1,7 +1,7 @@
-"""Memory: what a learner must not forget when its process is killed between two updates.
+"""Memory: the state of a learner that survives a kill between two updates.
 
-The best weights on validation jobsets are part of it, the starting ones among them; so is the mean of the latest
-weights, which plays better than the last of them (Polyak and Juditsky 1992).
+It includes the best weights on validation jobsets, the starting ones among them, and the mean of the latest weights,
+which plays better than the last of them (Polyak and Juditsky 1992).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,23 +14,23 @@ from torch import Tensor, nn
 from pipeline.learning.update import Update
 
 Tensors = Mapping[str, npt.NDArray[Any]]
-SOON = 10  # updates; before so many are taken, less than half of the mean is kept
+SOON = 10  # updates; before that, less than half of the mean is kept
 
 
 class Part(Protocol):
-    """Something with a state, as torch's networks and optimizers have one."""
+    """An object with a state, such as torch's networks and optimizers."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state: tensors, in dicts within dicts."""
 
     def load_state_dict(self, state: dict[str, Any], /) -> object:
-        """Take a state over."""
+        """Restore a state."""
 
 
 class Memory:
-    """The parts of a learner, which are given back their state when they are named again after a kill.
+    """The parts of a learner; after a kill, a part gets its saved state when it is registered again.
 
-    Parts are named where they are made. What is remembered is the state between two updates, `done` of them taken.
+    The state is that between two updates, after `done` of them.
     """
 
     def __init__(self, saved: Tensors | None = None, done: int = 0) -> None:
@@ -40,23 +40,23 @@ class Memory:
         self._parts: dict[str, Part] = {}
 
     def keep(self, **parts: Part) -> None:
-        """Remember parts from now on; each takes over the state that was saved of it, if any."""
+        """Register parts; each restores its saved state, if any."""
         for name, part in parts.items():
             if name in self._parts:
-                raise ValueError(f"a part named {name!r} is remembered already")
+                raise ValueError(f"a part named {name!r} is registered already")
             self._parts[name] = part
             mine = {place: value for place, value in self._saved.items() if place.split("/")[0] == name}
             if mine:
                 part.load_state_dict({**part.state_dict(), **_nested(mine)[name]})  # settings are not saved
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the tensors of all parts by name, to be saved."""
+        """Return the tensors of all parts by name, for a checkpoint."""
         parts = {name: part.state_dict() for name, part in self._parts.items()}
         return {place: value.detach().cpu().contiguous().numpy() for place, value in _leaves(parts, "")}
 
 
 class Best:
-    """The best weights of a network so far; less cost is better, and of equals the first is kept."""
+    """The best weights of a network so far: lowest cost, the first of equals."""
 
     def __init__(self, network: torch.nn.Module) -> None:
         self._network = network
@@ -81,7 +81,7 @@ class Best:
         return {"cost": cost, "stale": stale, "weights": self._weights}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Take a state over."""
+        """Restore a state."""
         self.cost, self.stale, self._weights = float(state["cost"]), int(state["stale"]), state["weights"]
 
 
@@ -90,7 +90,7 @@ def _copied(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _leaves(state: Mapping[Any, Any], place: str) -> Iterator[tuple[str, Tensor]]:
-    """Yield the tensors of dicts within dicts, by their places; the rest is settings."""
+    """Yield the tensors of nested dicts by path; other values are settings."""
     for key, value in state.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{place}{key}/")
@@ -99,7 +99,7 @@ def _leaves(state: Mapping[Any, Any], place: str) -> Iterator[tuple[str, Tensor]
 
 
 def _nested(leaves: Tensors) -> dict[str, Any]:
-    """Return dicts within dicts again; torch's optimizers number what they keep of each weight."""
+    """Return nested dicts again; torch's optimizers number the state of each weight."""
     whole: dict[Any, Any] = {}
     for place, value in leaves.items():
         *way, last = place.split("/")
@@ -118,7 +118,7 @@ def best_on_validation(
     last: int,
     memory: Memory | None = None,
 ) -> Iterator[Update]:
-    """Pass updates on, with `validation` whenever the network was validated; leave the best weights in it."""
+    """Yield updates, with `validation` where the network was validated; leave the best weights in it."""
     memory = memory or Memory()
     best = Best(network)
     memory.keep(best_on_validation=best)
@@ -137,23 +137,23 @@ def best_on_validation(
 
 
 class Average:
-    """The mean of a network's weights behind each update, which the network has between two updates.
+    """Moving average of a network's weights after each update.
 
-    So whoever validates or stores it there has the mean before him. While an update is made it has what learns. The
-    mean forgets in a geometric row, as Adam's own means do; at first faster, so that the initial weights do not stay.
+    Between two updates the network holds the mean, so that it is validated and stored; during an update it holds the
+    learning weights. The mean decays exponentially, like Adam's, and at first faster, to drop the initial weights.
     """
 
     def __init__(self, network: torch.nn.Module, keep: float, memory: Memory) -> None:
         self._network, self._keep, self._taken = network, keep, memory.done
-        self._other = {name: value.clone() for name, value in network.state_dict().items()}  # what it has not just now
+        self._other = _copied(network.state_dict())  # the weights that the network does not hold at the moment
         memory.keep(average=self)
 
     def begin(self) -> None:
-        """Give the network the weights that learn."""
+        """Put the learning weights into the network."""
         self._swap()
 
     def end(self) -> None:
-        """Take the weights that have learned into the mean, and give the network that."""
+        """Add the learned weights to the mean, and put the mean into the network."""
         self._taken += 1
         keep = min(self._keep, self._taken / (self._taken + SOON))
         with torch.no_grad():
@@ -169,9 +169,9 @@ class Average:
                 self._other[name] = kept
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the weights that the network has not just now."""
+        """Return the weights that the network does not hold at the moment."""
         return dict(self._other)
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Take them over."""
+        """Restore them."""
         self._other = dict(state)

@@ -1,4 +1,4 @@
-"""What lets a killed training go on: its state on disk now and then, and the updates that it has told already."""
+"""Checkpoints of trainings: the learner's state and the updates reported so far, written every few seconds."""
 
 import os
 import time
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from torch import nn
 
-from pipeline import storage
-from pipeline.config import FinetuneConfig, Params, PretrainConfig
+from pipeline.core import storage
+from pipeline.core.config import FinetuneConfig, Params, PretrainConfig
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
@@ -17,27 +17,27 @@ from pipeline.progress import say
 
 Part = PretrainConfig | FinetuneConfig
 
-EVERY_S = 10.0  # of work that a kill may cost; PIPELINE_CHECKPOINT_S says otherwise
+EVERY_S = 10.0  # work lost by a kill; PIPELINE_CHECKPOINT_S overrides it
 
 
-class Course:
-    """The updates of one training, from the last checkpoint on if there is one.
+class TrainingRun:
+    """One training, resumed from its last checkpoint if there is one.
 
-    Time decides when a checkpoint is written, which changes no result.
+    Checkpoints are written by the clock, which changes no result.
     """
 
     def __init__(self, title: str, place: Path | None, total: int) -> None:
         self.place = place
-        # Held to the end of the training, even of one whose DVC was killed: two would write one checkpoint.
+        # Held until the training ends, even if DVC was killed: otherwise two would write one checkpoint.
         self._held = None
-        with suppress(OSError):  # where none can be written, there is no checkpoint either
+        with suppress(OSError):  # an unwritable folder: no checkpoints either
             if place is not None:
                 self._held = storage.hold(place.parents[2] / "running" / place.parent.name, title, patient=True)
         self._title, self._every = title, _seconds()
         self.curve: list[Update] = []
-        self.memory = self._begin(total)
+        self.memory = self._resumed(total)
 
-    def _begin(self, total: int) -> Memory:
+    def _resumed(self, total: int) -> Memory:
         try:
             saved = None if self.place is None else storage.read_checkpoint(self.place)
         except UserError as error:
@@ -51,7 +51,7 @@ class Course:
         return Memory(saved.tensors, done)
 
     def checkpointed(self, updates: Iterable[Update], network: nn.Module) -> Iterator[Update]:
-        """Pass updates on, and write a checkpoint behind one whenever it is time."""
+        """Yield updates, and write a checkpoint after one whenever it is due."""
         self.memory.keep(network=network)
         saved = time.monotonic()
         for update in updates:
@@ -66,21 +66,21 @@ class Course:
         try:
             storage.write_checkpoint(place, storage.Checkpoint(self.memory.state(), notes))
         except UserError as error:  # the result does not need it
-            say(f"{error}; {self._title} goes on without checkpoints")
+            say(f"{error}; {self._title} continues without checkpoints")
             self.place = None
 
     def finish(self) -> None:
-        """Forget it, once all results are written."""
+        """Drop the checkpoints, once all results are written."""
         if self.place is not None:
             storage.drop_checkpoints(self.place)
         if self._held is not None:
             self._held.close()
 
 
-def course(params: Params, stage: str, agent: str, part: Part, inputs: Iterable[Path]) -> Course:
-    """Return the course of an agent's training."""
+def training_run(params: Params, stage: str, agent: str, part: Part, inputs: Iterable[Path]) -> TrainingRun:
+    """Return the training run of an agent, resumed from its checkpoint."""
     key = storage.checkpoint_key(_rows(params, agent, part), inputs)
-    return Course(f"{stage} {agent}", storage.checkpoint_file(f"{stage}@{agent}", key), part.budget)
+    return TrainingRun(f"{stage} {agent}", storage.checkpoint_file(f"{stage}@{agent}", key), part.budget)
 
 
 def _seconds() -> float:
@@ -95,7 +95,7 @@ def _seconds() -> float:
 
 
 def _rows(params: Params, agent: str, part: Part) -> Mapping[str, object]:
-    """Return what a training depends on of params.yaml."""
+    """Return the values of params.yaml that a training depends on."""
     whole, row = params.model_dump(mode="json"), params.agent(agent)
     own = {"agent": agent, "objective": row.objective, "network": row.network.model_dump(mode="json")}
     shared = {name: whole[name] for name in ("seed", "threads", "device", "workload", "demands")}

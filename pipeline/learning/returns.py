@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray
+from pipeline.core.types import FloatArray, IntArray
 
 
 def discounted(rewards: FloatArray, gamma: float) -> FloatArray:
-    """Return the discounted sum of rewards to come along the last axis.
+    """Return the discounted sum of future rewards along the last axis.
 
     >>> discounted(np.array([1.0, 0.0, 2.0]), gamma=0.5)
     array([1.5, 1. , 2. ])
@@ -20,10 +20,10 @@ def discounted(rewards: FloatArray, gamma: float) -> FloatArray:
 def leave_one_out(returns: FloatArray, episodes: int) -> FloatArray:
     """Return each episode's return minus the mean of the jobset's other episodes at the same simulated time.
 
-    Episodes that are over have nothing more to come: they count with 0 (Kool, van Hoof, Welling 2019, at equal time).
+    Finished episodes count as 0 (Kool, van Hoof, Welling 2019, at equal time).
 
     Args:
-        returns: [B, steps], the `episodes` episodes of each jobset in a row.
+        returns: [B, steps], the `episodes` episodes of each jobset adjacent.
         episodes: N of each jobset.
 
     >>> leave_one_out(np.array([[4.0], [2.0], [0.0]]), episodes=3).ravel()

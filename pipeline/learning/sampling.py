@@ -1,23 +1,23 @@
-"""From logits to actions, compiled: a draw by the network's chances, or the most probable action."""
+"""From logits to actions, compiled: a sample by probability, or the most probable action."""
 
 import numpy as np
 from numba import njit
 
-from pipeline.core import BoolArray, FloatArray, IntArray
+from pipeline.core.types import BoolArray, FloatArray, IntArray
 from pipeline.simulation.compiled import inlined
 
 
 @inlined
 def draw_action(logits: FloatArray, may: BoolArray, i: int, masked: bool, draw: float, share: FloatArray) -> int:
-    """Return the action of one observation whose share of [0, 1) a draw falls into.
+    """Return the sampled action of one observation: the one whose share of [0, 1) contains the draw.
 
     Args:
         logits: [A] or longer, its own.
         may: [D, A], the legal actions of all.
         i: the observation.
-        masked: have only legal actions a share?
+        masked: do only legal actions have a share?
         draw: in [0, 1).
-        share: [A] or longer, to write on.
+        share: [A] or longer, work array.
     """
     highest = -np.inf
     for a in range(may.shape[1]):
@@ -36,7 +36,7 @@ def draw_action(logits: FloatArray, may: BoolArray, i: int, masked: bool, draw: 
 
 @njit(cache=True)
 def sample(logits: FloatArray, may: BoolArray, masked: bool, draws: FloatArray) -> IntArray:
-    """Return the action [D] whose share of [0, 1) each draw falls into; with masks, only legal ones have a share.
+    """Return the action [D] whose share of [0, 1) contains each draw; masked, only legal ones have a share.
 
     >>> chances = np.log(np.array([[0.25, 0.5, 0.25]] * 2, dtype=np.float32))
     >>> sample(chances, np.array([[True, False, True]] * 2), True, np.array([0.4, 0.6]))
@@ -51,7 +51,7 @@ def sample(logits: FloatArray, may: BoolArray, masked: bool, draws: FloatArray) 
 
 @njit(cache=True)
 def best(logits: FloatArray, may: BoolArray, masked: bool) -> IntArray:
-    """Return the action [D] of the highest logit, with masks among the legal ones; ties go to the lowest action."""
+    """Return the action [D] of the highest logit, if masked among the legal ones; ties go to the lowest action."""
     actions = np.empty(len(logits), dtype=np.int64)
     for i in range(len(logits)):
         chosen = -1

@@ -1,4 +1,4 @@
-"""What an update of a learner reports, and the learner that makes none."""
+"""Updates, as learners report them, and the learner without any."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -12,10 +12,10 @@ class Update(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Return the metrics for people."""
+        """The metrics as text."""
         return ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items())
 
 
 def none(network: object, task: object, config: object, memory: object = None) -> Iterator[Update]:
-    """Leave the seeded initial weights as they are (DeepRM)."""
+    """Keep the seeded initial weights (DeepRM)."""
     return iter(())

@@ -1,1 +1,1 @@
-"""Policies that try each candidate in the simulator before they take one, for every problem."""
+"""Policies that look ahead: they simulate each candidate action, for every problem."""

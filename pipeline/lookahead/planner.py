@@ -1,8 +1,8 @@
 """`plan_`: any policy, improved by looking ahead (rollout; Bertsekas, Tsitsiklis, Wu 1997).
 
-Each candidate is carried out on copies of the episode, and the base plays on from there, against the same sampled
-futures for every candidate; the one of the best mean is taken, and the base's own of equals. A problem supplies the
-`Search`: which actions are candidates, what futures are sampled from, and the kernels that play copies and cost them.
+Each candidate is carried out on copies of the episode, and the base policy continues from there, with the same sampled
+futures for every candidate. The candidate with the best mean is taken; the base's own action wins ties. A problem
+supplies the `Search`: the candidates, the model of futures, and the kernels that play copies and compute their costs.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,45 +11,45 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray, Observation, Policy
+from pipeline.core.types import BoolArray, FloatArray, IntArray, KeyArray, Observation, Policy
 from pipeline.simulation.rollout import Episodes, Turn, play_turns
 
 PREFIX = "plan_"
 
-Liking = Callable[[Observation], FloatArray]  # (view) -> how much each action [D, A] is liked; -inf: not allowed
-Player = TypeVar("Player")  # plays on in copies as a base does
+Liking = Callable[[Observation], FloatArray]  # (view) -> preference for each action [D, A]; -inf: not allowed
+Player = TypeVar("Player")  # continues copies as a base does
 
 
 class SearchBudget(NamedTuple):
-    """How much is tried for one decision."""
+    """Limits of the search for one decision."""
 
     candidates: int  # actions
-    futures: int  # as many are met by every candidate
-    ahead: int  # how far a future goes: steps of a pooled cluster; of many machines, jobs that come
-    decisions: int  # simulated; of a network of a pooled cluster, those that it is asked for
-    sure: float = 0.0  # standard errors by which a candidate must be better than the base's own
-    left_job: float = 0.0  # what a job that is left costs, in steps of what all that wait cost on average
-    left_work: float = 0.0  # and a step of the whole cluster's work
+    futures: int  # for every candidate
+    ahead: int  # length of a future: steps of a pooled cluster; for many machines, arriving jobs
+    decisions: int  # simulated decisions; for a network of a pooled cluster, its own
+    sure: float = 0.0  # standard errors by which a candidate must be better than the base's own action
+    left_job: float = 0.0  # cost of an unfinished job, in steps of the mean cost of all waiting jobs
+    left_work: float = 0.0  # cost of a step of the whole cluster's work
 
 
 class Base(NamedTuple, Generic[Player]):
-    """A policy that is improved by looking ahead, and what plays on in copies as it does."""
+    """A policy to improve by looking ahead, and the player that continues copies like it."""
 
     policy: Policy
     player: Player
-    likes: Liking | None = None  # of a network: those that it likes best are tried
-    masked: bool = True  # does it keep to the legal actions?
+    likes: Liking | None = None  # of a network: its preferred actions are the candidates
+    masked: bool = True  # does it use legal actions only?
 
 
 class ActionValues(NamedTuple):
-    """What the candidates of D decisions come to."""
+    """Estimated costs of the candidates of D decisions."""
 
-    cost: FloatArray  # [D, C]  mean over futures, but for what all candidates share; infinite where there is none
-    error: FloatArray  # [D, C]  standard error of the difference to the first of them, over futures
-    futures: IntArray  # [D, C]  that were played; 0 where one candidate stands alone
+    cost: FloatArray  # [D, C]  mean over futures, without common costs; infinite if there is no candidate
+    error: FloatArray  # [D, C]  standard error of the difference from the first one, over futures
+    futures: IntArray  # [D, C]  that were simulated; 0 for a single candidate
 
     def surely_better(self, sure: float) -> IntArray:
-        """Return the place [D] of the least cost among those that are better than the first by so many errors."""
+        """Return the place [D] of the least cost among candidates better than the first by `sure` errors."""
         if not sure:
             return np.asarray(self.cost.argmin(axis=1))
         better = self.cost[:, :1] - self.cost > sure * self.error
@@ -57,35 +57,35 @@ class ActionValues(NamedTuple):
         return np.asarray(np.where(better, self.cost, np.inf).argmin(axis=1))
 
     def best_bound(self, sure: float) -> IntArray:
-        """Return the place [D] of the least bound, so many errors above the cost.
+        """Return the place [D] of the least upper bound, `sure` errors above the cost.
 
         >>> values = ActionValues(np.array([[0.0, -0.5, 0.0]]), np.array([[0.0, 1.5, 0.0]]), np.array([[2, 2, 0]]))
         >>> [values.best_bound(sure).tolist() for sure in (0.0, 1.0)]
         [[1], [0]]
         """
-        margin = sure * self.error if sure else 0.0  # 0 times an unknown error is no number
+        margin = sure * self.error if sure else 0.0  # 0 times an infinite error is nan
         return np.asarray(np.where(self.futures > 0, self.cost + margin, np.inf).argmin(axis=1))
 
 
 class SearchResult(NamedTuple):
-    """What was tried in D decisions."""
+    """Candidates of D decisions, and the choices."""
 
     chosen: IntArray  # [D]
-    action: IntArray  # [D, C]  candidates, the base's own first; -1 = no more
+    action: IntArray  # [D, C]  candidates, the base's own action first; -1 = no more
     values: ActionValues
 
 
 class Search(Protocol):
-    """What a problem supplies to the planner."""
+    """The part of the planner that a problem supplies."""
 
     def at_once(self, turn: Turn) -> int:
-        """Return how many decisions are tried side by side: the bound of the memory."""
+        """Return the number of decisions that are searched in parallel, a limit of the memory."""
 
     def candidates(self, turn: Turn) -> IntArray:
-        """Return the actions [D, C] that are tried, the base's own first; -1 = no more."""
+        """Return the candidate actions [D, C], the base's own first; -1 = no more."""
 
     def values(self, turn: Turn, action: IntArray) -> ActionValues:
-        """Return what candidates [D, C] of at most `at_once` decisions come to."""
+        """Return the values of candidates [D, C] of up to `at_once` decisions."""
 
     def best(self, values: ActionValues) -> IntArray:
         """Return the place [D] of the candidate to take."""
@@ -101,7 +101,7 @@ class Planner:
     search: Search
 
     def play(self, simulator: Episodes, key: KeyArray, watch: Watcher) -> Iterator[int]:
-        """Decide until every episode is over, and be watched; yield how many go on, after each lock step."""
+        """Decide until every episode is over, and report to `watch`; yield how many are left after each lock step."""
 
         def decide(turn: Turn) -> IntArray:
             result = self.look(turn)
@@ -115,7 +115,7 @@ class Planner:
         return self.look(turn).chosen
 
     def look(self, turn: Turn) -> SearchResult:
-        """Return what was tried, and the actions to take."""
+        """Return the candidates of a turn, their values and the choices."""
         action, at_once = self.search.candidates(turn), self.search.at_once(turn)
         there = action >= 0
         values = ActionValues(np.where(there, 0.0, np.inf), np.zeros(action.shape), np.zeros_like(action))
@@ -128,13 +128,13 @@ class Planner:
 
 
 def best_liked(own: IntArray, action: IntArray, liked: FloatArray, superfluous: BoolArray, most: int) -> IntArray:
-    """Return candidates [D, C]: the base's own, then those liked best, of equals the first; -1 = no more.
+    """Return candidates [D, C]: the base's own action, then the preferred ones; -1 = no more.
 
     Args:
         own: place [D] of the base's own action.
         action: [D, A].
-        liked: [D, A]; -inf: not to be tried.
-        superfluous: [D, A], actions like others; the base's own is tried nevertheless.
+        liked: preferences [D, A]; -inf: no candidate.
+        superfluous: [D, A], duplicates of other actions; the base's own action is a candidate nevertheless.
         most: C.
     """
     liked = np.where(superfluous, -np.inf, liked)

@@ -1,55 +1,48 @@
 """Slowdown, completion time, makespan and learning on many machines: Deepk8s's Figures 4 to 6 and Table 1.
 
-Judged at every load of the scenario, where the paper has one log of unknown load. Differences are relative to the other
-policy, and on the same jobsets. Deepk8s is Zhao and Sun 2021; see docs/systems/deepk8s.md.
+Judged at every load of the scenario; the paper has one log of unknown load. Differences are relative to the other
+policy, on the same jobsets. Deepk8s is Zhao and Sun 2021; see docs/systems/deepk8s.md.
 
 Figure 6 draws the total reward of an episode over iterations, whose size in episodes the paper does not give: ours are
-updates, and the faster agent is judged by both. The levels are of the test jobsets.
+updates, and speed is judged by both. Final levels are of the test jobsets.
 """
 
 from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from pipeline.comparing import plots
-from pipeline.papers.curves import course, points, races
-from pipeline.papers.evidence import Evidence, Gap, Metric, OfJobs
+from pipeline.papers.curves import convergence, points, races
+from pipeline.papers.evidence import SLOWDOWN, Evidence, Metric, OfJobs, versus, whiskers
 from pipeline.papers.roles import NAMES, Roles
-from pipeline.papers.rules import ABOVE, BELOW, CANNOT, NO, YES, Rule, at_least, at_most, below_by, within
-from pipeline.papers.verdicts import WHOLE, Find, Part, Shown, Source, Verdict, compared, judged
+from pipeline.papers.rules import ABOVE, BELOW, NO, UNDECIDED, YES, Rule, at_least, at_most, below_by, within
+from pipeline.papers.verdicts import WHOLE, Finding, Part, Shown, Source, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ALGORITHMS = ("ppo", "a3c", "dagger")
 HEURISTICS = ("fcfs", "random", "sjf", "tetris")  # the paper's
-SLOWDOWN, COMPLETION, MAKESPAN = "mean_slowdown", "completion_time", "makespan"
+COMPLETION, MAKESPAN = "completion_time", "makespan"
 LEAST, MOST = 0.075, 0.135  # shares of a heuristic's slowdown: how far PPO is below, by the abstract and section 5
 BELOW_SJF = 0.002  # a share of SJF's completion time
 # "Nearly no difference" has no number: it is less than the least one that the paper reports as a gain.
 AS_GOOD = within(LEAST, "the least gain in slowdown that the paper reports")
 AS_SOON = within(BELOW_SJF, "the least gain in time that the paper reports")
-ROOM = 1.12  # beside the bars, for their numbers
+ROOM = 1.12  # next to the bars, for their numbers
 
 
-def looked_at(roles: Roles) -> list[str]:
-    """Return the policies whose single tasks are looked at: the paper's heuristics, and agents for slowdown."""
+def policies_shown(roles: Roles) -> list[str]:
+    """Return the policies whose single tasks are needed: the paper's heuristics, and agents for slowdown."""
     return [*HEURISTICS, *roles.of("slowdown")]
 
 
-def with_completion_time(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Return what figures show of single tasks: their run time, and the time from arrival to completion."""
-    return jobs[["policy", "load", "jobset", "duration"]].assign(**{COMPLETION: jobs["finish"] - jobs["arrival"]})
-
-
-def short(evidence: Evidence) -> OfJobs:
+def short(evidence: Evidence, _load: int = 0) -> OfJobs:
     """Return the mean completion time of tasks that run for at most the mean."""
     return OfJobs(COMPLETION, 0, evidence.long, f"tasks of at most {evidence.long:.4g}")
 
 
-def long(evidence: Evidence) -> OfJobs:
+def long(evidence: Evidence, _load: int = 0) -> OfJobs:
     """Return the mean completion time of tasks that run for more."""
     return OfJobs(COMPLETION, evidence.long, inf, f"tasks of more than {evidence.long:.4g}")
 
@@ -75,9 +68,8 @@ def _slowdown(evidence: Evidence, title: str) -> "Figure":
     for axes, load in zip(panels, loads, strict=True):
         for place, policy in enumerate(policies):
             mean = evidence.mean(SLOWDOWN, load, policy)
-            whisker = [[mean.value - mean.low], [mean.high - mean.value]]
-            # From 1: nothing can be faster, and it is what is above that policies differ in.
-            axes.barh(place, mean.value - 1, left=1, xerr=whisker, color=looks[policy].colour, height=0.7)
+            # From 1, the lower limit: policies differ in the part above it.
+            axes.barh(place, mean.value - 1, left=1, xerr=whiskers([mean]), color=looks[policy].colour, height=0.7)
             axes.annotate(f"{mean.value:.3f}", (mean.high, place), (4, 0), textcoords="offset points", va="center")
         axes.set_yticks(range(len(policies)), policies)
         axes.invert_yaxis()
@@ -100,10 +92,9 @@ def _completion(evidence: Evidence, title: str) -> "Figure":
     for axes, metric in zip(panels, there, strict=True):
         for k, (policy, look) in enumerate(plots.looks(evidence.policies, evidence.roles.agents).items()):
             means = [evidence.mean(metric, load, policy) for load in evidence.loads]
-            whiskers = [[mean.value - mean.low for mean in means], [mean.high - mean.value for mean in means]]
             place = [at + (k + 0.5) * width - 0.4 for at in range(len(means))]
             values = [mean.value for mean in means]
-            axes.bar(place, values, 0.9 * width, yerr=whiskers, color=look.colour, label=policy)
+            axes.bar(place, values, 0.9 * width, yerr=whiskers(means), color=look.colour, label=policy)
         axes.set_xticks(range(len(evidence.loads)), [str(load) for load in evidence.loads])
         axes.set_ylabel("Time")
     panels[-1].set_xlabel("Load (percent of all machines); whisker: interval")
@@ -114,60 +105,53 @@ def _completion(evidence: Evidence, title: str) -> "Figure":
 
 def _learning(evidence: Evidence, title: str) -> "Figure | None":
     """Draw the agents that stand for the algorithms; those validated at other loads than the first are left out."""
-    agents = [names[0] for names in map(evidence.roles.learned_by, ALGORITHMS) if names]
-    judged_ones = [agent for agent in agents if len(points(evidence.curves[agent], "validation"))]
-    if not judged_ones:
+    leads = [names[0] for names in map(evidence.roles.learned_by, ALGORITHMS) if names]
+    agents = [agent for agent in leads if len(points(evidence.curves[agent], "validation"))]
+    if not agents:
         return None
-    first, rows = judged_ones[0], evidence.roles.agents
-    alike = [agent for agent in judged_ones if {*rows[agent].finetune.loads} == {*rows[first].finetune.loads}]
-    curves = {agent: evidence.curves[agent] for agent in alike}
-    levels = {name: level for name, level in evidence.levels[first].items() if name in HEURISTICS}
+    loads = {agent: set(evidence.roles.agents[agent].finetune.loads) for agent in agents}
+    curves = {agent: evidence.curves[agent] for agent in agents if loads[agent] == loads[agents[0]]}
+    levels = {name: level for name, level in evidence.levels[agents[0]].items() if name in HEURISTICS}
     return plots.learning_curve(curves, levels, title, "validation")
 
 
-def ranked(metric: Metric | Callable[[Evidence], Metric], algorithm: str, other: str) -> Find:
-    """Return the comparison of the agents that stand for two algorithms, or of one with a heuristic."""
-
-    def find(evidence: Evidence, agent: str) -> list[Gap]:
-        names = [name if name in HEURISTICS else evidence.roles.lead_by(name) for name in (algorithm, other)]
-        return evidence.gaps(metric(evidence) if callable(metric) else metric, *names)
-
-    return find
+def _lead(algorithm: str) -> Callable[[Evidence, str], str]:
+    """Return the choice of the agent that stands for an algorithm."""
+    return lambda evidence, _: evidence.roles.lead_by(algorithm)
 
 
-def _each(word: str, rule: Rule, metric: Metric | Callable[[Evidence], Metric]) -> list[Part]:
+PPO, A3C, DAGGER = map(_lead, ALGORITHMS)
+
+
+def _each(word: str, rule: Rule, metric: str | Callable[[Evidence, int], Metric]) -> list[Part]:
     """Return parts that compare PPO with each heuristic; differences are shares of the heuristic's mean."""
-    return [compared(f"{word} {NAMES[name]}", rule, ranked(metric, "ppo", name)) for name in HEURISTICS]
+    return [compared(f"{word} {NAMES[name]}", rule, versus(PPO, name, metric)) for name in HEURISTICS]
 
 
 def _about(algorithm: str, iterations: int) -> Part:
-    """Return the part of a claim that an algorithm converges after so many iterations: in that tenth of a run."""
+    """Return the part that an algorithm converges after some iterations: in the tenth of its run with that update."""
 
-    def judge(evidence: Evidence, agent: str) -> Verdict:
-        found = course(evidence, evidence.roles.lead_by(algorithm))
+    def judge(evidence: Evidence, agent: str) -> Finding:
+        found = convergence(evidence, evidence.roles.lead_by(algorithm))
         text = f"converged: {found}"
         if found.ran < iterations:
-            return Verdict(f"{text}; a run of less than {iterations} cannot tell", CANNOT, [found.agent])
-        word = NO if not found.after < iterations <= found.by else CANNOT if found.by == inf else YES
-        return Verdict(text, word, [found.agent])
+            return Finding(f"{text}; a run of less than {iterations} cannot tell", UNDECIDED, [found.agent])
+        word = NO if not found.after < iterations <= found.by else UNDECIDED if found.by == inf else YES
+        return Finding(text, word, [found.agent])
 
-    left = f"the tenth of the run in which it converges leaves out update {iterations}"
-    return Part(f"after about {iterations:,} iterations", left, judge)
-
-
-def _sooner(one: str, other: str, text: str) -> tuple[Part, Part]:
-    return races(text, lambda evidence, _: (evidence.roles.lead_by(one), evidence.roles.lead_by(other)))
+    no_if = f"the tenth of the run in which it converges leaves out update {iterations}"
+    return Part(f"after about {iterations:,} iterations", no_if, judge)
 
 
 FOUR, FIVE, SIX = (Source(f"Deepk8s, Figure {number}") for number in (4, 5, 6))
 TABLE = Source("Deepk8s, Table 1")
-# That its slowdown is 1.325 and its completion time 94.116 no run of ours can refute: the log is not named.
+# No run of ours can refute that its slowdown is 1.325 and its completion time 94.116: the log is not named.
 OF_SLOWDOWN = (
     FOUR.claim(
         "FCFS has the highest mean slowdown, then Random, then SJF and Tetris",
-        compared("Random below FCFS", BELOW, ranked(SLOWDOWN, "random", "fcfs")),
-        compared("SJF below Random", BELOW, ranked(SLOWDOWN, "sjf", "random")),
-        compared("Tetris below Random", BELOW, ranked(SLOWDOWN, "tetris", "random")),
+        compared("Random below FCFS", BELOW, versus("random", "fcfs", SLOWDOWN)),
+        compared("SJF below Random", BELOW, versus("sjf", "random", SLOWDOWN)),
+        compared("Tetris below Random", BELOW, versus("tetris", "random", SLOWDOWN)),
     ),
     FOUR.claim(
         "PPO's mean slowdown is at least 7.5 % below each heuristic's", *_each("below", at_least(LEAST), SLOWDOWN)
@@ -175,13 +159,13 @@ OF_SLOWDOWN = (
     FOUR.claim(
         "PPO's mean slowdown is at most 13.5 % below each heuristic's", *_each("below", at_most(MOST), SLOWDOWN)
     ),
-    FOUR.claim("PPO and A3C are nearly equal in result", compared(WHOLE, AS_GOOD, ranked(SLOWDOWN, "a3c", "ppo"))),
+    FOUR.claim("PPO and A3C are nearly equal in result", compared(WHOLE, AS_GOOD, versus(A3C, PPO, SLOWDOWN))),
 )
 OF_COMPLETION = (
     TABLE.claim("PPO has the lowest mean completion time", *_each("below", BELOW, COMPLETION)),
     TABLE.claim(
         "PPO's mean completion time is 0.2 % below SJF's",
-        compared(WHOLE, below_by(BELOW_SJF), ranked(COMPLETION, "ppo", "sjf")),
+        compared(WHOLE, below_by(BELOW_SJF), versus(PPO, "sjf", COMPLETION)),
     ),
     FIVE.claim("Short tasks are faster under PPO than under every heuristic", *_each("than under", BELOW, short)),
     FIVE.claim("Long tasks are slower under PPO than under every heuristic", *_each("than under", ABOVE, long)),
@@ -191,16 +175,14 @@ OF_LEARNING = (
     SIX.claim("PPO converges after about 1,000 iterations", _about("ppo", 1000)),
     SIX.claim(
         "A3C converges much later than PPO, to the same level",
-        *_sooner("ppo", "a3c", "PPO sooner"),
-        compared("the same level", AS_GOOD, ranked(SLOWDOWN, "a3c", "ppo")),
+        *races("PPO sooner", PPO, A3C),
+        compared("the same level", AS_GOOD, versus(A3C, PPO, SLOWDOWN)),
     ),
     SIX.claim(
         "DAgger converges first, after about 500 iterations",
-        *_sooner("dagger", "ppo", "before PPO"),
-        *_sooner("dagger", "a3c", "before A3C"),
+        *races("before PPO", DAGGER, PPO),
+        *races("before A3C", DAGGER, A3C),
         _about("dagger", 500),
     ),
-    SIX.claim(
-        "DAgger ends only as good as SJF, its expert", compared(WHOLE, AS_GOOD, ranked(SLOWDOWN, "dagger", "sjf"))
-    ),
+    SIX.claim("DAgger ends only as good as SJF, its expert", compared(WHOLE, AS_GOOD, versus(DAGGER, "sjf", SLOWDOWN))),
 )

@@ -1,10 +1,10 @@
-"""The test results of one scenario, and how sure they are: the same resamples of jobsets for every policy and figure.
+"""Test results of one scenario with intervals: the same resamples of jobsets for every policy and figure.
 
-The resamples are those of `compare`, so an interval that stands in both tables is the same. A value is a sum over
-jobsets by another one (jobsets themselves, or jobs of some length), so that one formula serves every mean.
+The resamples are those of `compare`, so an interval that appears in both tables is the same. A value is one sum over
+jobsets divided by another (number of jobsets, or of jobs of some length), so that one formula serves every mean.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -13,18 +13,17 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing.resampling import FEW, gap_interval, interval, lucky
-from pipeline.comparing.statistics import Stratum, stratified
-from pipeline.config import Evaluation
-from pipeline.core import FloatArray
+from pipeline.comparing.statistics import Stratum
+from pipeline.core.types import FloatArray
 from pipeline.papers.roles import Roles
 from pipeline.papers.verdicts import CannotTellError
 
-METRICS = ("mean_slowdown", "completion_time", "makespan", "not_work_conserving")  # those that results have
-MOST_LENGTHS = 12  # that are shown each for itself; more are put into groups
+SLOWDOWN = "mean_slowdown"
+MOST_LENGTHS = 12  # shown one by one; more are grouped
 
 
 class OfJobs(NamedTuple):
-    """The mean of a column over jobs whose durations are above one bound and at most another."""
+    """Mean of a column over jobs whose durations are above one bound and at most another."""
 
     column: str
     above: float
@@ -46,7 +45,7 @@ class Mean(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """How a policy's mean differs from another's on the same jobsets; the difference is relative."""
+    """Relative difference of a policy's mean from another's on the same jobsets."""
 
     policy: str
     against: str
@@ -59,7 +58,7 @@ class Gap(NamedTuple):
     high: float
     unfinished: int  # jobs of both
     of: str = ""  # which jobs, if not all
-    few: bool = False  # are there so few jobsets that all could lie on one side by luck?
+    few: bool = False  # too few jobsets: all could lie on one side by luck
 
     @property
     def side(self) -> int:
@@ -69,10 +68,10 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that the figures of one scenario are drawn from."""
+    """Data of all figures of one scenario."""
 
     roles: Roles
-    policies: list[str]  # that are compared, in the order of the results
+    policies: list[str]  # in the order of the results
     jobs: pd.DataFrame  # results of single jobs, of some policies at some loads
     curves: Mapping[str, pd.DataFrame]  # agent -> Curve of its finetuning
     levels: Mapping[str, Mapping[str, float]]  # agent -> heuristic -> mean on validation jobsets, its training loads
@@ -80,7 +79,7 @@ class Evidence:
     long: float  # duration from which a job is a long one; of tasks on machines, above which
     samples: Samples
     confidence: float
-    # The sums over jobs that were asked for so far.
+    # Sums over jobs, computed when first used.
     _sums_of_jobs: dict[tuple[OfJobs, int, str], tuple[FloatArray, FloatArray]] = field(default_factory=dict)
 
     @property
@@ -89,11 +88,11 @@ class Evidence:
         return sorted(self.samples)
 
     def mean(self, metric: Metric, load: int, policy: str) -> Mean:
-        """Return a policy's mean of a metric."""
+        """Return a policy's mean of a metric, with its interval."""
         return self._mean(self.means(metric, load, policy), load)
 
     def share(self, load: int, policy: str, column: str, lengths: Sequence[int]) -> Mean:
-        """Return which share of the sum of a column over a policy's jobs is of jobs of some lengths."""
+        """Return the share of jobs of some lengths in the sum of a column over a policy's jobs."""
         rows = self.jobs_of(load, policy)
         sums = [
             some.groupby("jobset")[column].sum().reindex(self._at(load).jobset, fill_value=0).to_numpy(dtype=float)
@@ -112,10 +111,6 @@ class Evidence:
         unfinished = self._at(load).unfinished[[self._column(policy), self._column(against)]].sum()
         return Gap(policy, against, load, len(one), *numbers, *self.span(difference), int(unfinished), of, few)
 
-    def gaps(self, metric: Metric, policy: str, against: str) -> list[Gap]:
-        """Compare two policies by a metric at every load."""
-        return [self.gap(metric, load, policy, against) for load in self.loads]
-
     def means(self, metric: Metric, load: int, policy: str) -> FloatArray:
         """Return a policy's mean of a metric, in the sample and in each resample [1 + S]."""
         if isinstance(metric, str):
@@ -128,7 +123,8 @@ class Evidence:
 
     def span(self, means: FloatArray) -> tuple[float, float]:
         """Return the interval of a difference by its resamples, which follow the sample itself [1 + S]."""
-        low, high = gap_interval(_finite(means[1:]), self.confidence, self._units)
+        resampled = means[1:]
+        low, high = gap_interval(resampled[np.isfinite(resampled)], self.confidence, self._units)
         return float(low), float(high)
 
     @property
@@ -136,20 +132,19 @@ class Evidence:
         return min(self._at(load).units for load in self.samples)
 
     def _at(self, load: int) -> Stratum:
-        """Return the sample of a load by the first metric."""
-        return next(iter(self.samples[load].values()))
+        return next(iter(self.samples[load].values()))  # all metrics of a load have the same jobsets
 
     def has(self, metric: Metric) -> bool:
-        """Return whether there is anything of a metric at every load."""
+        """Return whether every load has values of a metric."""
         return all(self._sums(metric, load, self.policies[0])[1].any() for load in self.loads)
 
     def jobs_of(self, load: int, policy: str) -> pd.DataFrame:
-        """Return what became of a policy's jobs at a load."""
+        """Return the results of a policy's jobs at a load."""
         return self._by_policy.get((load, policy), self.jobs.iloc[:0])
 
     @cached_property
     def _by_policy(self) -> dict[Hashable, pd.DataFrame]:
-        """Return all jobs by load and policy: claims ask for the same ones many times, and there may be millions."""
+        # Claims use the same jobs many times, and there may be millions.
         return dict(iter(self.jobs.groupby(["load", "policy"], sort=False)))
 
     def lengths(self, load: int) -> list[int]:
@@ -157,11 +152,7 @@ class Evidence:
         return sorted(int(steps) for steps in self.jobs.loc[self.jobs["load"] == load, "duration"].unique())
 
     def split(self, load: int) -> tuple[list[int], list[int]]:
-        """Return the durations of short jobs and those of long ones.
-
-        Raises:
-            CannotTellError: there are none of one kind.
-        """
+        """Return the durations of short and of long jobs, or raise CannotTellError if there are none of a kind."""
         found = self.lengths(load)
         short, long = [d for d in found if d < self.long], [d for d in found if d >= self.long]
         if not short or not long:
@@ -174,42 +165,41 @@ class Evidence:
         return self.policies.index(policy)
 
     def _sums(self, metric: Metric, load: int, policy: str) -> tuple[FloatArray, FloatArray]:
-        """Return a policy's sum of a metric in each jobset [N], and what it is a sum of: one jobset, or its jobs."""
+        """Return a policy's sum of a metric in each jobset [N], and the number of terms: one jobset, or its jobs."""
         column = self._column(policy)
         if isinstance(metric, str):
             total = self.samples[load][metric].score[:, column]
             return total, np.ones(len(total))
-        known, asked = self._sums_of_jobs, (metric, load, policy)
-        if asked not in known:
+        known, key = self._sums_of_jobs, (metric, load, policy)
+        if key not in known:
             rows = self.jobs_of(load, policy)
             some = rows[(rows["duration"] > metric.above) & (rows["duration"] <= metric.most)]
             by = some.groupby("jobset")[metric.column].agg(["sum", "size"])
             whole = by.reindex(self._at(load).jobset, fill_value=0.0)
-            known[asked] = whole["sum"].to_numpy(dtype=float), whole["size"].to_numpy(dtype=float)
-        return known[asked]
+            known[key] = whole["sum"].to_numpy(dtype=float), whole["size"].to_numpy(dtype=float)
+        return known[key]
 
     def _ratio(self, load: int, total: FloatArray, per: FloatArray) -> FloatArray:
-        """Return the sum of one value [N] over the sum of another, over the sample and each resample [1 + S]."""
+        """Return the ratio of two sums [N] in the sample and in each resample [1 + S]."""
         counts = self._at(load).counts
-        if (per == 1.0).all():  # of jobsets, of which each resample has as many
+        if (per == 1.0).all():  # jobsets: every resample has the same number
             return np.asarray(counts @ total / len(per))
-        with np.errstate(invalid="ignore"):  # a resample may hold none of some jobs: it is passed over
+        with np.errstate(invalid="ignore"):  # resamples without such jobs are left out later
             return np.asarray(counts @ total / (counts @ per))
 
     def _mean(self, means: FloatArray, load: int) -> Mean:
-        n = self._at(load).units
-        mean, (low, high) = float(means[0]), map(float, interval(_finite(means[1:]), self.confidence, n))
+        n, mean, resampled = self._at(load).units, float(means[0]), means[1:]
+        low, high = map(float, interval(resampled[np.isfinite(resampled)], self.confidence, n))
         if n < FEW:  # the range holds the mean, but for rounding
             low, high = min(low, mean), max(high, mean)
         return Mean(mean, low, high, n)
 
 
-def _finite(resampled: FloatArray) -> FloatArray:
-    return resampled[np.isfinite(resampled)]
+Who = str | Callable[[Evidence, str], str]  # a policy, or the choice of one from the evidence and an agent
 
 
 def nearest(loads: Iterable[int], load: int) -> int:
-    """Return the load nearest to a paper's; of two the higher one.
+    """Return the load nearest to a paper's, the higher of two.
 
     >>> nearest([90, 110, 130], 100)
     110
@@ -218,22 +208,37 @@ def nearest(loads: Iterable[int], load: int) -> int:
 
 
 def slowdown_of(lengths: Sequence[int]) -> OfJobs:
-    """Return the mean slowdown of the jobs of some lengths, of which none between is left out."""
+    """Return the mean slowdown of the jobs in a range of lengths."""
     ends = f"{lengths[0]} to {lengths[-1]} steps" if len(lengths) > 1 else f"length {lengths[0]}"
     return OfJobs("slowdown", lengths[0] - 1, lengths[-1], f"jobs of {ends}")
 
 
-def samples_of(results: pd.DataFrame, policies: list[str], settings: Evaluation, seed: int) -> Samples:
-    """Return the sample of each load by each metric, with the resamples that `compare` draws."""
-    found: dict[int, dict[str, Stratum]] = {}
-    for metric in (metric for metric in METRICS if metric in results):
-        for stratum in stratified(results, policies, settings.resamples, np.random.default_rng(seed), metric):
-            found.setdefault(stratum.load, {})[metric] = stratum
-    return found
+def versus(
+    policy: Who, other: Who, metric: Metric | Callable[[Evidence, int], Metric] = SLOWDOWN, load: int | None = None
+) -> Callable[[Evidence, str], list[Gap]]:
+    """Return a function that compares two policies at the load nearest to a paper's, or at every load."""
+
+    def find(evidence: Evidence, agent: str) -> list[Gap]:
+        loads = evidence.loads if load is None else [nearest(evidence.loads, load)]
+        metrics = [metric(evidence, at) if callable(metric) else metric for at in loads]
+        names = [name(evidence, agent) if callable(name) else name for name in (policy, other)]
+        return [evidence.gap(of, at, *names) for of, at in zip(metrics, loads, strict=True)]
+
+    return find
+
+
+def rival(evidence: Evidence, agent: str) -> str:
+    """Return DeepRM's agent to compare with one of DeepRM2."""
+    return evidence.roles.rival(agent)
+
+
+def whiskers(means: Sequence[Mean]) -> list[list[float]]:
+    """Return the lengths of error bars below and above some means, as matplotlib takes them."""
+    return [[mean.value - mean.low for mean in means], [mean.high - mean.value for mean in means]]
 
 
 def groups(lengths: Sequence[int]) -> dict[str, list[int]]:
-    """Return durations to be shown: each for itself, or between powers of two where there are many.
+    """Return groups of durations: one each, or between powers of two where there are many.
 
     >>> groups([1, 2, 10])
     {'1': [1], '2': [2], '10': [10]}

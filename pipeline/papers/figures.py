@@ -1,36 +1,61 @@
-"""All figures of the papers, and the table of what they say."""
+"""All figures of the papers, and the table of verdicts on their claims."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
+import numpy as np
 import pandas as pd
 
-from pipeline.config import Params, Synthetic
-from pipeline.papers import deepk8s, durations, learning, loads, objectives, withheld
-from pipeline.papers.evidence import Evidence, nearest, samples_of
+from pipeline.comparing.statistics import Stratum, stratified
+from pipeline.core.config import Params, Synthetic
+from pipeline.papers import deepk8s, job_lengths, learning, means
+from pipeline.papers.evidence import Evidence, nearest
 from pipeline.papers.roles import Roles
 from pipeline.papers.verdicts import Claim, Shown, left_open
 
+METRICS = ("mean_slowdown", "completion_time", "makespan", "not_work_conserving")
 BY_SETTING = {
-    "online": (loads, objectives, learning, durations, withheld),
-    "offline": (learning,),
-    "machines": (deepk8s,),
+    "online": (means.loads, means.objectives, learning.shown, job_lengths.durations, job_lengths.withheld),
+    "offline": (learning.shown,),
+    "machines": (deepk8s.shown,),
 }
-NOBODY = {
+# Claims without results: figure, title and claims, by setting, with the reason.
+MISSING: dict[str, tuple[str, list[tuple[str, str, Sequence[Claim]]]]] = {
+    "online": (
+        "no scenario has jobs that arrive over time",
+        [
+            ("loads", "Mean slowdown against load", means.LOAD_CLAIMS),
+            ("objectives", "Both objectives at one load", [*chain(*means.OBJECTIVE_CLAIMS.values())]),
+            ("durations", "Slowdown by job length, before and after training", job_lengths.DURATIONS),
+            ("withheld", "Withheld jobs", job_lengths.WITHHELD),
+        ],
+    ),
+    "machines": (
+        "no agent of an event-driven scenario has objective slowdown",
+        [
+            ("deepk8s_slowdown", "Mean slowdown of tasks", deepk8s.OF_SLOWDOWN),
+            ("deepk8s_completion", "Mean completion time of tasks", deepk8s.OF_COMPLETION),
+            ("deepk8s_learning", "Learning on many machines", deepk8s.OF_LEARNING),
+        ],
+    ),
+}
+NO_AGENT = {
     "DeepRM": "no agent of a scenario with arrivals over time has network mlp and objective slowdown",
     "DeepRM2": "no agent of a scenario with arrivals over time has network cnn and objective slowdown",
     "DeepRM_Off": "no agent of a scenario in which all jobs wait at the start has objective slowdown",
-    "Deepk8s": "no agent of an event-driven scenario has objective slowdown",
 }
+ALL = [*(claim for _, rows in MISSING.values() for *_, claims in rows for claim in claims)]
+ALL += chain(*learning.CLAIMS.values())
 
 
 def jobs_needed(roles: Roles, every: Sequence[int]) -> tuple[list[str], Sequence[int]]:
-    """Return the policies and loads whose single jobs are looked at."""
+    """Return the policies and loads whose single jobs are needed."""
     if roles.setting == "machines":
-        return deepk8s.looked_at(roles), every
+        return deepk8s.policies_shown(roles), every
     agents = roles.of("slowdown")
-    policies = ["random", withheld.RIVAL, *agents, *map(durations.pretrained, agents)]
-    return policies, sorted({nearest(every, load) for load in (durations.LOAD, withheld.LOAD)})
+    policies = ["random", job_lengths.RIVAL, *agents, *map(job_lengths.pretrained, agents)]
+    wanted = (job_lengths.DURATIONS_LOAD, job_lengths.WITHHELD_LOAD)
+    return policies, sorted({nearest(every, load) for load in wanted})
 
 
 def gathered(
@@ -42,81 +67,63 @@ def gathered(
     levels: Mapping[str, Mapping[str, float]],
     best: Mapping[int, str],
 ) -> Evidence:
-    """Return the evidence of one scenario.
+    """Return the evidence of one scenario, with the resamples that `compare` draws.
 
     Args:
-        params: the bootstrap's settings, the seed, and the workload, which says what a long job is.
+        params: settings of the bootstrap, the seed, and the workload, which defines long jobs.
         roles: of the scenario's agents.
         results: of all its policies on each jobset.
         jobs: results of the single jobs of `jobs_needed`.
         curves: of each agent's finetuning.
-        levels: agent -> heuristic -> mean slowdown on validation jobsets of the loads that it was trained on.
+        levels: agent -> heuristic -> mean slowdown on validation jobsets of its training loads.
         best: the best heuristic at each load, by validation.
     """
     policies, long = list(results["policy"].unique()), long_from(params, jobs["duration"])
     if roles.setting == "machines":
-        policies = [policy for policy in policies if policy in deepk8s.looked_at(roles)]
+        policies = [policy for policy in policies if policy in deepk8s.policies_shown(roles)]
         long = float(jobs["duration"].mean())
-        jobs = deepk8s.with_completion_time(jobs)
+        took = {deepk8s.COMPLETION: jobs["finish"] - jobs["arrival"]}
+        jobs = jobs[["policy", "load", "jobset", "duration"]].assign(**took)
     else:
         jobs = jobs.assign(held=(jobs["withheld"] > 0).astype(float))
-    samples = samples_of(results, policies, params.evaluation, params.seed)
-    return Evidence(roles, policies, jobs, curves, levels, best, long, samples, params.evaluation.confidence)
+    settings, samples = params.evaluation, dict[int, dict[str, Stratum]]()
+    for metric in (metric for metric in METRICS if metric in results):
+        for stratum in stratified(results, policies, settings.resamples, np.random.default_rng(params.seed), metric):
+            samples.setdefault(stratum.load, {})[metric] = stratum
+    return Evidence(roles, policies, jobs, curves, levels, best, long, samples, settings.confidence)
 
 
 def long_from(params: Params, durations: pd.Series) -> float:
-    """Return the steps from which a job is a long one: by the workload's own word, or above the mean of a log."""
+    """Return the number of steps from which a job is long: by the workload, or above the mean of a log."""
     if isinstance(params.workload, Synthetic):
         return float(params.workload.short[1] + 1)
     return float(durations.mean() // 1) + 1 if len(durations) else 1.0
 
 
 def figures(scenarios: Sequence[Evidence]) -> list[Shown]:
-    """Return every figure of every scenario, and the claims that none of them answers to."""
-    modules = [(module, evidence) for evidence in scenarios for module in BY_SETTING[evidence.roles.setting]]
-    return [shown for module, evidence in modules for shown in module.shown(evidence)] + _open(scenarios)
-
-
-def _open(scenarios: Sequence[Evidence]) -> list[Shown]:
-    """Return the claims that no scenario, or no agent, of params.yaml answers to."""
+    """Return every figure of every scenario, and the claims without a scenario or agent."""
+    found = [shown for evidence in scenarios for draw in BY_SETTING[evidence.roles.setting] for shown in draw(evidence)]
     settings = {evidence.roles.setting for evidence in scenarios}
-    left = []
-    if "online" not in settings:
-        left += [
-            Shown(kind, title, None, left_open(claims, "no scenario has jobs that arrive over time"))
-            for kind, title, claims in ONLINE
-        ]
     answered = {evidence.roles.paper(agent) for evidence in scenarios for agent in evidence.roles.of("slowdown")}
-    left += [
-        Shown("learning", "Learning curves", None, left_open(claims, NOBODY[paper]))
+    missing = {
+        setting: [Shown(figure, title, None, left_open(claims, why)) for figure, title, claims in rows]
+        for setting, (why, rows) in MISSING.items()
+        if setting not in settings
+    }
+    learned = [
+        Shown("learning", "Learning curves", None, left_open(claims, NO_AGENT[paper]))
         for paper, claims in learning.CLAIMS.items()
         if paper not in answered
     ]
-    if "machines" not in settings:
-        left += [Shown(kind, title, None, left_open(claims, NOBODY["Deepk8s"])) for kind, title, claims in MACHINES]
-    return left
-
-
-ONLINE: list[tuple[str, str, Sequence[Claim]]] = [
-    ("loads", "Mean slowdown against load", loads.CLAIMS),
-    ("objectives", "Both objectives at one load", [claim for some in objectives.CLAIMS.values() for claim in some]),
-    ("durations", "Slowdown by job length, before and after training", durations.CLAIMS),
-    ("withheld", "Withheld jobs", withheld.CLAIMS),
-]
-MACHINES: list[tuple[str, str, Sequence[Claim]]] = [
-    ("deepk8s_slowdown", "Mean slowdown of tasks", deepk8s.OF_SLOWDOWN),
-    ("deepk8s_completion", "Mean completion time of tasks", deepk8s.OF_COMPLETION),
-    ("deepk8s_learning", "Learning on many machines", deepk8s.OF_LEARNING),
-]
-ALL = [*(claim for *_, claims in (*ONLINE, *MACHINES) for claim in claims), *chain(*learning.CLAIMS.values())]
+    return [*found, *missing.get("online", []), *learned, *missing.get("machines", [])]
 
 
 def table(found: Sequence[Shown]) -> pd.DataFrame:
     """Return one row for each part of each claim."""
     rows = [
-        (shown.figure, shown.title, claim.paper, claim.text, part.text, verdict.word, verdict.found, part.no_if)
+        (shown.figure, shown.title, claim.paper, claim.text, part.text, finding.word, finding.found, part.no_if)
         for shown in found
-        for claim, part, verdict in shown.verdicts
+        for claim, part, finding in shown.verdicts
     ]
     whole = pd.DataFrame(rows, columns=["figure", "title", "paper", "claim", "part", "verdict", "found", "no_if"])
     # Scenarios without a learner leave the same claims open.

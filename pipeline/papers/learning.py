@@ -1,75 +1,77 @@
 """Learning curves with returns and slowdown: DeepRM's Figure 6, DeepRM2's Figure 5, DeepRM_Off's Figure 7.
 
-Returns and the slowdown while training are of sampled play on the jobsets of each update; validation is of the recipe's
-play on validation jobsets of the same loads.
+Returns and the slowdown while training are of sampled actions on the jobsets of each update; validation is of the
+recipe's policy on validation jobsets of the same loads.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from pipeline.comparing import plots
-from pipeline.papers.curves import apart, change, points, races, size, tenths, validated
-from pipeline.papers.durations import pretrained
-from pipeline.papers.evidence import Evidence, Gap, nearest
+from pipeline.papers.curves import change, difference_interval, points, races, tenths, update_size, with_interval
+from pipeline.papers.evidence import Evidence, Gap, rival, versus
+from pipeline.papers.job_lengths import pretrained
 from pipeline.papers.roles import NAMES
-from pipeline.papers.rules import BELOW, CANNOT, NO, NOT_BELOW, YES, above, below
-from pipeline.papers.verdicts import WHOLE, CannotTellError, Find, Judge, Part, Shown, Source, Verdict, compared, judged
+from pipeline.papers.rules import BELOW, NO, NOT_BELOW, UNDECIDED, YES, above, below
+from pipeline.papers.verdicts import WHOLE, CannotTellError, Finding, Judge, Part, Shown, Source, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-METRIC = "mean_slowdown"
 LOAD = {"DeepRM": 70, "DeepRM2": 100}  # percent: what the papers train at
 AFTER, ITERATION = 200, 100 * 20  # iterations, and the episodes of one: DeepRM section 4.1
 LEVELS = ("sjf", "packer", "tetris", "random")
 FAINT = 0.45
-LOG_ABOVE = 2.0  # the heuristics lie close together below, and far apart above
+LOG_ABOVE = 2.0  # the heuristics are close together below, and far apart above
 
 
 def shown(evidence: Evidence) -> list[Shown]:
     """Return a figure for each agent of a scenario."""
     found = []
     for agent, row in evidence.roles.agents.items():
-        title = f"{agent} while learning"
-        drawing = _draw(evidence, agent)
         paper = evidence.roles.paper(agent)
-        asked = evidence.roles.of("slowdown")
+        about = evidence.roles.of("slowdown")
         if paper in LOAD:
-            asked = evidence.roles.about("slowdown", row.network.name, LOAD[paper])
-        claims = CLAIMS[paper] if agent in asked else ANY[paper]
-        found.append(Shown(f"learning_{agent}", title, drawing, judged(claims, evidence, agent)))
+            about = evidence.roles.about("slowdown", row.network.name, LOAD[paper])
+        claims = CLAIMS[paper] if agent in about else ANY[paper]
+        drawing = _draw(evidence, agent)
+        found.append(Shown(f"learning_{agent}", f"{agent} while learning", drawing, judged(claims, evidence, agent)))
     return found
 
 
 def _draw(evidence: Evidence, agent: str) -> "Figure":
     from matplotlib.ticker import MaxNLocator
 
-    curve, row = evidence.curves[agent], evidence.roles.agents[agent]
-    plain = row.objective == "slowdown"
+    curve, objective = evidence.curves[agent], evidence.roles.agents[agent].objective
     titles = [
         f"{agent} while learning: total return of an episode",
         "Mean slowdown (dashed: heuristics, on validation)",
     ]
-    titles += [] if plain else [f"Mean {row.objective.replace('_', ' ')} on validation jobsets"]
+    titles += [] if objective == "slowdown" else [f"Mean {objective.replace('_', ' ')} on validation jobsets"]
     figure, axes = plots.panels(titles, 3.2 * len(titles))
     look = plots.looks(evidence.policies, evidence.roles.agents)[agent]
-    _returns(axes[0], curve, look)
-    _slowdown(axes[1], evidence, agent, look)
-    if not plain:
+    levels = {name: level for name, level in evidence.levels[agent].items() if name in LEVELS}
+    _draw_returns(axes[0], curve, look)
+    _draw_slowdown(axes[1], curve, levels, look, validated=objective == "slowdown")
+    if objective != "slowdown":
         judgements = points(curve, "validation")
         plots.line(axes[2], "validation", judgements["update"], judgements["value"], look)
     for panel in axes:
         panel.set_xlim(-0.03 * curve["update"].max(), 1.03 * curve["update"].max())
         panel.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    _levels(axes[1], evidence, agent)
+    for level in levels.values():  # once the limits are final
+        axes[1].axhline(level, color=plots.GREY, linewidth=1, linestyle="--", zorder=1)
+    right, grey = axes[1].get_xlim()[1], plots.Look(plots.GREY, "", 1.0, "normal")
+    plots.write_names(axes[1], [plots.Label(name, right, level, grey) for name, level in levels.items()], 0.09)
     axes[-1].set_xlabel("Update")
     return figure
 
 
-def _returns(axes: "Axes", curve: pd.DataFrame, look: plots.Look) -> None:
+def _draw_returns(axes: "Axes", curve: pd.DataFrame, look: plots.Look) -> None:
     best, mean = points(curve, "best_return"), points(curve, "mean_return")
     axes.plot(best["update"], best["value"], color=look.colour, alpha=FAINT, label="best of a jobset's episodes")
     axes.plot(mean["update"], mean["value"], color=look.colour, label="mean")
@@ -77,53 +79,44 @@ def _returns(axes: "Axes", curve: pd.DataFrame, look: plots.Look) -> None:
         axes.legend(loc="best")
 
 
-def _slowdown(axes: "Axes", evidence: Evidence, agent: str, look: plots.Look) -> None:
-    curve = evidence.curves[agent]
-    training = points(curve, "slowdown")
+def _draw_slowdown(
+    axes: "Axes", curve: pd.DataFrame, levels: Mapping[str, float], look: plots.Look, validated: bool
+) -> None:
+    training, judgements = points(curve, "slowdown"), points(curve, "validation")
     axes.plot(training["update"], training["value"], color=look.colour, alpha=FAINT, label="training, sampled play")
-    values = [*training["value"], *_shown_levels(evidence, agent).values()]
-    if evidence.roles.agents[agent].objective == "slowdown":
-        judgements = points(curve, "validation")
+    values = [*training["value"], *levels.values()]
+    if validated:
         plots.line(axes, "validation", judgements["update"], judgements["value"], look)
         values += list(judgements["value"])
     plots.scale(axes, values, LOG_ABOVE)
     axes.legend(loc="best")
 
 
-def _levels(axes: "Axes", evidence: Evidence, agent: str) -> None:
-    """Draw the heuristics, once the limits are settled."""
-    levels, grey = _shown_levels(evidence, agent), plots.Look(plots.GREY, "", 1.0, "normal")
-    for level in levels.values():
-        axes.axhline(level, color=plots.GREY, linewidth=1, linestyle="--", zorder=1)
-    right = axes.get_xlim()[1]
-    plots.write_beside(axes, [plots.Label(name, right, level, grey) for name, level in levels.items()], 0.09)
-
-
-def _shown_levels(evidence: Evidence, agent: str) -> dict[str, float]:
-    return {name: level for name, level in evidence.levels[agent].items() if name in LEVELS}
-
-
 def _start_against_random(evidence: Evidence, agent: str) -> list[Gap]:
     if evidence.roles.agents[agent].pretrain.name != "none":
         raise CannotTellError(f"{agent} starts from a clone, not from untrained weights")
-    return [evidence.gap(METRIC, nearest(evidence.loads, LOAD["DeepRM"]), pretrained(agent), "random")]
+    return versus(pretrained(agent), "random", load=LOAD["DeepRM"])(evidence, agent)
 
 
 def _below_tetris_after(by_episodes: bool) -> Judge:
     """Return the judge of an agent's validation after as many updates, or episodes, as the paper's 200 iterations."""
 
-    def judge(evidence: Evidence, agent: str) -> Verdict:
-        judgements, level = validated(evidence.curves[agent], agent), evidence.levels[agent]["tetris"]
-        asked = -(-AFTER * ITERATION // size(evidence, agent)) if by_episodes else AFTER
-        after = next((update for update in judgements if update >= asked), max(judgements))
+    def judge(evidence: Evidence, agent: str) -> Finding:
+        validation, level = points(evidence.curves[agent], "validation"), evidence.levels[agent]["tetris"]
+        if validation.empty:
+            raise CannotTellError(f"the curve of {agent} has no judgement on validation jobsets")
+        judgements = dict(zip(validation["update"].astype(int), validation["value"].astype(float), strict=True))
+        size = update_size(evidence, agent)
+        wanted = -(-AFTER * ITERATION // size) if by_episodes else AFTER
+        after = next((update for update in judgements if update >= wanted), max(judgements))
         under = next((update for update, value in judgements.items() if value < level), None)
         since = "never below" if under is None else f"first below after update {under}"
-        played = f"{after * size(evidence, agent)} episodes"
+        played = f"{after * size} episodes"
         found = f"validation after update {after} ({played}): {agent} {judgements[after]:.2f}, tetris {level:.2f}"
-        short = "" if after >= asked else f"; update {asked} was not reached"
+        short = "" if after >= wanted else f"; update {wanted} was not reached"
         note = "No interval: validation is kept as one mean"
-        word = YES if judgements[after] < level else NO if after >= asked else CANNOT
-        return Verdict(f"{found}; {since}{short}. {note}", word, [agent])
+        word = YES if judgements[after] < level else NO if after >= wanted else UNDECIDED
+        return Finding(f"{found}; {since}{short}. {note}", word, [agent])
 
     return judge
 
@@ -131,50 +124,42 @@ def _below_tetris_after(by_episodes: bool) -> Judge:
 def _moves(metric: str, up: bool, to_its_best: bool = False) -> Part:
     """Return the part of a claim that a metric rises, or falls, from the first tenth of updates to the last.
 
-    It is at its best there where no other tenth is better by the whole interval.
+    It is at its best there if no other tenth is better by the whole interval.
     """
     name, sign = metric.replace("_", " "), -1 if up else 1
 
-    def judge(evidence: Evidence, agent: str) -> Verdict:
+    def judge(evidence: Evidence, agent: str) -> Finding:
         parts = tenths(evidence.curves[agent], metric, agent)
         found, *span = change(parts, name, evidence.confidence)
-        better = sum(apart(sign * part, sign * parts[-1], evidence.confidence)[1] < 0 for part in parts)
+        last = sign * parts[-1]
+        better = sum(difference_interval(sign * part, last, evidence.confidence)[1] < 0 for part in parts)
         word = NO if to_its_best and better else (above if up else below)(*span)
-        return Verdict(found + (f"; {better} tenths are better" if to_its_best else ""), word, [agent])
+        return Finding(found + (f"; {better} tenths are better" if to_its_best else ""), word, [agent])
 
     way, back = ("rises", "falls") if up else ("falls", "rises")
     best, more = (" to its best", ", or another tenth is better") if to_its_best else ("", "")
     return Part(f"{name} {way}{best}", f"it {back}{more}, by the whole interval", judge)
 
 
-def _gap_narrows(evidence: Evidence, agent: str) -> Verdict:
+def _gap_narrows(evidence: Evidence, agent: str) -> Finding:
     best, mean = (tenths(evidence.curves[agent], metric, agent) for metric in ("best_return", "mean_return"))
     gaps = [np.subtract(one, other) for one, other in zip(best, mean, strict=True)]
     found, *span = change(gaps, "gap between best and mean return", evidence.confidence)
-    return Verdict(found, below(*span), [agent])
+    return Finding(found, below(*span), [agent])
 
 
-def _pair(evidence: Evidence, agent: str) -> tuple[str, str]:
-    return agent, evidence.roles.rival(agent)
-
-
-def _second_below(evidence: Evidence, agent: str) -> list[Gap]:
-    return [evidence.gap(METRIC, nearest(evidence.loads, LOAD["DeepRM2"]), *_pair(evidence, agent))]
-
-
-def _second_above(evidence: Evidence, agent: str) -> Verdict:
+def _second_above(evidence: Evidence, agent: str) -> Finding:
     other, rows = evidence.roles.rival(agent), evidence.roles.agents
     if set(rows[agent].finetune.loads) != set(rows[other].finetune.loads):
         raise CannotTellError(f"{agent} and {other} were trained at other loads")
     ours, theirs = (tenths(evidence.curves[name], "mean_return", name)[-1] for name in (agent, other))
-    low, high = apart(ours, theirs, evidence.confidence)
+    low, high = difference_interval(ours, theirs, evidence.confidence)
     means = f"mean return in the last tenth of updates: {agent} {ours.mean():.4g}, {other} {theirs.mean():.4g}"
-    text = f"{means}: {(low + high) / 2:+.4g} ({100 * evidence.confidence:g} % interval {low:+.4g} to {high:+.4g})"
-    return Verdict(text, above(low, high), [agent, other])
+    return Finding(with_interval(means, low, high, evidence.confidence), above(low, high), [agent, other])
 
 
-def _below(other: str) -> Find:
-    return lambda evidence, agent: evidence.gaps(METRIC, agent, other)
+def _itself(evidence: Evidence, agent: str) -> str:
+    return agent
 
 
 SIX, FIVE, SEVEN = Source("DeepRM, Figure 6"), Source("DeepRM2, Figure 5"), Source("DeepRM_Off, Figure 7")
@@ -209,9 +194,9 @@ CLAIMS = {
         FIVE.claim(
             "DeepRM2 ends with a higher return and a lower slowdown than DeepRM",
             Part("a higher return", "it is lower, by the whole interval", _second_above),
-            compared("a lower slowdown", BELOW, _second_below),
+            compared("a lower slowdown", BELOW, versus(_itself, rival, load=LOAD["DeepRM2"])),
         ),
-        FIVE.claim("DeepRM2 converges in fewer epochs than DeepRM", *races("sooner", _pair)),
+        FIVE.claim("DeepRM2 converges in fewer epochs than DeepRM", *races("sooner", _itself, rival)),
     ),
     "DeepRM_Off": (
         SEVEN.claim(
@@ -221,7 +206,7 @@ CLAIMS = {
         ),
         SEVEN.claim(
             "DeepRM_Off ends below SJF, Tetris and Random in slowdown",
-            *(compared(f"below {NAMES[name]}", BELOW, _below(name)) for name in ("sjf", "tetris", "random")),
+            *(compared(f"below {NAMES[name]}", BELOW, versus(_itself, name)) for name in ("sjf", "tetris", "random")),
         ),
     ),
 }

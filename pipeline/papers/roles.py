@@ -1,26 +1,25 @@
-"""Which of params.yaml's agents plays which of the papers' schedulers: by its row, never by its name."""
+"""Roles of params.yaml's agents as the papers' schedulers: by their rows, never by their names."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from pipeline.config import Agent, AtOnce, Params
+from pipeline.core.config import Agent, AtOnce, Params
 from pipeline.papers.verdicts import CannotTellError
 
-HEURISTICS = ("sjf", "packer", "tetris")  # the papers' own, beside random
-STRONG = ("hold_until", "hold_long")  # rules of ours that no figure leaves out: a learner has to beat them, too
-# DeepRM2 compares SJF, Tetris and Random, as the published code of DeepRM does, whose "Tetris" is packing alone: only
-# that starts large jobs so that small ones cannot start. What a learner has to beat is our tuned Tetris: it is harder.
+HEURISTICS = ("sjf", "packer", "tetris")  # the papers' own, besides random
+STRONG = ("hold_until", "hold_long")  # our rules, in all figures: a learner has to beat them, too
+# DeepRM2 compares SJF, Tetris and Random, as the published code of DeepRM does, whose "Tetris" only packs: this starts
+# large jobs so that small ones cannot start. A learner has to beat our tuned Tetris, which is harder.
 SECOND_TETRIS = "packer"
 NAMES = {"fcfs": "FCFS", "random": "Random", "sjf": "SJF", "packer": "Packer", "tetris": "Tetris"}
 SYSTEMS = {"mlp": "DeepRM", "cnn": "DeepRM2"}  # by network
-
 
 # On a pooled cluster jobs arrive over time, or all wait at the start (DeepRM_Off); Deepk8s has many machines.
 Setting = Literal["online", "offline", "machines"]
 
 
 class Roles(NamedTuple):
-    """The agents of one scenario, and what the papers would call them."""
+    """Agents of one scenario, and the papers' names for them."""
 
     scenario: str
     setting: Setting
@@ -28,31 +27,27 @@ class Roles(NamedTuple):
 
     def of(self, objective: str, network: str = "") -> list[str]:
         """Return the agents that were trained for an objective, with a network if one is named."""
-        return [
-            name
-            for name, row in self.agents.items()
-            if row.objective == objective and network in ("", row.network.name)
-        ]
+        rows = self.agents.items()
+        return [name for name, row in rows if row.objective == objective and network in ("", row.network.name)]
 
     def at(self, objective: str, network: str, load: int) -> list[str]:
-        """Return the agents of a kind that were trained at that load alone, those of the largest budget.
+        """Return the agents of a kind trained only at that load with the largest budget: several if seeds differ."""
+        return self._largest(
+            [name for name in self.of(objective, network) if self.agents[name].finetune.loads == (load,)]
+        )
 
-        They are more than one where an agent was trained from several seeds.
-        """
-        found = [name for name in self.of(objective, network) if self.agents[name].finetune.loads == (load,)]
-        most = max((self.episodes(name) for name in found), default=0)
-        return [name for name in found if self.episodes(name) == most]
+    def _largest(self, found: Sequence[str]) -> list[str]:
+        """Return the agents with the most episodes of training."""
+        parts = {name: self.agents[name].finetune for name in found}
+        episodes = {name: part.updates * part.jobsets * getattr(part, "episodes", 1) for name, part in parts.items()}
+        return [name for name in found if episodes[name] == max(episodes.values())]
 
     def about(self, objective: str, network: str, load: int) -> list[str]:
-        """Return the agents that a claim about training at a load is asked of: those `at` it, or all of the kind."""
+        """Return the agents for a claim about training at a load: those `at` it, or all of the kind."""
         return self.at(objective, network, load) or self.of(objective, network)
 
     def lead(self, objective: str, network: str, load: int | None = None) -> str:
-        """Return the agent that stands for a paper's scheduler: the first that the claim is about, or of its kind.
-
-        Raises:
-            CannotTellError: there is none.
-        """
+        """Return the agent that stands for a paper's scheduler, the first of its kind, or raise CannotTellError."""
         found = self.of(objective, network) if load is None else self.about(objective, network, load)
         return self._first(found, f"network {network} and objective {objective}")
 
@@ -66,53 +61,37 @@ class Roles(NamedTuple):
         return [name for name in self.of("slowdown") if self.agents[name].finetune.name == algorithm]
 
     def lead_by(self, algorithm: str) -> str:
-        """Return the agent that stands for Deepk8s with an algorithm: the first of its kind in params.yaml.
-
-        Raises:
-            CannotTellError: there is none.
-        """
+        """Return the agent that stands for Deepk8s with an algorithm, or raise CannotTellError."""
         return self._first(self.learned_by(algorithm), f"finetune {algorithm} and objective slowdown")
 
     def each_at_its_load(self, objective: str, network: str) -> dict[int, str]:
-        """Return the agents that were each trained at one load alone: of the largest budget, and the first seed's.
+        """Return the agents that were each trained only at one load: of the largest budget, and the first seed's.
 
-        None if they are not several: then they do not stand for a line over loads.
+        Empty unless there are several: one agent is no line over loads.
         """
-        alone = [name for name in self.of(objective, network) if len(self.agents[name].finetune.loads) == 1]
-        most = max((self.episodes(name) for name in alone), default=0)
+        single = [name for name in self.of(objective, network) if len(self.agents[name].finetune.loads) == 1]
         found: dict[int, str] = {}
-        for name in alone:
-            if self.episodes(name) == most:
-                found.setdefault(self.agents[name].finetune.loads[0], name)
+        for name in self._largest(single):
+            found.setdefault(self.agents[name].finetune.loads[0], name)
         return found if len(found) > 1 else {}
 
     def rival(self, agent: str) -> str:
-        """Return DeepRM's agent to hold against one of DeepRM2: trained under equal conditions, or else the lead.
-
-        Raises:
-            CannotTellError: there is none.
-        """
+        """Return DeepRM's agent to compare with one of DeepRM2: trained under equal conditions, or else the lead."""
         objective, wanted = self.agents[agent].objective, self._conditions(agent)
         equal = [name for name in self.of(objective, "mlp") if self._conditions(name) == wanted]
         return equal[0] if equal else self.lead(objective, "mlp")
 
     def _conditions(self, agent: str) -> dict[str, object]:
-        """Return how an agent was finetuned; how often it was judged is not part of that."""
         return self.agents[agent].finetune.model_dump(exclude={"validate_every"})
 
-    def episodes(self, agent: str) -> int:
-        """Return how many episodes an agent was trained on."""
-        part = self.agents[agent].finetune
-        return part.updates * part.jobsets * getattr(part, "episodes", 1)
-
     def paper(self, agent: str) -> str:
-        """Return what the papers call a scheduler of the agent's kind."""
+        """Return the papers' name for a scheduler of the agent's kind."""
         if self.setting == "offline":
             return "DeepRM_Off"
         return SYSTEMS.get(self.agents[agent].network.name, agent)
 
     def protocol(self, agent: str) -> str:
-        """Return how the agent was trained, for the foot of a finding."""
+        """Return the training of an agent in words, for the end of a finding."""
         part = self.agents[agent].finetune
         loads = sorted(part.loads)
         where = f"load {loads[0]}" if len(loads) == 1 else f"loads {loads[0]} to {loads[-1]} together"
@@ -120,9 +99,9 @@ class Roles(NamedTuple):
 
 
 def roles_of(params: Params) -> list[Roles]:
-    """Return the roles in every scenario in which an agent has one: pooled clusters first, then many machines.
+    """Return the roles in every scenario with an agent: pooled clusters first, then many machines.
 
-    Streams have none: the papers' runs end, and all their jobs count. Nor do scenarios that agents are carried over to.
+    Streams have none: the papers' runs end, and all their jobs count. Nor do scenarios that agents are transferred to.
     """
     rows = params.agents.items()
     networks = [(name, row) for name, row in rows if row.network.name in SYSTEMS]

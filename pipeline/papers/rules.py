@@ -1,7 +1,7 @@
-"""How parts of claims are judged: by whole intervals, at one load or at several.
+"""Rules by which our results decide a part of a claim: by whole intervals, at one load or at several.
 
-A whole interval on the other side refutes a part ("no"), at one load if the claim is about several. "Partly" is what
-holds at some loads, cannot be told at others, and is refuted at none.
+A whole interval on the other side refutes a part ("no"), at one load if the claim is about several. "Partly" holds at
+some loads, is undecided at others, and is refuted at none.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,31 +10,22 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from pipeline.papers.evidence import Gap
 
-YES, NO, PARTLY, CANNOT = "yes", "no", "partly", "cannot be told"
-
-
-class Told(NamedTuple):
-    """Which load is told where there are many."""
-
-    word: str
-    most: Callable[["Gap"], float]  # of the load that has most of it
-
-
-WIDEST = Told("widest", lambda gap: abs(gap.difference))
+YES, NO, PARTLY, UNDECIDED = "yes", "no", "partly", "undecided"
 
 
 class Rule(NamedTuple):
-    """How a comparison at one or several loads is judged."""
+    """Decision from comparisons at one or several loads."""
 
-    word: Callable[[Sequence["Gap"]], str]
+    decide: Callable[[Sequence["Gap"]], str]
     no_if: str
-    told: Told = WIDEST
+    # Of many loads, the one with the most of this is reported.
+    extreme: tuple[str, Callable[["Gap"], float]] = ("widest", lambda gap: abs(gap.difference))
 
 
 def together(words: Iterable[str]) -> str:
-    """Return the word for what holds only where all of it does: a refuted part refutes it.
+    """Return the verdict on something that holds only if all of its parts do.
 
-    >>> together(["yes", "no"]), together(["yes", "cannot be told"]), together(["no", "cannot be told"])
+    >>> together(["yes", "no"]), together(["yes", "undecided"]), together(["no", "undecided"])
     ('no', 'partly', 'no')
     """
     found = set(words)
@@ -44,12 +35,12 @@ def together(words: Iterable[str]) -> str:
 
 
 def below(low: float, high: float) -> str:
-    """Return whether an interval is below 0: all of it must be, and what is all above refutes it.
+    """Return whether an interval is below 0: all of it must be, and an interval above 0 refutes it.
 
     >>> below(-2, -1), below(1, 2), below(-1, 1)
-    ('yes', 'no', 'cannot be told')
+    ('yes', 'no', 'undecided')
     """
-    return YES if high < 0 else NO if low > 0 else CANNOT
+    return YES if high < 0 else NO if low > 0 else UNDECIDED
 
 
 def above(low: float, high: float) -> str:
@@ -57,64 +48,62 @@ def above(low: float, high: float) -> str:
     return below(-high, -low)
 
 
-def _each(judge: Callable[[float, float], str]) -> Callable[[Sequence["Gap"]], str]:
-    """Return the rule for what must hold at every load; by few jobsets it can be told at none."""
-    return lambda gaps: together(CANNOT if gap.few else judge(gap.low, gap.high) for gap in gaps)
+def _at_each(judge: Callable[[float, float], str]) -> Callable[[Sequence["Gap"]], str]:
+    """Return the decision on something that must hold at every load; few jobsets decide nothing."""
+    return lambda gaps: together(UNDECIDED if gap.few else judge(gap.low, gap.high) for gap in gaps)
 
 
 def _often(gaps: Sequence["Gap"]) -> str:
     under, over = sum(gap.high < 0 for gap in gaps), sum(gap.low > 0 for gap in gaps)
-    return YES if 2 * under > len(gaps) else NO if 2 * over >= len(gaps) else CANNOT
+    return YES if 2 * under > len(gaps) else NO if 2 * over >= len(gaps) else UNDECIDED
 
 
 def _not_above(low: float, high: float) -> str:
-    return NO if low > 0 else YES if high <= 0 else CANNOT
+    return NO if low > 0 else YES if high <= 0 else UNDECIDED
 
 
-BELOW = Rule(_each(below), "it is above, by the whole interval, at a load")
-ABOVE = Rule(_each(above), "it is below, by the whole interval, at a load")
+BELOW = Rule(_at_each(below), "it is above, by the whole interval, at a load")
+ABOVE = Rule(_at_each(above), "it is below, by the whole interval, at a load")
 NOT_ABOVE = Rule(
-    _each(_not_above),
+    _at_each(_not_above),
     "it is above, by the whole interval, at a load (yes: at no load does the interval reach above 0)",
-    Told("highest", lambda gap: gap.high),
+    ("highest", lambda gap: gap.high),
 )
 NOT_BELOW = Rule(
-    _each(lambda low, high: _not_above(-high, -low)),
+    _at_each(lambda low, high: _not_above(-high, -low)),
     "it is below, by the whole interval, at a load (yes: at no load does the interval reach below 0)",
-    Told("lowest", lambda gap: -gap.low),
+    ("lowest", lambda gap: -gap.low),
 )
 OFTEN_BELOW = Rule(_often, "it is above, by the whole interval, at half of the loads (yes: below at more than half)")
 
 
 def within(share: float, source: str) -> Rule:
-    """Return the rule for a policy that is as good as another, by a share of its mean that the paper's text gives."""
+    """Return the rule for a policy that is as good as another, up to a share of its mean given in the paper."""
 
     def word(low: float, high: float) -> str:
-        return YES if max(-low, high) < share else NO if max(low, -high) > share else CANNOT
+        return YES if max(-low, high) < share else NO if max(low, -high) > share else UNDECIDED
 
     no_if = f"the whole interval is farther than {100 * share:g} %, {source}, at a load (yes: all of it is nearer)"
-    return Rule(_each(word), no_if, Told("farthest", lambda gap: max(-gap.low, gap.high)))
+    return Rule(_at_each(word), no_if, ("farthest", lambda gap: max(-gap.low, gap.high)))
 
 
 def at_least(share: float) -> Rule:
     """Return the rule for a policy that is below another by a share of its mean, or by more."""
-    rule = f"the whole interval is nearer than {100 * share:g} % below, or above, at a load"
-    return Rule(_each(lambda low, high: below(low + share, high + share)), rule)
+    no_if = f"the whole interval is nearer than {100 * share:g} % below, or above, at a load"
+    return Rule(_at_each(lambda low, high: below(low + share, high + share)), no_if)
 
 
 def at_most(share: float) -> Rule:
     """Return the rule for a policy that is below another by a share of its mean, or by less."""
-    nearer = f"the whole interval is farther than {100 * share:g} % below at a load"
-    return Rule(_each(lambda low, high: above(low + share, high + share)), nearer)
+    no_if = f"the whole interval is farther than {100 * share:g} % below at a load"
+    return Rule(_at_each(lambda low, high: above(low + share, high + share)), no_if)
 
 
 def below_by(share: float) -> Rule:
-    """Return the rule for a policy that is below another by just that share of its mean."""
+    """Return the rule for a policy that is below another by exactly that share of its mean."""
 
     def word(low: float, high: float) -> str:
-        if not low <= -share <= high:
-            return NO
-        return YES if high < 0 else CANNOT
+        return NO if not low <= -share <= high else YES if high < 0 else UNDECIDED
 
-    left = f"the interval leaves out {100 * share:g} % below at a load (yes: it holds that and not 0)"
-    return Rule(_each(word), left)
+    no_if = f"the interval leaves out {100 * share:g} % below at a load (yes: it holds that and not 0)"
+    return Rule(_at_each(word), no_if)

@@ -1,9 +1,9 @@
-"""What the papers claim, part by part, and what our results say to each part: sentences and one of four words."""
+"""Claims of the papers, part by part, and what our results say about each part."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.papers.rules import CANNOT, WIDEST, Rule, Told
+from pipeline.papers.rules import BELOW, UNDECIDED, Rule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -11,27 +11,27 @@ if TYPE_CHECKING:
     from pipeline.papers.evidence import Evidence, Gap
 
 WHOLE = "the whole of it"  # the part of a claim that has only one
-FEW = 3  # loads that are told one by one
+FEW = 3  # loads that are reported one by one
 
 
 class CannotTellError(Exception):
-    """The results leave a claim open; says why."""
+    """The reason why the results leave a claim open."""
 
 
-class Verdict(NamedTuple):
-    """What our run shows, and whether a part of a claim holds in it."""
+class Finding(NamedTuple):
+    """Our result for one part of a claim, and its verdict."""
 
     found: str
     word: str
-    agents: Sequence[str] = ()  # that it is about: how they were trained stands below what is found
+    agents: Sequence[str] = ()  # whose training is described after the result
 
 
-Judge = Callable[["Evidence", str], Verdict]  # by the evidence, of an agent ("" where the claim names none)
+Judge = Callable[["Evidence", str], Finding]  # from the evidence and an agent ("" if the claim names none)
 Find = Callable[["Evidence", str], Sequence["Gap"]]
 
 
 class Part(NamedTuple):
-    """One thing that a claim says, judged apart from the others."""
+    """One statement of a claim, judged separately."""
 
     text: str
     no_if: str  # what refutes it
@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """One statement of a paper, in our words."""
+    """One claim of a paper, in our words."""
 
     paper: str  # and its figure
     text: str
@@ -47,16 +47,16 @@ class Claim(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A figure of the papers from our results, and what it says to their claims."""
+    """A figure of the papers from our results, and the verdicts on its claims."""
 
     figure: str  # stem of its file
     title: str
-    drawing: "Figure | None"  # None: there is nothing to draw
-    verdicts: list[tuple[Claim, Part, Verdict]]
+    drawing: "Figure | None"
+    verdicts: list[tuple[Claim, Part, Finding]]
 
 
 class Source(str):
-    """A paper and its figure, in which claims are made."""
+    """A paper and its figure."""
 
     __slots__ = ()
 
@@ -65,57 +65,58 @@ class Source(str):
         return Claim(self, text, parts)
 
 
-def judged(claims: Iterable[Claim], evidence: "Evidence", agent: str = "") -> list[tuple[Claim, Part, Verdict]]:
-    """Judge all parts of claims by the same evidence; what cannot be told says why."""
+def judged(claims: Iterable[Claim], evidence: "Evidence", agent: str = "") -> list[tuple[Claim, Part, Finding]]:
+    """Judge all parts of claims from the same evidence; an undecided part states the reason."""
     return [(claim, part, _judged(part, evidence, agent)) for claim in claims for part in claim.parts]
 
 
-def _judged(part: Part, evidence: "Evidence", agent: str) -> Verdict:
+def _judged(part: Part, evidence: "Evidence", agent: str) -> Finding:
     try:
-        verdict = part.judge(evidence, agent)
+        finding = part.judge(evidence, agent)
     except CannotTellError as reason:
-        return Verdict(str(reason), CANNOT)
-    trained = "; ".join(f"{name}: {evidence.roles.protocol(name)}" for name in verdict.agents)
-    return verdict._replace(found=f"{verdict.found}. Ours: {trained}") if trained else verdict
+        return Finding(str(reason), UNDECIDED)
+    trained = "; ".join(f"{name}: {evidence.roles.protocol(name)}" for name in finding.agents)
+    return finding._replace(found=f"{finding.found}. Ours: {trained}") if trained else finding
 
 
-def left_open(claims: Iterable[Claim], why: str) -> list[tuple[Claim, Part, Verdict]]:
-    """Return all parts of claims that nothing answers to."""
-    return [(claim, part, Verdict(why, CANNOT)) for claim in claims for part in claim.parts]
+def left_open(claims: Iterable[Claim], why: str) -> list[tuple[Claim, Part, Finding]]:
+    """Return all parts of claims for which there are no results."""
+    return [(claim, part, Finding(why, UNDECIDED)) for claim in claims for part in claim.parts]
 
 
 def compared(text: str, rule: Rule, find: Find) -> Part:
     """Return a part that is judged by comparisons of policies."""
 
-    def judge(evidence: "Evidence", agent: str) -> Verdict:
+    def judge(evidence: "Evidence", agent: str) -> Finding:
         gaps = find(evidence, agent)
         names = dict.fromkeys(name for gap in gaps for name in (gap.policy, gap.against))
         trained = [name for name in names if name in evidence.roles.agents]
-        return Verdict(over_loads(gaps, evidence.confidence, rule.told), rule.word(gaps), trained)
+        return Finding(over_loads(gaps, evidence.confidence, rule), rule.decide(gaps), trained)
 
     return Part(text, rule.no_if, judge)
 
 
-def at_load(gap: "Gap", confidence: float) -> str:
-    """Return a comparison at one load as a sentence; the difference is a share of the other's mean, and says so."""
-    means = f"{gap.policy} {gap.mean:.2f}, {gap.against} {gap.mean_against:.2f}"
-    return f"at load {gap.load} {means}: {_sure(gap, confidence)}"
-
-
-def over_loads(gaps: Sequence["Gap"], confidence: float, told: Told = WIDEST) -> str:
-    """Return a comparison as a sentence: load by load, or how often which side, and one load of many."""
+def over_loads(gaps: Sequence["Gap"], confidence: float, rule: Rule = BELOW) -> str:
+    """Return a comparison as a sentence: load by load, or the counts of each side and one load of many."""
     of = f"{gaps[0].of}: " if gaps[0].of else ""
     if len(gaps) <= FEW:
-        return of + "; ".join(at_load(gap, confidence) for gap in gaps)
-    one = max(gaps, key=told.most)
+        each = (
+            f"at load {gap.load} {gap.policy} {gap.mean:.2f}, {gap.against} {gap.mean_against:.2f}: "
+            f"{_distance(gap, confidence)}"
+            for gap in gaps
+        )
+        return of + "; ".join(each)
+    extreme, size = rule.extreme
+    one = max(gaps, key=size)
     under, over = (sum(gap.side == way for gap in gaps) for way in (-1, 1))
     policies = ", ".join(dict.fromkeys(gap.policy for gap in gaps))
     counted = f"{of}{policies} below {gaps[0].against} at {under} of {len(gaps)} loads, above at {over}"
-    most = f"{told.word} at load {one.load}, {one.mean:.2f} to {one.mean_against:.2f}"
-    return f"{counted}; {most}: {_sure(one, confidence)}"
+    most = f"{extreme} at load {one.load}, {one.mean:.2f} to {one.mean_against:.2f}"
+    return f"{counted}; {most}: {_distance(one, confidence)}"
 
 
-def _sure(gap: "Gap", confidence: float) -> str:
+def _distance(gap: "Gap", confidence: float) -> str:
+    """Return the difference as a share of the other's mean, with its interval."""
     cut = f"; {gap.unfinished} jobs unfinished, so at least this slow" if gap.unfinished else ""
     far = f"{_side(gap.difference, ' %')} {gap.against}" if gap.difference else "equal"
     return f"{far} ({100 * confidence:g} % interval {span(gap.low, gap.high)}, n = {gap.n} jobsets{cut})"

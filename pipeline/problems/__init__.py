@@ -1,8 +1,8 @@
-"""One package per problem, in one table: what stages, commands and the report may ask of any of them.
+"""One package per problem, and the table of parts that stages, commands and the report use.
 
-A part is imported when it is first used, so that a stage imports no more than it runs, and DVC knows what that is. A
-stage holds a `Problem` that is only known when params.yaml is read: what one part returns (jobs, policies, tasks,
-networks) is an `object` to the stage, which can only pass it to another part of the same problem.
+A part is imported when it is first used, so that a stage imports no more than it runs, and DVC knows its dependencies.
+A stage gets its `Problem` when params.yaml is read: the results of one part (jobs, policies, tasks, networks) are
+`object`s for the stage, which can only pass them to another part of the same problem.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from pipeline.config import Params
+from pipeline.core.config import Params
+from pipeline.core.schemas import ResultTables
 from pipeline.errors import UserError
 from pipeline.problems.parts import (
     Algorithms,
@@ -27,78 +28,77 @@ from pipeline.problems.parts import (
     Trial,
 )
 from pipeline.progress import ProgressCallback
-from pipeline.schemas import ResultTables
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from pipeline.core.logs.trace import Trace
     from pipeline.execution.executor import Executor
-    from pipeline.explaining.explain import Explaining
-    from pipeline.live.deciding import Live
-    from pipeline.logs.trace import Trace
-    from pipeline.scheduling.schedule import Scheduling
-    from pipeline.scheduling.user_jobs import JobsInColumns
-    from pipeline.showing.show import Showing
+    from pipeline.interactive.explaining.explain import Explaining
+    from pipeline.interactive.live.deciding import Live
+    from pipeline.interactive.scheduling.schedule import Scheduling
+    from pipeline.interactive.scheduling.user_jobs import JobsInColumns
+    from pipeline.interactive.showing.show import Showing
 
-# The one place where a new problem is entered: params.yaml's word, and where each of its parts is defined.
+# The only place to register a new problem: its word in params.yaml, and the definition of each part.
 PROBLEMS: Mapping[str, Mapping[str, str]] = {
     "pool": {
         "check": "pipeline.problems.pool.checks.check",
-        "tables": "pipeline.problems.pool.tables.TABLES",
-        "draw": "pipeline.problems.pool.drawing.draw",
-        "scoring": "pipeline.problems.pool.scoring.scoring",
+        "tables": "pipeline.problems.pool.env.tables.TABLES",
+        "draw": "pipeline.problems.pool.env.drawing.draw",
+        "scoring": "pipeline.problems.pool.heuristics.scoring.scoring",
         "planning": "pipeline.problems.pool.lookahead.naming.planning",
-        "learning": "pipeline.problems.pool.learning.LEARNING",
-        "algorithms": "pipeline.problems.pool.training.algorithms.ALGORITHMS",
-        "hindsight": "pipeline.problems.pool.evaluation.hindsight.solve",
+        "learning": "pipeline.problems.pool.agents.learning.LEARNING",
+        "algorithms": "pipeline.problems.pool.agents.training.algorithms.ALGORITHMS",
+        "hindsight": "pipeline.problems.pool.env.evaluation.hindsight.solve",
         "comparison": "pipeline.problems.pool.comparison.COMPARISON",
-        "schedule": "pipeline.problems.pool.scheduling.schedule.SCHEDULING",
-        "show": "pipeline.problems.pool.showing.SHOWING",
-        "explain": "pipeline.problems.pool.explaining.EXPLAINING",
-        "live": "pipeline.problems.pool.live.deciding.LIVE",
-        "served": "pipeline.problems.pool.serving.served",
-        "export": "pipeline.problems.pool.networks.exporting.onnx",
+        "schedule": "pipeline.interactive.pool.scheduling.schedule.SCHEDULING",
+        "show": "pipeline.interactive.pool.showing.SHOWING",
+        "explain": "pipeline.interactive.pool.explaining.EXPLAINING",
+        "live": "pipeline.interactive.pool.live.deciding.LIVE",
+        "served": "pipeline.interactive.pool.serving.served",
+        "export": "pipeline.interactive.pool.exporting.onnx",
     },
     "machines": {
-        "check": "pipeline.problems.machines.heuristics.names.check_names",
-        "tables": "pipeline.problems.machines.tables.TABLES",
-        "draw": "pipeline.problems.machines.drawing.draw",
-        "scoring": "pipeline.problems.machines.scoring.scoring",
-        "planning": "pipeline.problems.machines.lookahead.naming.planning",
-        "learning": "pipeline.problems.machines.learning.LEARNING",
-        "algorithms": "pipeline.problems.machines.training.algorithms.ALGORITHMS",
+        "check": "pipeline.problems.machines.heuristics.rules.check_names",
+        "tables": "pipeline.problems.machines.env.tables.TABLES",
+        "draw": "pipeline.problems.machines.env.drawing.draw",
+        "scoring": "pipeline.problems.machines.heuristics.scoring.scoring",
+        "planning": "pipeline.problems.machines.lookahead.plans.planning",
+        "learning": "pipeline.problems.machines.agents.learning.LEARNING",
+        "algorithms": "pipeline.problems.machines.agents.training.algorithms.ALGORITHMS",
         "hindsight": "pipeline.problems.parts.no_hindsight",
         "comparison": "pipeline.problems.machines.comparison.COMPARISON",
-        "schedule": "pipeline.problems.machines.scheduling.SCHEDULING",
-        "show": "pipeline.problems.machines.showing.SHOWING",
-        "explain": "pipeline.problems.machines.explaining.EXPLAINING",
-        "live": "pipeline.problems.machines.live.deciding.LIVE",
-        "served": "pipeline.problems.machines.serving.served",
-        "export": "pipeline.problems.machines.networks.exporting.onnx",
+        "schedule": "pipeline.interactive.machines.scheduling.SCHEDULING",
+        "show": "pipeline.interactive.machines.showing.SHOWING",
+        "explain": "pipeline.interactive.machines.explaining.EXPLAINING",
+        "live": "pipeline.interactive.machines.live.deciding.LIVE",
+        "served": "pipeline.interactive.machines.serving.served",
+        "export": "pipeline.interactive.machines.exporting.onnx",
     },
     "groups": {
         "check": "pipeline.problems.groups.heuristics.names.check_names",
-        "tables": "pipeline.problems.groups.tables.TABLES",
-        "draw": "pipeline.problems.groups.drawing.draw",
-        "scoring": "pipeline.problems.groups.scoring.scoring",
+        "tables": "pipeline.problems.groups.env.tables.TABLES",
+        "draw": "pipeline.problems.groups.env.drawing.draw",
+        "scoring": "pipeline.problems.groups.heuristics.scoring.scoring",
         "planning": "pipeline.problems.parts.no_planning",
-        "learning": "pipeline.problems.groups.learning.LEARNING",
-        "algorithms": "pipeline.problems.groups.training.algorithms.ALGORITHMS",
+        "learning": "pipeline.problems.groups.agents.learning.LEARNING",
+        "algorithms": "pipeline.problems.groups.agents.training.algorithms.ALGORITHMS",
         "hindsight": "pipeline.problems.parts.no_hindsight",
         "comparison": "pipeline.problems.groups.comparison.COMPARISON",
-        "schedule": "pipeline.problems.groups.scheduling.SCHEDULING",
-        "show": "pipeline.problems.groups.showing.SHOWING",
-        "explain": "pipeline.problems.groups.explaining.explain.EXPLAINING",
-        "live": "pipeline.problems.groups.live.deciding.LIVE",
-        "served": "pipeline.problems.groups.serving.served",
-        "export": "pipeline.problems.groups.networks.exporting.onnx",
+        "schedule": "pipeline.interactive.groups.scheduling.SCHEDULING",
+        "show": "pipeline.interactive.groups.showing.SHOWING",
+        "explain": "pipeline.interactive.groups.explaining.EXPLAINING",
+        "live": "pipeline.interactive.groups.live.LIVE",
+        "served": "pipeline.interactive.groups.serving.served",
+        "export": "pipeline.interactive.groups.exporting.onnx",
     },
 }
 
-# Protocols of others that policies can be played under: the word of `benchmark`, and the module that does it.
-PROTOCOLS: Mapping[str, str] = {"rlscheduler": "pipeline.problems.machines.benchmark"}
+# External protocols for evaluating policies: the word of `benchmark`, and its module.
+PROTOCOLS: Mapping[str, str] = {"rlscheduler": "pipeline.interactive.machines.benchmark"}
 
-# A site's log: what makes rows of params.yaml of it, and what replays it.
+# Modules for a site's log: its rows of params.yaml, and its replay.
 SITES = "pipeline.problems.machines.site"
 TRIAL = "pipeline.problems.machines.trial"
 
@@ -106,11 +106,11 @@ TRIAL = "pipeline.problems.machines.trial"
 class Problem:
     """The parts of one problem, each imported when it is first used."""
 
-    check: Callable[[Params], None]  # refuses rows of params.yaml that the problem's code cannot go with
-    tables: ResultTables  # of what policies did
+    check: Callable[[Params], None]  # raises UserError for rows of params.yaml that the problem's code cannot use
+    tables: ResultTables  # of policies' results
     draw: Callable[[Params, str, ProgressCallback], Drawn[object]]  # all jobsets of a scenario, or cut from its log
-    scoring: Callable[[Params, str, str | None], Scoring[object, object]]  # of a scenario, and the agent if it is its
-    planning: Planning[object]  # makes a policy of a row of `plans`, which looks ahead
+    scoring: Callable[[Params, str, str | None], Scoring[object, object]]  # of a scenario, for an agent if given
+    planning: Planning[object]  # policy that looks ahead, from a row of `plans`
     learning: "Learning[object, object, nn.Module]"
     algorithms: Algorithms
     hindsight: Hindsight
@@ -119,13 +119,13 @@ class Problem:
     show: "Showing[JobsInColumns]"  # draws jobsets
     explain: "Explaining"
     live: "Live[Any, Any]"  # decides for a live cluster
-    served: Callable[[Path], Served]  # makes a stored policy answer rows of numbers
+    served: Callable[[Path], Served]  # stored policy as a function of rows of numbers
     export: Callable[[Path], bytes]  # a model's folder as an ONNX file
 
     def __init__(self, word: str) -> None:
         self._word = word
 
-    if not TYPE_CHECKING:  # or any name would pass for a part
+    if not TYPE_CHECKING:  # otherwise mypy would accept any name
 
         def __getattr__(self, part: str) -> object:
             if part not in Problem.__annotations__:
@@ -143,21 +143,13 @@ def problem(word: str) -> Problem:
 
 
 def problem_of(params: Params, scenario: str) -> Problem:
-    """Return the problem that a scenario is of.
-
-    Raises:
-        UserError: there is no such scenario.
-    """
+    """Return the problem of a scenario; raise UserError if there is no such scenario."""
     return problem(params.scenario(scenario).problem)
 
 
 def check(params: Params) -> None:
-    """Check all that only the problems' own code can tell of params.yaml.
-
-    Raises:
-        UserError: one line for the first thing that it does not go with.
-    """
-    from pipeline.logs.registry import check_formats
+    """Check params.yaml with the problems' own code; raise UserError with one line for the first mistake."""
+    from pipeline.core.logs.registry import check_formats
 
     check_formats(params)
     for word in PROBLEMS:
@@ -165,7 +157,7 @@ def check(params: Params) -> None:
 
 
 def protocol(word: str) -> Callable[[Path, int, bool, Sequence[str], Path], pd.DataFrame]:
-    """Return what plays policies under a protocol of others: (log, jobs at most, backfill, policies, out) -> means."""
+    """Return the function of an external protocol: (log, maximum of jobs, backfill, policies, out) -> means."""
     run: Callable[[Path, int, bool, Sequence[str], Path], pd.DataFrame] = import_module(PROTOCOLS[word]).run
     return run
 
@@ -173,19 +165,19 @@ def protocol(word: str) -> Callable[[Path, int, bool, Sequence[str], Path], pd.D
 def site_rows(
     name: str, log: Path, format: str, trace: "Trace", machines: Sequence[str], params: Params, sure: bool = False
 ) -> SiteRows:
-    """Return the rows of params.yaml that a site's log needs; `machines` are those that a user names, if any."""
+    """Return the rows of params.yaml for a site's log; `machines` are those that a user names, if any."""
     run: Callable[..., SiteRows] = import_module(SITES).site_rows
     return run(name, log, format, trace, machines, params, sure)
 
 
 def trial(params: Params, site: str, workers: "Executor") -> Trial:
-    """Return what every policy made of a site's log."""
+    """Return the results of every policy on a site's log."""
     run: Callable[[Params, str, Executor], Trial] = import_module(TRIAL).trial
     return run(params, site, workers)
 
 
 def scenarios_by_problem(params: Params) -> dict[str, list[str]]:
-    """Return the scenarios of each problem, by its word; of some there may be none."""
+    """Return the scenarios, possibly none, of each problem by its word."""
     found: dict[str, list[str]] = {word: [] for word in PROBLEMS}
     for name, row in params.scenarios.items():
         found[row.problem].append(name)

@@ -1,4 +1,4 @@
-"""The parts of a problem, and what is asked of them: records without behaviour, shared by all problems."""
+"""Types of the parts of a problem: records without behaviour, shared by all problems."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,21 +9,21 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.comparing.comparing import Metrics
-from pipeline.config import Card, FinetuneConfig, Params, PretrainConfig
-from pipeline.core import FloatArray, IntArray, Json
+from pipeline.core.config import Card, FinetuneConfig, Params, PretrainConfig
+from pipeline.core.storage import Chosen, Model
+from pipeline.core.types import FloatArray, IntArray, Json
 from pipeline.errors import UserError
 from pipeline.learning.update import Update
 from pipeline.progress import ShareCallback
 from pipeline.simulation.results import Results
-from pipeline.storage import Chosen, Model
 
 if TYPE_CHECKING:
     from torch import nn
 
 Jobs = TypeVar("Jobs")  # of one episode
-Policy = TypeVar("Policy")  # as it is scored
+Policy = TypeVar("Policy")  # ready to be scored
 Policy_co = TypeVar("Policy_co", covariant=True)
-Task = TypeVar("Task")  # what a learner is given
+Task = TypeVar("Task")  # of a learner
 Network = TypeVar("Network", bound="nn.Module")
 
 Part = PretrainConfig | FinetuneConfig
@@ -32,7 +32,7 @@ Table = tuple[pd.DataFrame, pa.DataFrameSchema]
 
 
 class Drawn(NamedTuple, Generic[Jobs]):
-    """All jobsets of a scenario, and what to do with them."""
+    """All jobsets of a scenario."""
 
     splits: Mapping[str, JobSets[Jobs]]
     notes: Sequence[str]  # for people
@@ -44,7 +44,7 @@ Policy_contra = TypeVar("Policy_contra", contravariant=True)
 
 
 class Score(Protocol[Jobs_contra, Policy_contra]):
-    """Let policies play jobsets."""
+    """Function that lets policies play jobsets."""
 
     def __call__(
         self, policies: Mapping[str, Policy_contra], jobsets: JobSets[Jobs_contra], on_progress: ShareCallback = ...
@@ -60,34 +60,34 @@ class Best(NamedTuple):
 
     slowdown: dict[int, str]
     delay: Mapping[int, str] = MappingProxyType({})  # by mean waiting time, where that is compared
-    single: bool = False  # is it one for all loads, as policies do not know the load?
+    single: bool = False  # is it the same for all loads, because policies do not know the load?
 
 
 class Scoring(NamedTuple, Generic[Jobs, Policy]):
-    """How policies are scored on the jobsets of one scenario."""
+    """Functions that score policies on the jobsets of one scenario."""
 
     read: Callable[[str], JobSets[Jobs]]  # jobsets of a split
     score: Score[Jobs, Policy]
     tune: Callable[[Examine[Policy], JobSets[Jobs]], dict[str, float]]  # (examine, training jobsets) -> knobs
     heuristics: Callable[[Mapping[str, float]], Mapping[str, Policy]]  # all of them, given those knobs
     best: Callable[[Mapping[str, Results]], Best]
-    scale: float | None = None  # time that features show as one half; None: a quarter of the horizon
+    scale: float | None = None  # time that maps to one half in features; None: a quarter of the horizon
 
 
-# Ways to learn by their params.yaml word: (network, task, part, memory) -> updates. The network is changed in place,
-# the memory survives a kill, what an update draws depends on its number alone.
+# Algorithms by their params.yaml word: (network, task, part, memory) -> updates. The network is changed in place, the
+# memory survives a kill, and the random draws of an update depend only on its number.
 Algorithms = Mapping[str, Callable[..., Iterator[Update]]]
 
 
 class Learning(NamedTuple, Generic[Policy_co, Task, Network]):
-    """How agents of a problem learn."""
+    """Functions for the agents of a problem."""
 
     task: Callable[[Params, str, Part], Task]  # (params, agent, part)
     untrained: Callable[[Params, str, Task], Network]
     stored: Callable[[Params, str, str], Network]  # (params, agent, which)
-    policies: Callable[[Params, str], Mapping[str, Policy_co]]  # (params, agent) -> what is scored, by its name
-    validate: Callable[[Network, Task], Callable[[], float]]  # how good it is on validation jobsets; less is better
-    model: Callable[[Params, str, Network], Model[Card]]  # what to store
+    policies: Callable[[Params, str], Mapping[str, Policy_co]]  # (params, agent) -> scored policies, by name
+    validate: Callable[[Network, Task], Callable[[], float]]  # cost on validation jobsets; less is better
+    model: Callable[[Params, str, Network], Model[Card]]  # for storage
     examined: Callable[[Params, str], Mapping[str, pd.DataFrame]]  # (params, agent) -> more tables, by name
 
 
@@ -95,12 +95,12 @@ STORED = {"pretrained": "{agent}_pretrained", "policy": "{agent}"}  # stored net
 
 
 def both(agent: str, read: Callable[[str], Policy]) -> dict[str, Policy]:
-    """Return an agent's policies, as pretrained and as finetuned, by their names in the tables."""
+    """Return an agent's pretrained and finetuned policies by their names in the tables."""
     return {title.format(agent=agent): read(which) for which, title in STORED.items()}
 
 
-def nothing_more(params: Params, agent: str) -> dict[str, pd.DataFrame]:
-    """Return no more tables."""
+def no_extra_tables(params: Params, agent: str) -> dict[str, pd.DataFrame]:
+    """Return no additional tables."""
     return {}
 
 
@@ -108,11 +108,7 @@ Hindsight = Callable[[Params, str], pd.DataFrame]  # (params, scenario) -> HINDS
 
 
 def no_hindsight(params: Params, scenario: str) -> pd.DataFrame:
-    """Refuse a scenario of a problem that is not solved in hindsight.
-
-    Raises:
-        UserError: always.
-    """
+    """Raise UserError: scenarios of this problem are not solved in hindsight."""
     raise UserError(f"scenario '{scenario}': problem {params.scenario(scenario).problem} is not solved in hindsight")
 
 
@@ -120,17 +116,13 @@ Planning = Callable[[Params, str], Policy]  # (params, plan) -> the policy that 
 
 
 def no_planning(params: Params, plan: str) -> NoReturn:
-    """Refuse a plan of a problem whose policies do not look ahead in its own simulator.
-
-    Raises:
-        UserError: always.
-    """
+    """Raise UserError: policies of this problem do not look ahead in its simulator."""
     found = params.scenario(params.plan(plan).scenario).problem
     raise UserError(f"plan '{plan}': expected a scenario of problem pool or machines, found {found}")
 
 
 class Evidence(NamedTuple):
-    """What a comparison says and shows of the scenarios of one problem, beside what it does of all."""
+    """Results of a comparison for the scenarios of one problem, in addition to the general ones."""
 
     tables: Mapping[str, Table]  # by the name of their file in reports/
     figures: Mapping[str, bytes]  # PNG
@@ -140,38 +132,38 @@ class Evidence(NamedTuple):
 
 
 class Validated(NamedTuple):
-    """What the learning curve of an agent is drawn beside."""
+    """Scale of the learning curve of an agent, and reference levels."""
 
-    levels: Mapping[str, float]  # of heuristics, on the same scale; none where it has no such
+    levels: Mapping[str, float]  # of heuristics, on the same scale; may be empty
     label: str  # of the scale
 
 
 class Tested(NamedTuple):
-    """The test jobsets of a scenario, as a comparison must know them."""
+    """The test jobsets of a scenario for a comparison."""
 
-    jobs: pd.DataFrame  # as they are stored
-    capacity: Mapping[str, float]  # of each resource, all there is, in the units of the jobs' demands
-    span: float | None = None  # time in which the jobs of a jobset arrive; None: what they tell themselves
+    jobs: pd.DataFrame  # the stored table
+    capacity: Mapping[str, float]  # of each resource, in the units of the jobs' demands
+    span: float | None = None  # time in which the jobs of a jobset arrive; None: from the jobs themselves
     same_windows: bool = False  # are those of all loads cut from the same windows of a log?
 
 
 class Comparison(NamedTuple):
-    """What is compared on scenarios of a problem beside slowdown."""
+    """Comparison on scenarios of a problem, in addition to slowdown."""
 
     evidence: Callable[[Params, Sequence[str]], Evidence]  # (params, the problem's scenarios)
-    validated: Callable[[Params, str, Chosen], Validated]  # (params, agent, what validation chose)
+    validated: Callable[[Params, str, Chosen], Validated]  # (params, agent, choice on validation jobsets)
     tested: Callable[[Params, str], Tested]  # (params, scenario)
-    references: Collection[str] = ()  # heuristics that are compared with, and never advised: chance, foresight
+    references: Collection[str] = ()  # heuristics for comparison that are never advised: chance, foresight
 
 
 class SiteRows(NamedTuple):
-    """What params.yaml needs to advise a site."""
+    """Rows of params.yaml for advising a site."""
 
     scenario: Mapping[str, Json]
     agent: str  # its name
     agent_row: Mapping[str, Json]
     site: Mapping[str, Json]
-    fewer: Mapping[str, Json]  # of the gate's section; empty where its rules are met without
+    fewer: Mapping[str, Json]  # of the gate's section; empty if its rules are met anyway
     windows: int  # independent ones of the test period
 
 
@@ -179,19 +171,19 @@ class Trial(NamedTuple):
     """A site's log under every policy."""
 
     played: pd.DataFrame  # TRIAL
-    limits: bool  # does the log say which run times users asked for?
+    limits: bool  # does the log have requested run times?
 
 
 Answering = Callable[[FloatArray, FloatArray], FloatArray | IntArray]  # (rows, uniform draws) -> answers
 
 
 class Served(NamedTuple):
-    """A stored policy, asked with rows of numbers: what they look like, and how it is loaded, which takes torch."""
+    """A stored policy as a function of rows of numbers: their layout, and its loader, which needs torch."""
 
     width: int  # of a row
-    answer: int | None  # width of an answer; None: it is one number, an action
-    load: Callable[[], Answering]  # once; asked again, it returns the same
+    answer: int | None  # width of an answer; None: one number, an action
+    load: Callable[[], Answering]  # cached
 
     def act(self, rows: FloatArray, draws: FloatArray) -> FloatArray | IntArray:
-        """Answer rows; models that were logged long ago ask so, by their own copy of `policy_model`."""
+        """Answer rows; old logged models call it from their own copy of `policy_model`."""
         return self.load()(rows, draws)

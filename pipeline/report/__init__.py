@@ -1,1 +1,1 @@
-"""The report as one HTML page: numbers and pictures in, text out; nothing is read or written here."""
+"""The report as one HTML page, from numbers and pictures; without access to files."""

@@ -1,8 +1,8 @@
-"""The page of advice: one answer a site, what it rests on, who loses, and what would change it."""
+"""The page of advice: one answer for each site, its evidence, the losers, and what would change it."""
 
 from collections.abc import Sequence
 
-from pipeline.comparing.advice import AS_IT_IS, LEAST_BLOCKS, Advice, Change
+from pipeline.comparing.advice import LEAST_BLOCKS, OWN_LOAD, Advice, Change
 from pipeline.comparing.resampling import FEW
 from pipeline.comparing.words import percent, span
 from pipeline.report.templating import template
@@ -22,7 +22,7 @@ SCHEDULE = "python -m pipeline schedule LOG --out plan.csv"
 
 
 def page(found: Sequence[Advice], confidence: float) -> str:
-    """Return the page, which opens in any browser without a network."""
+    """Return the page."""
     sites = [
         {
             "it": one,
@@ -32,20 +32,19 @@ def page(found: Sequence[Advice], confidence: float) -> str:
             "losers": one.losers[:MOST_LOSERS],
             "more": len(one.losers) - MOST_LOSERS,
             "changes": changes(one),
-            "command": f"{SCHEDULE} --scenario {one.scenario} --policy {_policy(one)}",
+            "command": f"{SCHEDULE} --scenario {one.scenario} --policy {policy}",
             "know": one.policy.partition("+")[2] or one.needs,
             "warning": "" if one.limits else NO_LIMITS,
         }
         for one in found
+        # `schedule` takes the knowledge of run times from the scenario's row.
+        for policy in [f"models/{one.policy}/policy" if one.learned else one.policy.partition("+")[0]]
     ]
     return template("advice.html").render(sites=sites, percent=percent)
 
 
 def sentence(found: Advice) -> str:
-    """Return the advice in a sentence.
-
-    A site is told to stay as it is where too few blocks were played, or where the interval is not wholly below 0.
-    """
+    """Return the advice in a sentence: no change if blocks are too few or the interval is not wholly below 0."""
     if found.blocks < LEAST_BLOCKS:
         return f"cannot tell: {found.blocks} blocks of three days in the test period, {LEAST_BLOCKS} are the least"
     change = f"{percent(found.mean.change)} ({span(found.mean.low, found.mean.high)}) in mean bounded slowdown"
@@ -64,7 +63,7 @@ def changes(found: Advice) -> list[str]:
     """Return what would change the advice."""
     said = []
     for load, best in found.elsewhere.items():
-        more = f"at {100 * abs(load - AS_IT_IS):.0f} % {'more' if load > AS_IT_IS else 'less'} load"
+        more = f"at {100 * abs(load - OWN_LOAD):.0f} % {'more' if load > OWN_LOAD else 'less'} load"
         same = "stays the best heuristic" if best == found.best_heuristic else "would be the best heuristic"
         said.append(f"{more}, {best} {same} (on the validation period)")
     name, change = found.agent
@@ -72,13 +71,8 @@ def changes(found: Advice) -> list[str]:
     gap = f"{percent(change.change)}, {span(change.low, change.high)}"
     said.append(f"the learned {name} is {verdict} {found.best_heuristic} on the test period ({gap})")
     if not found.clear and found.more_days is not None:
-        said.append(f"about {found.more_days} more days of log, if the difference stays as it is")
+        said.append(f"about {found.more_days} more days of log, if the difference does not change")
     return said
-
-
-def _policy(found: Advice) -> str:
-    """Return what `schedule` calls it; what it is told of run times stands in the scenario's row."""
-    return f"models/{found.policy}/policy" if found.learned else found.policy.partition("+")[0]
 
 
 def _cells(change: Change, digits: int) -> tuple[str, str, str, str]:

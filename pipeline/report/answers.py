@@ -1,4 +1,4 @@
-"""The answer first: what to use in every scenario, by how much it is better, how sure that is, and what is not."""
+"""The answer for every scenario: the policy to use, its advantage with an interval, and policies that are no better."""
 
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -9,10 +9,10 @@ import pandas as pd
 from pipeline.comparing.comparing import BEST, REFERENCES, START
 from pipeline.comparing.statistics import ALL
 from pipeline.comparing.words import listed, percent, relative, side, span
-from pipeline.report.headline import SPOKEN
+from pipeline.report.tables import SPOKEN
 
 SCALES = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0)  # percent from the best heuristic to the edge of a picture
-FAR = 0.25  # a relative difference that may lie beyond the edge
+FAR = 0.25  # a relative difference that may be beyond the edge
 COMMAND = "python -m pipeline schedule jobs.csv --scenario {scenario} --policy {policy} --out schedule.csv"
 
 
@@ -26,38 +26,38 @@ class Bar(NamedTuple):
     at: float  # place of the difference, percent of the width
     low: float  # of the interval's ends
     high: float
-    beyond: bool  # it lies beyond the edge
+    beyond: bool  # it is beyond the edge
 
 
 class Evidence(NamedTuple):
-    """What was compared."""
+    """Tables of the comparison."""
 
     slowdown: pd.DataFrame  # COMPARISON
     delay: pd.DataFrame  # DELAY; it decides where all agents of a scenario were trained for it
     objectives: pd.DataFrame  # OBJECTIVES
-    words: Mapping[str, str] = MappingProxyType({})  # of policies that are no models: what --policy calls them
+    words: Mapping[str, str] = MappingProxyType({})  # names for --policy of policies that are no models
 
 
 class Answer(NamedTuple):
-    """What to say and show of one scenario."""
+    """The answer for one scenario."""
 
     scenario: str
-    what: str  # is compared
+    what: str  # compared measure
     stream: bool
     use: str  # what to use
     why: str
-    command: str  # that plays it
+    command: str  # that runs it
     others: list[tuple[str, str]]  # loads at which another policy is better, and which
     bars: list[Bar]
     scale: float  # percent at the picture's edges
     n: int  # test jobsets
-    absent: list[str]  # agents of the scenario beside this one that cannot play here
-    not_better: str  # nothing where all is
-    trained_for: list[str]  # of agents that were trained for another measure than is shown: what they reach by it
+    absent: list[str]  # agents of the previous scenario that cannot run here
+    not_better: str  # "" if all are better
+    trained_for: list[str]  # results by their own objective of agents trained for another measure
 
 
 def answers(evidence: Evidence, agents: Mapping[str, str], bounded: Collection[str], streams: set[str]) -> list[Answer]:
-    """Return the answer of every scenario; a stream follows the short runs that its agents are from.
+    """Return the answer of every scenario; a stream follows the short runs of its agents.
 
     Args:
         evidence: of all scenarios.
@@ -74,10 +74,9 @@ def answers(evidence: Evidence, agents: Mapping[str, str], bounded: Collection[s
         by_wait = goals == {"delay"} and len(waits) > 0
         what = "waiting time" if by_wait else "bounded slowdown" if name in bounded else "slowdown"
         found.append((str(name), what, waits if by_wait else rows))
-    ordered = _beside(found, agents, streams)
     home: list[str] = []
     shown = []
-    for name, what, rows in ordered:
+    for name, what, rows in _ordered(found, agents, streams):
         here = _there(rows, agents)
         absent = [agent for agent in home if agent not in here] if name in streams else []
         answer = _answer(name, what, rows, here, name in streams, absent, evidence.words)
@@ -86,10 +85,10 @@ def answers(evidence: Evidence, agents: Mapping[str, str], bounded: Collection[s
     return shown
 
 
-def _beside(
+def _ordered(
     found: list[tuple[str, str, pd.DataFrame]], agents: Mapping[str, str], streams: set[str]
 ) -> list[tuple[str, str, pd.DataFrame]]:
-    """Put every stream behind the first scenario that shares an agent with it."""
+    """Put every stream after the first scenario that shares an agent with it."""
     ordered = [one for one in found if one[0] not in streams]
     for one in found:
         if one[0] in streams:
@@ -117,25 +116,12 @@ def _answer(
     bars = [_bar(str(policy), row, policy in here, scale) for policy, row in shown.iterrows()]
     use, why, (first, *others) = _advice(what, learned, single, named, words)
     worse = _not_better(name, learned, single[single["policy"].isin(here)])
-    return Answer(
-        name,
-        what,
-        stream,
-        use,
-        why,
-        COMMAND.format(scenario=name, policy=first[1]),
-        others,
-        bars,
-        scale,
-        int(over["n"].iloc[0]),
-        absent,
-        worse,
-        [],
-    )
+    command, n = COMMAND.format(scenario=name, policy=first[1]), int(over["n"].iloc[0])
+    return Answer(name, what, stream, use, why, command, others, bars, scale, n, absent, worse, [])
 
 
 def _trained_for(objectives: pd.DataFrame, answer: Answer, agents: Mapping[str, str]) -> list[str]:
-    """Return what agents reach by their own measure, where the one that is shown is another."""
+    """Return the results of agents by their own objective, if the table shows another one."""
     shown = "delay" if answer.what == "waiting time" else answer.what
     over = objectives[(objectives["load"] == ALL) & (objectives["scenario"] == answer.scenario)]
     own = over[over["policy"].isin(agents) & (over["objective"] != shown) & over["against"].isin(REFERENCES)]
@@ -147,12 +133,7 @@ def _trained_for(objectives: pd.DataFrame, answer: Answer, agents: Mapping[str, 
 
 
 def best_by_load(rows: pd.DataFrame, agents: Collection[str]) -> dict[str, str]:
-    """Return the heuristic that validation found best at each load: it alone is not compared with the best one there.
-
-    Args:
-        rows: of one scenario.
-        agents: its learned policies.
-    """
+    """Return the heuristic that was best at each load on validation: the only one not compared with the best there."""
     learned = {*agents, *(START.format(agent=agent) for agent in agents), BEST}
     compared = rows[rows["against"] == BEST]
     policies = [*dict.fromkeys([*rows["policy"], *rows["against"]])]
@@ -165,7 +146,7 @@ def best_by_load(rows: pd.DataFrame, agents: Collection[str]) -> dict[str, str]:
 def _advice(
     what: str, learned: pd.DataFrame, single: pd.DataFrame, named: Mapping[str, str], words: Mapping[str, str]
 ) -> tuple[str, str, list[tuple[str, str]]]:
-    """Return what to use, why, and at which loads which policy is to be played."""
+    """Return the policy to use, the reason, and the policies by load."""
     plain = _ranges(named)
     heuristics = listed([f"{policy} at {loads}" if len(plain) > 1 else policy for loads, policy in plain])
     if learned.empty:
@@ -190,16 +171,15 @@ def _ends(low: float, high: float) -> str:
     >>> _ends(-0.298, -0.1), _ends(-0.01, 0.005), _ends(0.1, 0.2)
     ('10.0 to 29.8 % below', '1.0 % below to 0.5 % above it', '10.0 to 20.0 % above it')
     """
-    found = side(low, high)
-    if found == "below":
-        return f"{-100 * high:.1f} to {-100 * low:.1f} % below"
-    if found == "above":
-        return f"{100 * low:.1f} to {100 * high:.1f} % above it"
-    return f"{-100 * low:.1f} % below to {100 * high:.1f} % above it"
+    ends = {
+        "below": f"{-100 * high:.1f} to {-100 * low:.1f} % below",
+        "above": f"{100 * low:.1f} to {100 * high:.1f} % above it",
+    }
+    return ends.get(side(low, high), f"{-100 * low:.1f} % below to {100 * high:.1f} % above it")
 
 
 def _ranges(named: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the loads at which each heuristic is the best, and its name, that of the most loads first."""
+    """Return the loads at which each heuristic is best, with its name, the one with most loads first."""
     policies = dict.fromkeys(named.values())
     loads = {policy: [load for load, best in named.items() if best == policy] for policy in policies}
     return [(_loads(mine, named), policy) for policy, mine in sorted(loads.items(), key=lambda pair: -len(pair[1]))]
@@ -217,7 +197,7 @@ def _loads(loads: Sequence[str], every: Collection[str]) -> str:
 
 
 def _not_better(name: str, learned: pd.DataFrame, single: pd.DataFrame) -> str:
-    """Return which agents are not below the best heuristic over all loads, and at which loads none is."""
+    """Return the agents not below the best heuristic over all loads, and the loads without any below."""
     parts = []
     for found, words in (("above", "worse than the best heuristic"), ("open", "not clearly apart from it")):
         some = [

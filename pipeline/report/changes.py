@@ -5,18 +5,17 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from pipeline.config.parsing import at_place
-from pipeline.core import Json
-from pipeline.storage.evidence import Lock
+from pipeline.core.config.parsing import value_at
+from pipeline.core.storage.evidence import Lock
+from pipeline.core.types import Json
 
-KEYS = ("scenario", "load", "policy")
-METRIC_COLUMNS = (*KEYS, "slowdown")
+METRIC_COLUMNS = ("scenario", "load", "policy", "slowdown")
 MOST_SHOWN, MOST_NAMED = 20, 5
 NONE = "-"
 
 
 class Change(NamedTuple):
-    """One thing that differs; before or after is a dash where it was not there."""
+    """One difference; before or after is a dash if it did not exist."""
 
     what: str
     before: str
@@ -25,9 +24,9 @@ class Change(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """All that differs from a commit."""
+    """All differences from a commit."""
 
-    against: str  # the commit, or why there is none to compare with
+    against: str  # the commit, or the reason for no comparison
     compared: bool
     metrics: list[Change]
     more_metrics: int  # that are not listed
@@ -41,14 +40,13 @@ class Changes(NamedTuple):
 
 
 def no_changes(why: str) -> Changes:
-    """Return what to say where nothing can be compared."""
+    """Return the reason for no comparison."""
     return Changes(why, False, [], 0, [], [])
 
 
 def moved(before: pd.DataFrame | None, after: pd.DataFrame) -> list[Change]:
     """Return the mean slowdowns that moved, the largest relative move first; new and lost policies before them."""
-    old = _slowdowns(before) if before is not None else {}
-    new = _slowdowns(after)
+    old, new = ({} if frame is None else _slowdowns(frame) for frame in (before, after))
     found = []
     for key in dict.fromkeys([*new, *old]):
         was, now = old.get(key), new.get(key)
@@ -71,7 +69,7 @@ def _number(value: float | None) -> str:
 
 
 def differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
-    """Return what differs between two flat mappings, in the order of the second.
+    """Return the differences between two flat mappings, in the order of the second.
 
     >>> differing({"a": "1", "b": "2"}, {"a": "1", "b": "3", "c": "4"})
     [Change(what='b', before='2', after='3', note=''), Change(what='c', before='-', after='4', note='')]
@@ -87,15 +85,10 @@ def flat(values: Json, place: str = "") -> dict[str, str]:
     >>> flat({"seed": 1, "a": {"b": [1, 2], "c": None}})
     {'seed': '1', 'a.b': '[1, 2]', 'a.c': 'null'}
     """
-    return dict(_leaves(values, place))
-
-
-def _leaves(values: Json, place: str) -> Iterator[tuple[str, str]]:
-    if isinstance(values, Mapping) and values:
-        for name, value in values.items():
-            yield from _leaves(value, f"{place}.{name}" if place else str(name))
-    else:
-        yield place, "null" if values is None else str(values)
+    if not (isinstance(values, Mapping) and values):
+        return {place: "null" if values is None else str(values)}
+    inside = (flat(value, f"{place}.{name}" if place else str(name)) for name, value in values.items())
+    return {name: value for leaves in inside for name, value in leaves.items()}
 
 
 def revalued(before: Json, after: Json, place: str = "") -> Iterator[Change]:
@@ -126,21 +119,16 @@ def outputs(lock: Lock) -> dict[str, str]:
 
 
 def stale(lock: Lock, params: Json) -> list[str]:
-    """Return the parameters whose value is another one than what the outputs were made with."""
+    """Return the parameters that have changed since the outputs were made."""
     found: dict[str, None] = {}
     for params_used in lock.params:
         for name, used in params_used.items():
-            found |= dict.fromkeys(change.what for change in revalued(used, at_place(params, name), name))
+            found |= dict.fromkeys(change.what for change in revalued(used, value_at(params, name), name))
     return list(found)
 
 
 def warnings(missing: Sequence[str], changed: Sequence[str], forgotten: Collection[str] = ()) -> list[str]:
-    """Return what is not, or no longer, what params.yaml says.
-
-    Args:
-        missing: agents without results.
-        changed: parameters that are newer than the results.
-        forgotten: stages of rows that params.yaml does not have.
+    """Return warnings about agents without results, parameters newer than the results, and stages of removed rows.
 
     >>> warnings(["net"], ["agents.net", "seed"])[1]
     "params.yaml has changed since these results were made (seed): run 'dvc repro'."
@@ -161,5 +149,5 @@ def warnings(missing: Sequence[str], changed: Sequence[str], forgotten: Collecti
 
 
 def changes(against: str, metrics: list[Change], parameters: list[Change], outs: list[Change]) -> Changes:
-    """Return all that differs from a commit, of the metrics those that moved most."""
+    """Return all differences from a commit; of the metrics, those that moved most."""
     return Changes(against, True, metrics[:MOST_SHOWN], max(0, len(metrics) - MOST_SHOWN), parameters, outs)

@@ -1,40 +1,37 @@
-"""Put the page together: content in, one self-contained HTML text out.
-
-The template escapes every value; pictures are data, the style is in the page, and nothing is loaded from elsewhere.
-"""
+"""The page as one self-contained HTML text: values are escaped, pictures and style are inside, no file is loaded."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
 import pandas as pd
 
 from pipeline.comparing.words import OF_STREAMS, closing, listed
+from pipeline.core.schemas import HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
+from pipeline.core.storage.evidence import Lock
 from pipeline.report.answers import COMMAND, Answer, Evidence, answers
 from pipeline.report.changes import NONE, Changes, flat
-from pipeline.report.headline import SPOKEN, references, verdicts
 from pipeline.report.pictures import Picture, Shown
-from pipeline.report.tables import scenarios, streams, unfinished
+from pipeline.report.tables import SPOKEN, references, scenarios, streams, unfinished, verdicts
 from pipeline.report.templating import template
-from pipeline.schemas import HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
-from pipeline.storage.evidence import Lock
 
 WORDS = ("digest", "sha", "md5")  # that name a digest on a card
 
 
 class Origin(NamedTuple):
-    """Where the code and the data of the page come from."""
+    """Origin of the page's code and data."""
 
-    commit: str  # nothing without git
+    commit: str  # "" without git
     subject: str
     dirty: Sequence[str]  # files that differ from the commit
     packages: Mapping[str, str]  # versions
-    remote: bool  # does DVC have a place to pull data from?
+    remote: bool  # whether DVC can pull the data from a remote
 
 
 class Digest(NamedTuple):
-    """An output as dvc.lock has it, or what a model's card says."""
+    """An output in dvc.lock, or a digest on a model's card."""
 
     path: str
     md5: str
@@ -42,12 +39,12 @@ class Digest(NamedTuple):
 
 
 class Content(NamedTuple):
-    """All that the page shows."""
+    """Content of the page."""
 
     comparison: pd.DataFrame
     delay: pd.DataFrame  # the same by waiting time, of scenarios of user groups
     summary: pd.DataFrame
-    objectives: pd.DataFrame  # agents alone, each by what it was trained for
+    objectives: pd.DataFrame  # only agents, each by its objective
     agents: Mapping[str, str]  # each with its objective
     confidence: float
     resamples: int
@@ -57,14 +54,14 @@ class Content(NamedTuple):
     schedule: Picture | None
     notes: Sequence[str]  # what is missing or out of date
     changes: Changes
-    parameters: str  # params.yaml as it is written
+    parameters: str  # text of params.yaml
     digests: Sequence[Digest]
     cards: Sequence[Digest]
     origin: Origin
     streams: pd.DataFrame = empty(STREAM_SUMMARY)  # metrics that only streams have
     bounded: Collection[str] = ()  # scenarios whose slowdown is bounded
     foreseen: pd.DataFrame = empty(HINDSIGHT_SUMMARY)  # how much of the distance to hindsight policies close
-    words: Mapping[str, str] = MappingProxyType({})  # of agents that were made elsewhere: what --policy calls them
+    words: Mapping[str, str] = MappingProxyType({})  # external agents with their names for --policy
 
 
 def html(content: Content) -> str:
@@ -93,9 +90,9 @@ def html(content: Content) -> str:
 
 
 def overloads(streams: pd.DataFrame, agents: Collection[str], words: Mapping[str, str]) -> Iterator[Answer]:
-    """Return the answer of every overload of STREAM_SUMMARY, judged by growth of the backlog and by what is finished.
+    """Return the answer of every overload of STREAM_SUMMARY, by growth of the backlog and finished jobs.
 
-    `words`: what --policy calls a policy that is no model.
+    `words` are names for --policy of policies that are no models.
     """
     for scenario, rows in streams[streams["overload"]].groupby("scenario", sort=False):
         order = rows.groupby("policy")["growth"].mean().sort_values(kind="stable")
@@ -122,14 +119,10 @@ def digests(lock: Lock) -> list[Digest]:
 
 def cards(written: Mapping[str, bytes]) -> list[Digest]:
     """Return the digests that the cards of models name, by the folder of the model."""
-    return [digest for folder, card in written.items() for digest in _named(folder, card)]
-
-
-def _named(folder: str, card: bytes) -> Iterator[Digest]:
-    try:
-        leaves = flat(json.loads(card))
-    except (ValueError, RecursionError):
-        return
-    for place, value in leaves.items():
-        if any(word in place.lower() for word in WORDS):
-            yield Digest(f"{folder}: {place}", value, "")
+    found = []
+    for folder, card in written.items():
+        with suppress(ValueError, RecursionError):
+            leaves = flat(json.loads(card)).items()
+            named = [(place, value) for place, value in leaves if any(word in place.lower() for word in WORDS)]
+            found += [Digest(f"{folder}: {place}", value, "") for place, value in named]
+    return found

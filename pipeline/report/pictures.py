@@ -1,7 +1,7 @@
-"""Pictures inside the page: as data, each with its numbers in words for those who do not see it."""
+"""Pictures inside the page: as data, each with its numbers in words for readers who cannot see it."""
 
 import base64
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 import pandas as pd
@@ -15,29 +15,12 @@ class Picture(NamedTuple):
     source: str  # data: URI
 
 
-class Part(NamedTuple):
-    """One thing that a claim says, and what was found here."""
-
-    part: str
-    verdict: str
-    found: str
-    no_if: str  # what would have refuted it
-
-
-class Claim(NamedTuple):
-    """What a paper claims; each part has a verdict of its own."""
-
-    paper: str
-    claim: str
-    parts: list[Part]
-
-
 class Shown(NamedTuple):
-    """A figure of the papers, and all claims about it."""
+    """A figure of the papers with its claims: paper, claim, and rows of parts with verdicts."""
 
     title: str
     picture: Picture | None
-    claims: list[Claim]
+    claims: list[tuple[str, str, list[dict[Hashable, str]]]]
 
 
 def data_uri(png: bytes) -> str:
@@ -72,9 +55,8 @@ def figures(
             yield Picture(f"{subject} while learning", _learning(curves[subject], subject), data_uri(drawn[name]))
         elif kind == "backlog":
             waiting = f"Jobs waiting, scenario {subject}"
-            yield Picture(
-                waiting, f"{waiting}, over its steps; the table of streams has their growth", data_uri(drawn[name])
-            )
+            alt = f"{waiting}, over its steps; the table of streams has their growth"
+            yield Picture(waiting, alt, data_uri(drawn[name]))
         else:
             yield Picture(name.replace("_", " "), f"Figure {name.replace('_', ' ')}", data_uri(drawn[name]))
 
@@ -103,16 +85,14 @@ def _learning(curve: pd.DataFrame, agent: str) -> str:
 
 
 def papers(table: pd.DataFrame, drawn: Mapping[str, bytes]) -> Iterator[Shown]:
-    """Return the papers' figures, each with what its papers claim.
+    """Return the papers' figures with their claims.
 
-    Args:
-        table: one row a part of a claim: figure, title, paper, claim, part, verdict, found, no_if.
-        drawn: PNG by file name without its suffix; a figure that is not there has claims only.
+    `table` has a row for each part of a claim (PAPERS), `drawn` the PNG by file name without its suffix, if drawn.
     """
     rows = table.fillna("").astype(str)
     for (name, title), group in rows.groupby(["figure", "title"], sort=False):
         listed = [
-            Claim(str(paper), str(claim), [Part(*row) for row in parts[list(Part._fields)].to_numpy().tolist()])
+            (str(paper), str(claim), parts.to_dict("records"))
             for (paper, claim), parts in group.groupby(["paper", "claim"], sort=False)
         ]
         png = drawn.get(str(name).removesuffix(".png"))

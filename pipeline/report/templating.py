@@ -1,4 +1,4 @@
-"""How pages are written from their templates: what they are given is text, and nothing that is missing stays unseen."""
+"""Templates of pages: values are escaped, and missing ones are errors."""
 
 from pathlib import Path
 
@@ -8,10 +8,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def template(name: str) -> Template:
-    """Return a template of this package.
-
-    What is put into it is escaped, and a name that it is not given is an error.
-    """
+    """Return a template of this package."""
     return Environment(
         loader=PackageLoader("pipeline.report"),
         autoescape=True,

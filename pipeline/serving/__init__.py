@@ -1,1 +1,1 @@
-"""The service that decides for a live cluster: doors, the process in which a policy runs, and the fallback."""
+"""The service that decides for a live cluster: endpoints, the process of a policy, and the fallback."""

@@ -1,4 +1,4 @@
-"""The guard of every endpoint: refuses a request by its headers, its size and its pace, before anything reads it."""
+"""The guard of every endpoint: refuses a request by its headers, its size and its speed, before anything reads it."""
 
 import asyncio
 import hmac
@@ -10,9 +10,9 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipeline.serving.listening import REQUEST_S, is_loopback
-from pipeline.serving.measured import Measured
+from pipeline.serving.records import Metrics
 
-FREE = ("/v1/health",)  # needs no token: it says nothing of jobs or policies
+FREE = ("/v1/health",)  # needs no token: it does not mention jobs or policies
 MOST_HELD = 256_000_000  # bytes of all requests that are answered at one time
 # A browser sends neither JSON nor a body without a type across sites. The third is what `curl -d` says of any text.
 TYPES = ("application/json", "", "application/x-www-form-urlencoded")
@@ -41,8 +41,8 @@ class Guard:
     A page in a browser can send requests to loopback, and under a name of its own (DNS rebinding) read the answers.
     """
 
-    def __init__(self, app: ASGIApp, token: str | None, found: Measured, state: Size) -> None:
-        self._app, self._token, self._found, self._state, self._held = app, token, found, state, 0
+    def __init__(self, app: ASGIApp, token: str | None, metrics: Metrics, state: Size) -> None:
+        self._app, self._token, self._metrics, self._state, self._held = app, token, metrics, state, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -56,7 +56,7 @@ class Guard:
                 await self._read(scope, receive, body)
             await self._app(scope, _first(bytes(body), receive), send)
         except _RefusedError as no:
-            await refusal(self._found, no.status, str(no))(scope, receive, send)
+            await refusal(self._metrics, no.status, str(no))(scope, receive, send)
         finally:
             self._held -= len(body)
 
@@ -65,7 +65,9 @@ class Guard:
         if self._token is None and not is_loopback(_called(name)):
             line = f"expected a loopback address as Host, got '{_called(name)}'; elsewhere --token-file is needed"
             raise _RefusedError(403, line)
-        if self._token is not None and not _shows(headers, self._token):
+        if self._token is not None and not hmac.compare_digest(
+            headers.get("authorization", "").encode(), f"Bearer {self._token}".encode()
+        ):
             raise _RefusedError(401, "expected 'Authorization: Bearer <token>' with the token of --token-file")
         follows = method == "GET" and headers.get("sec-fetch-mode") == "navigate"  # a link: its site reads nothing
         foreign = [one for one in headers.getlist("origin") if one.lower() not in (f"http://{name}", f"https://{name}")]
@@ -76,7 +78,7 @@ class Guard:
             raise _RefusedError(415, f"expected Content-Type: application/json, got '{kind}'")
 
     async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> None:
-        """Read a body as far as it is allowed, whatever its headers say."""
+        """Read a body up to its limits, whatever its headers say."""
         most = SCHEDULERS if scope["path"].startswith(SCHEDULERS_AT) else self._state
         size, values, more = int(Headers(scope=scope).get("content-length", 0)), 0, True
         try:
@@ -99,15 +101,15 @@ class Guard:
             raise _RefusedError(413, f"expected at most {most.values} values")
 
 
-def refusal(found: Measured, status: int, line: str) -> JSONResponse:
+def refusal(metrics: Metrics, status: int, line: str) -> JSONResponse:
     """Return, and count, a refusal in one line."""
-    found.refused(status)
+    metrics.count_refusal(status)
     headers = {503: {"Retry-After": "1"}, 408: {"Connection": "close"}}.get(status)
     return JSONResponse({"error": " ".join(line.split())[:500]}, status, headers)
 
 
 def _first(raw: bytes, receive: Receive) -> Receive:
-    """Return what hands the body to the application, and after it what comes from the connection."""
+    """Return a receiver of the body that was read, and then of later messages."""
     due: list[Message] = [{"type": "http.request", "body": raw, "more_body": False}]
 
     async def received() -> Message:
@@ -117,7 +119,7 @@ def _first(raw: bytes, receive: Receive) -> Receive:
 
 
 def _called(host: str) -> str:
-    """Return the name that a Host header calls this machine by.
+    """Return the host name in a Host header.
 
     >>> [_called(host) for host in ("localhost:80", "[::1]:80", "evil.example", "[", "")]
     ['localhost', '::1', 'evil.example', '', '']
@@ -126,7 +128,3 @@ def _called(host: str) -> str:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return ""
-
-
-def _shows(headers: Headers, token: str) -> bool:
-    return hmac.compare_digest(headers.get("authorization", "").encode(), f"Bearer {token}".encode())

@@ -1,4 +1,4 @@
-"""Where the service listens: on loopback, unless told otherwise and shown a token; and how long a caller may take."""
+"""Sockets and connections of the service: on loopback, elsewhere only with a token, and with time limits."""
 
 import asyncio
 import ipaddress
@@ -11,14 +11,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pipeline.errors import UserError
 
-AT_ONCE = 256  # connections; where all of them are being answered, others are told to come again (503)
+AT_ONCE = 256  # connections; where all of them are being answered, others get a 503
 REQUEST_S, IDLE_S = 10, 30  # from the first byte of a request, or the connection, to its last; between two requests
 LATE_S = 2  # after REQUEST_S, in which a refusal can be sent
 SHORTEST_TOKEN, MOST_TOKEN = 16, 4096  # characters; all headers of a request have 16 KB
 
 
 def token_for(host: str, text: str | None, where: str) -> str | None:
-    """Return the token that must be shown; on loopback there may be none."""
+    """Return the token that callers must present; on loopback there may be none."""
     token = None if text is None else text.strip()
     if token is None and not is_loopback(host):
         raise UserError(f"--host {host}: beyond loopback expected --token-file, whose token callers must show")
@@ -28,7 +28,7 @@ def token_for(host: str, text: str | None, where: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether nobody outside of this machine reaches an address.
+    """Whether an address cannot be reached from other machines.
 
     >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "node7")]
     [True, True, True, False, False]
@@ -40,7 +40,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Return a socket that listens."""
+    """Return a listening socket."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.create_server((host, port), family=family, backlog=512)
@@ -70,7 +70,7 @@ class Connection(H11Protocol):
 
     @property
     def is_answered(self) -> bool:
-        """Return whether a whole request waits for its answer."""
+        """Whether a whole request waits for its answer."""
         return self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
 
     def data_received(self, data: bytes) -> None:
@@ -98,7 +98,7 @@ class Connection(H11Protocol):
 
 
 def server_of(app: FastAPI) -> uvicorn.Server:
-    """Return what answers for a service; when it is told to end, it answers what is under way first."""
+    """Return the server of a service; before it ends, it answers the requests in progress."""
     config = uvicorn.Config(
         app,
         log_level="warning",

@@ -1,6 +1,6 @@
-"""The page of the service, for people: who decides, what it was asked last, what it answered, when the fallback had to.
+"""Page of the service: the policy in charge, its last state and decision, and the fallback's decisions.
 
-All that comes from outside is text: escaped, cut, and shown beside rules that let a browser load and run nothing.
+All that comes from outside is escaped and cut, and the headers forbid a browser to load or run anything.
 """
 
 import json
@@ -10,8 +10,8 @@ from html import escape
 
 from pydantic_core import from_json
 
-from pipeline.core import Json
-from pipeline.serving.named import Shown, Standing
+from pipeline.core.types import Json
+from pipeline.serving.records import ActivePolicy, RecentDecisions
 
 MOST_ROWS, LONGEST = 50, 120  # of a table; characters of a cell
 SAFE = {
@@ -33,68 +33,62 @@ td { max-width: 20rem; overflow-wrap: break-word; }
 """
 
 
-def page(standing: Standing, shown: Shown) -> str:
+def page(active: ActivePolicy, recent: RecentDecisions) -> str:
     """Return the page as HTML."""
     return "".join(
         (
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>',
-            escape(f"{standing.scenario}: {standing.policy}"),
+            escape(f"{active.scenario}: {active.policy}"),
             '</title><meta name="viewport" content="width=device-width, initial-scale=1">',
             f'<meta http-equiv="refresh" content="5"><style>{STYLE}</style></head><body>',
-            *_standing(standing, shown),
-            *_last(shown),
-            *_fallbacks(shown),
-            *_verdict(shown),
+            *_active(active, recent),
+            *_last(recent),
+            *_lists(recent),
             "</body></html>",
         )
     )
 
 
-def _standing(standing: Standing, shown: Shown) -> Iterator[str]:
-    yield f"<h1>{_text(standing.scenario)}</h1>"
-    state = "answers" if standing.ready else '<span class="bad">does not answer: the fallback decides</span>'
+def _active(active: ActivePolicy, recent: RecentDecisions) -> Iterator[str]:
+    yield f"<h1>{_text(active.scenario)}</h1>"
+    state = "answers" if active.ready else '<span class="bad">does not answer: the fallback decides</span>'
     yield from _pairs(
         {
-            "policy": f"{_text(standing.policy)} ({_text(standing.digest[:8])}), {state}",
-            "fallback": _text(standing.fallback),
-            "decisions": f"{shown.decisions}, of them {shown.fell_back} by the fallback",
-            "begun again": f"{standing.restarts} times",
-            **({"what went wrong": f'<span class="bad">{_text(standing.said)}</span>'} if standing.said else {}),
+            "policy": f"{_text(active.policy)} ({_text(active.digest[:8])}), {state}",
+            "fallback": _text(active.fallback),
+            "decisions": f"{recent.decisions}, of them {recent.fell_back} by the fallback",
+            "restarted": f"{active.restarts} times",
+            **({"errors": f'<span class="bad">{_text(active.said)}</span>'} if active.said else {}),
         }
     )
 
 
-def _last(shown: Shown) -> Iterator[str]:
-    if shown.state is None or shown.reply is None:
-        yield "<h2>Nothing was asked yet</h2>"
+def _last(recent: RecentDecisions) -> Iterator[str]:
+    if recent.state is None or recent.reply is None:
+        yield "<h2>No decision yet</h2>"
         return
-    state, reply = from_json(shown.state), from_json(shown.reply)
-    yield f"<h2>Last decision, {_clock(shown.at)}</h2>"
+    state, reply = from_json(recent.state), from_json(recent.reply)
+    yield f"<h2>Last decision, {_clock(recent.at)}</h2>"
     why = f"fallback {_text(reply['policy'])}: {_text(reply['why'])}" if reply["fell_back"] else _text(reply["policy"])
     yield from _pairs({"by": f'<span class="bad">{why}</span>' if reply["fell_back"] else why})
     yield from _tables("decided", reply["decision"])
     yield from _tables("asked", state)
 
 
-def _fallbacks(shown: Shown) -> Iterator[str]:
-    if not shown.whys:
-        return
-    yield "<h2>When the fallback decided last</h2>"
-    yield from _table([{"when": _clock(at), "why": why} for at, why in reversed(shown.whys)])
+def _lists(recent: RecentDecisions) -> Iterator[str]:
+    if recent.whys:
+        yield "<h2>Last decisions of the fallback</h2>"
+        yield from _table([{"when": _clock(at), "why": why} for at, why in reversed(recent.whys)])
+    if recent.verdict:
+        yield "<h2>Last verdict of mode shadow</h2>"
+        yield from _table([{"": line} for line in recent.verdict[:MOST_ROWS]])
 
 
-def _verdict(shown: Shown) -> Iterator[str]:
-    if not shown.verdict:
-        return
-    yield "<h2>What shadow said last</h2>"
-    yield from _table([{"": line} for line in shown.verdict[:MOST_ROWS]])
-
-
-def _tables(what: str, told: Mapping[str, Json]) -> Iterator[str]:
-    """Show what is single as pairs, and each list as a table; of what is not there, nothing."""
-    single = {name: value for name, value in told.items() if not isinstance(value, list) and value is not None}
+def _tables(what: str, shown: Mapping[str, Json]) -> Iterator[str]:
+    """Show single values as pairs and lists as tables; omit what is missing."""
+    single = {name: value for name, value in shown.items() if not isinstance(value, list) and value is not None}
     yield from _pairs({f"{what}: {_text(name)}": _text(value) for name, value in single.items()})
-    for name, value in told.items():
+    for name, value in shown.items():
         if isinstance(value, list) and value:
             more = f", the first {MOST_ROWS}" if len(value) > MOST_ROWS else ""
             yield f"<h2>{_text(f'{what}: {name}')}: {len(value)}{more}</h2>"

@@ -1,1 +1,1 @@
-"""What simulators of every problem share: how policies play in them, and who chooses."""
+"""Code that the simulators of all problems share: their protocol, rollouts, results."""

@@ -1,4 +1,4 @@
-"""How functions are compiled that only other compiled functions call."""
+"""Compilation of functions that only other compiled functions call, and small shared kernels."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -6,16 +6,16 @@ from typing import TypeVar
 import numpy as np
 from numba import njit
 
-from pipeline.core import FloatArray, IntArray
+from pipeline.core.types import FloatArray, IntArray
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def inlined(function: Function) -> Function:
-    """Compile what only kernels call: into each of them, and without reference counts.
+    """Compile a function that only kernels call: inlined in each of them, without reference counting.
 
-    Handing a tuple's arrays over by value and counting references to them took four fifths of a decision; such a
-    function makes and keeps no array, which is what `_nrt=False` asks of it.
+    Passing a tuple's arrays by value and counting references to them took four fifths of a decision. `_nrt=False`
+    requires that such a function neither allocates nor keeps an array.
     """
     how = njit(  # type: ignore[call-overload]  # three options that numba has and its signature leaves out
         forceinline=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
@@ -26,23 +26,17 @@ def inlined(function: Function) -> Function:
 
 @inlined
 def dealt(place: int, count: int, hands: int) -> int:
-    """Return which of some things is at a place, dealt out so that each thread has some from beginning to end.
+    """Return the item at a place when items are dealt out evenly to threads.
 
-    A thread takes the places of `prange` that stand in a row. Episodes stand in the order of their loads, and the
-    thread that has the highest would be waited for.
+    A thread takes consecutive places of `prange`. Episodes are sorted by load, so without dealing all threads would
+    wait for the one with the highest loads.
     """
     few = count // hands
-    more = count % hands  # hands that have one more
+    more = count % hands  # hands with one extra item
     many = more * (few + 1)
     if place < many:
         return place % (few + 1) * hands + place // (few + 1)
     return (place - many) % few * hands + more + (place - many) // few
-
-
-def lean(function: Function) -> Function:
-    """Compile what only kernels call, and is too long to stand in each: without reference counts, as `inlined` is."""
-    compiled: Function = njit(cache=True, error_model="numpy", _nrt=False)(function)  # type: ignore[call-overload]
-    return compiled
 
 
 @inlined
@@ -54,7 +48,7 @@ def _mix(bits: np.uint64) -> np.uint64:
 
 @inlined
 def uniform(key: np.uint64, decision: int) -> float:
-    """Return core.uniform of one key."""
+    """Return `core.uniform` of one key."""
     bits = _mix(key + np.uint64(decision) * np.uint64(0x9E3779B97F4A7C15))
     return float(bits >> np.uint64(11)) / 9007199254740992.0
 

@@ -1,28 +1,28 @@
-"""Observations as numbers in [0, 1], for networks that are not ours: what the library's environments show.
+"""Observations as numbers in [0, 1], for external networks and the library's environments.
 
-    jobs     [M, 6 + R]  of each slot: is a job there, its run time, how long it has waited, does it fit now, the time
-                         until it fits, machines it wants; its demand of each resource
+    jobs     [M, 6 + R]  of each slot: is there a job, its run time, its wait, does it fit now, the time until it fits,
+                         the machines it needs; its demand of each resource
     cluster  [K * T * R] free share of each machine's resources, in each step of the horizon
-    queue    [7 + R]     jobs behind the slots, the first one's run time; the longest wait in a slot, time since the
-                         last arrival, time; is the end of arrivals known, the time until then; demand of that first job
+    queue    [7 + R]     jobs in the backlog, the first one's run time; the longest wait in a slot, time since the last
+                         arrival, time; is the end of arrivals known, the time until then; demand of that first job
 
 A time t becomes t / (t + scale), a count n of jobs n / (n + M), a demand its share of the largest machine. The time
-until arrivals end is cut at LONG scales. Compiled code (`pool/simulator/compiled/features.py`) writes the same bits.
+until arrivals end is cut at LONG scales. Compiled code (`pool/env/simulator/features.py`) writes identical bits.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import BoolArray, FloatArray, IntArray, Observation, TimeArray
+from pipeline.core.types import BoolArray, FloatArray, IntArray, Observation, TimeArray
 
 JOB, QUEUE = 6, 7  # features of a job, and of the queue, besides the demands
 LONG = 10.0  # time scales: the unit of the clock, and of the time until arrivals end
-CLOCK = 10  # steps since the last arrival that the image shows at most
+CLOCK = 10  # maximum of the steps since the last arrival in the image
 
 
 class Features(NamedTuple):
-    """What B policies see, each entry in [0, 1]."""
+    """Features of B observations, each in [0, 1]."""
 
     jobs: FloatArray  # [B, M, JOB + R]
     cluster: FloatArray  # [B, K * T * R]
@@ -30,7 +30,7 @@ class Features(NamedTuple):
 
 
 def encoded(view: Observation, scale: float) -> Features:
-    """Return observations as features; `scale` is the time that becomes one half."""
+    """Return observations as features; `scale` is the time that maps to one half."""
     count, slots = view.duration.shape
     units = np.maximum(view.capacity.max(axis=(0, 1), initial=0), 1)
     jobs = np.zeros((count, slots, JOB + len(units)), dtype=np.float32)
@@ -62,10 +62,10 @@ def _squashed(amount: TimeArray, scale: float) -> FloatArray:
 
 
 def image(view: Observation, backlog: int) -> IntArray:
-    """Return DeepRM's image [B, 1, T, columns] of a pooled cluster, 255 where a unit is held.
+    """Return DeepRM's image [B, 1, T, columns] of a pooled cluster, 255 where a unit is in use.
 
     Columns: for each resource the units in use, then each slot's job; the backlog; the time since a job arrived.
-    `backlog` is the number of jobs that its columns can show.
+    `backlog` is the capacity of its columns, in jobs.
     """
     count, _, steps, _ = view.free.shape
     row, parts = np.arange(steps)[:, None], list[BoolArray]()

@@ -1,7 +1,7 @@
-"""The protocol that every compiled simulator satisfies: many episodes of one problem, played in parallel.
+"""Protocol of every compiled simulator: many episodes of one problem, played in parallel.
 
 Between two decisions an episode collects reward and time passes; differences of `gained` and `now` are the reward and
-the elapsed time of a decision. Rows are reusable: `overwrite` replaces episodes by those of another simulator.
+the elapsed time of a decision. Rows are reusable: `overwrite` replaces episodes with those of another simulator.
 """
 
 from collections.abc import Callable, Collection
@@ -9,24 +9,24 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
-from pipeline.core import BoolArray, FloatArray, IntArray, TimeArray
+from pipeline.core.types import BoolArray, FloatArray, IntArray, TimeArray
 
 Seen_co = TypeVar("Seen_co", covariant=True)  # an observation of some episodes
 Actions_contra = TypeVar("Actions_contra", contravariant=True)  # one decision in each of them
-Players = TypeVar("Players")  # who decides in each episode, as compiled heuristics are told
+Players = TypeVar("Players")  # the compiled heuristic of each episode
 Time = TypeVar("Time", bound=TimeArray)
-Batch = TypeVar("Batch", bound=tuple[Any, ...])  # of jobs, as its problem has them: `first`, then columns [J]
+Batch = TypeVar("Batch", bound=tuple[Any, ...])  # jobs of a problem: `first`, then columns [J]
 
 
 class Played(NamedTuple):
-    """Jobs of some episodes end to end, and what became of them so far."""
+    """Jobs of some episodes end to end, and their outcomes so far."""
 
     first: IntArray  # [B + 1]  as in the batches of every problem
     arrival: TimeArray  # [J]
     duration: TimeArray  # [J]
     start: FloatArray  # [J]      nan = not started
     finish: FloatArray  # [J]      nan = not finished
-    end: TimeArray  # [B]      the present time; of an episode that is over, its last
+    end: TimeArray  # [B]      the current time; of an episode that is over, its last
 
     @property
     def episode(self) -> IntArray:
@@ -41,7 +41,7 @@ class Played(NamedTuple):
 
 
 class Simulator(Protocol[Seen_co, Actions_contra]):
-    """Episodes of one problem in parallel; those in `rows` await a decision. Rules play them by `rollout.Compiled`."""
+    """Episodes of one problem in parallel; those in `rows` await a decision. Rules play `rollout.CompiledEpisodes`."""
 
     @property
     def rows(self) -> IntArray:
@@ -56,7 +56,7 @@ class Simulator(Protocol[Seen_co, Actions_contra]):
         """Return the reward [B] that every episode has collected since it began, by the simulator's objective."""
 
     def observe(self, rows: IntArray) -> Seen_co:
-        """Return what a policy sees in some episodes, as copies."""
+        """Return the observations of some episodes, as copies."""
 
     def step(self, rows: IntArray, actions: Actions_contra) -> object:
         """Carry out one decision in each of some episodes."""
@@ -65,25 +65,25 @@ class Simulator(Protocol[Seen_co, Actions_contra]):
         """Return which of some episodes are over, and which of these were cut, with jobs left undone."""
 
     def played(self, rows: IntArray) -> Played:
-        """Return what became of the jobs of some episodes so far."""
+        """Return the jobs of some episodes, with their outcomes so far."""
 
     def fork(self, rows: IntArray) -> Self:
-        """Return copies of some episodes, each to be continued on its own; one may be named often."""
+        """Return independent copies of some episodes; repetitions are allowed."""
 
     def overwrite(self, rows: IntArray, source: Self, which: IntArray) -> None:
-        """Replace episodes, each with `room` for its jobs, by copies of another simulator's."""
+        """Replace episodes, each with enough `room`, with copies of another simulator's."""
 
 
 class Kernels(NamedTuple):
-    """Compiled functions of (state, rules, rows, others); the first and the last return how many episodes are over."""
+    """Compiled functions of (state, rules, rows, others); `step` and `play` return how many episodes are over."""
 
     step: Callable[..., int]  # (actions)
-    decide: Callable[..., None]  # (players, actions to be written)
-    play: Callable[..., int]  # (players, decisions at most)
+    decide: Callable[..., None]  # (players, actions: output)
+    play: Callable[..., int]  # (players, maximum of decisions)
 
 
 class CompiledSimulator(Generic[Players, Time]):
-    """What simulators have in common whose policies place one job at a time."""
+    """Common part of the simulators whose policies place one job at a time."""
 
     kernels: ClassVar[Kernels]
     _state: Any
@@ -108,37 +108,37 @@ class CompiledSimulator(Generic[Players, Time]):
 
     def step(self, rows: IntArray, actions: IntArray) -> None:
         """Carry out one decision in each of some episodes."""
-        self.hand_over(self.kernels.step, rows, actions)
+        self.run_kernel(self.kernels.step, rows, actions)
 
     def decide(self, rows: IntArray, who: Players) -> IntArray:
-        """Return what compiled heuristics do next in some episodes; the decisions are counted, but not carried out."""
+        """Return the next actions of compiled heuristics; the decisions are counted, but not carried out."""
         actions = np.empty(len(rows), dtype=np.int64)
         self.kernels.decide(self._state, self._rules, rows, who, actions)
         return actions
 
     def play(self, rows: IntArray, who: Players, most: int) -> None:
-        """Let compiled heuristics play some episodes to their end, or for at most so many decisions each."""
-        self.hand_over(self.kernels.play, rows, who, most)
+        """Let compiled heuristics play some episodes to their end, or for up to `most` decisions each."""
+        self.run_kernel(self.kernels.play, rows, who, most)
 
-    def hand_over(self, kernel: Callable[..., int], rows: IntArray, *others: object) -> None:
-        """Let a kernel go on with some episodes: (state, rules, rows, others) -> how many of them are over."""
+    def run_kernel(self, kernel: Callable[..., int], rows: IntArray, *others: object) -> None:
+        """Run a kernel on some episodes: (state, rules, rows, others) -> how many of them are over."""
         if kernel(self._state, self._rules, rows, *others):
             self._rows = np.flatnonzero(~self._state.done)
 
 
 class Layout(NamedTuple):
-    """How a simulator's state stores its episodes; every other field has one entry for each episode."""
+    """Layout of a simulator's state; every field that is not listed has one entry per episode."""
 
-    of_jobs: Collection[str]  # fields with one entry for each job
-    numbers: Collection[str]  # fields that hold numbers of jobs; below 0 = none
-    fixed: Collection[str]  # fields that no episode owns
-    sums: Collection[str] = ()  # fields [J + 1] of sums over the jobs before each
+    of_jobs: Collection[str]  # fields with one entry per job
+    numbers: Collection[str]  # fields that hold job numbers; below 0 = none
+    fixed: Collection[str]  # fields that belong to no episode
+    sums: Collection[str] = ()  # fields [J + 1] of sums over the preceding jobs
 
 
 def roomy(jobs: Batch, room: int) -> Batch:
     """Return a batch whose episodes can be overwritten by any with fewer than `room` jobs.
 
-    Behind each episode stands another one, never played, that owns the unused places: episode b becomes 2 * b.
+    After each episode comes another one, never played, that owns the unused places: episode b becomes 2 * b.
     """
     first: IntArray = jobs[0]
     places = np.arange(room) + np.zeros((len(first) - 1, 1), dtype=np.int64)
@@ -161,7 +161,7 @@ def spans(first: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def copy_episodes(to: Any, rows: IntArray, source: Any, which: IntArray, layout: Layout) -> None:
-    """Write copies of the episodes `which` of a state over the episodes `rows` of another one."""
+    """Overwrite the episodes `rows` of a state with copies of the episodes `which` of another one."""
     shift = to.first[rows] - source.first[which]
     jobs, bounds = spans(source.first, which)
     each = np.repeat(shift, np.diff(bounds))

@@ -5,16 +5,17 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from pipeline import storage, tracking
+from pipeline import tracking
 from pipeline.comparing import kept, plots, words
 from pipeline.comparing.comparing import Chosen, Compared, compare, key_metrics, slowdown_curves
 from pipeline.comparing.loads import loads_markdown, loads_of, short
 from pipeline.comparing.resampling import windows
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.schemas import COMPARISON, DELAY, LOADS, OBJECTIVES, SUMMARY
 from pipeline.problems import problem, problem_of, scenarios_by_problem
-from pipeline.problems.parts import Evidence, Tested
+from pipeline.problems.parts import Evidence
 from pipeline.progress import progress, say
-from pipeline.schemas import COMPARISON, DELAY, LOADS, OBJECTIVES, SUMMARY
 from pipeline.simulation.results import BOUNDED
 
 if TYPE_CHECKING:
@@ -22,21 +23,26 @@ if TYPE_CHECKING:
 
 
 def run(params: Params) -> None:
-    """Write reports/: summaries, comparison, key metrics, curves, figures, and the table for people."""
+    """Write reports/: summaries, comparison, key metrics, curves, figures and the Markdown table."""
     with tracking.stage("compare", "", params) as run, progress("compare", 1, brief=True):
         run.inputs(storage.TABLES)
         tested = {name: problem_of(params, name).comparison.tested(params, name) for name in params.scenarios}
-        told = [_evidence(params, word, names, run) for word, names in scenarios_by_problem(params).items()]
-        overloads = {name for one in told for name in one.overloads}
+        evidence = [_evidence(params, word, names, run) for word, names in scenarios_by_problem(params).items()]
+        overloads = {name for one in evidence for name in one.overloads}
         found = [_scenario(params, name, of.same_windows, name in overloads, run) for name, of in tested.items()]
         for agent in params.agents:
-            _learning(params, agent, run)
+            _learning_curve(params, agent, run)
         kept.sweep(kept.KEPT)
         storage.write_compared(params)
-        together = (pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True))
-        summary, *judged = together
+        summary, *judged = (pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True))
         comparison, delay, objectives = (rows[~rows["scenario"].isin(overloads)] for rows in judged)
-        loads = pd.concat([_loads(params, name, of) for name, of in tested.items()], ignore_index=True)
+        loads = pd.concat(
+            [
+                loads_of(name, of.jobs, of.capacity, of.span, params.scenario(name).jobsets.test)
+                for name, of in tested.items()
+            ],
+            ignore_index=True,
+        )
         storage.write_table(storage.REPORTS / "summary.csv", summary, SUMMARY)
         storage.write_table(storage.REPORTS / "comparison.csv", comparison, COMPARISON)
         storage.write_table(storage.REPORTS / "delay.csv", delay, DELAY)
@@ -45,28 +51,24 @@ def run(params: Params) -> None:
         bounded = {name for name in params.scenarios if _is_bounded(params, name)}
         by_slowdown = summary[~summary["scenario"].isin(overloads)]
         metrics = key_metrics(by_slowdown, comparison, delay, objectives, params.judged, bounded)
-        metrics |= {name: metric for one in told for name, metric in one.overloads.items()}
+        metrics |= {name: metric for one in evidence for name, metric in one.overloads.items()}
         storage.write_json(storage.REPORTS / "metrics.json", dict(sorted(metrics.items())))
         run.from_best(metrics)
         storage.write_json(storage.REPORTS / "slowdown.json", slowdown_curves(summary))
         first = [words.objectives(objectives), loads_markdown(loads)]
-        sections = [section for one in told for section in one.sections]
+        sections = [section for one in evidence for section in one.sections]
         single = {name for name in params.scenarios if storage.read_chosen(name).single}
         text = words.document(comparison, delay, first, sections, bounded, single)
         storage.write(storage.REPORTS / "comparison.md", text.encode())
         run.figure(storage.REPORTS / "comparison.md")
-        findings = [line for one in told for line in one.findings]
-        left_out = [f"left out: {line}" for line in storage.failures(params).values()]
-        for line in [*findings, *(f"compare: {line}" for line in (*short(loads), *left_out))]:
+        excluded = [f"left out: {line}" for line in storage.failures(params).values()]
+        findings = [line for one in evidence for line in one.findings]
+        for line in [*findings, *(f"compare: {line}" for line in (*short(loads), *excluded))]:
             say(line)
 
 
 def _is_bounded(params: Params, scenario: str) -> bool:
     return BOUNDED in problem_of(params, scenario).tables.jobsets.columns
-
-
-def _loads(params: Params, name: str, tested: Tested) -> pd.DataFrame:
-    return loads_of(name, tested.jobs, tested.capacity, tested.span, params.scenario(name).jobsets.test)
 
 
 def _scenario(params: Params, name: str, same_windows: bool, overload: bool, run: tracking.StageRun) -> Compared:
@@ -77,12 +79,12 @@ def _scenario(params: Params, name: str, same_windows: bool, overload: bool, run
     found = compare(name, results, Chosen(chosen.best, chosen.best_delay), agents, params.evaluation, params.seed)
     what = "Mean bounded slowdown" if _is_bounded(params, name) else "Mean slowdown"
     title = f"{what} on test jobsets, scenario {name}{', an overload: not judged by it' if overload else ''}"
-    _drawn(run, f"slowdown_{name}", plots.slowdown_by_load, found.summary, title, list(agents))
+    _draw(run, f"slowdown_{name}", plots.slowdown_by_load, found.summary, title, list(agents))
     return found
 
 
 def _evidence(params: Params, word: str, scenarios: list[str], run: tracking.StageRun) -> Evidence:
-    """Write what only one problem has, also where no scenario is of it: a table without rows."""
+    """Write a problem's own tables and figures; without scenarios of the problem, tables have no rows."""
     found = problem(word).comparison.evidence(params, scenarios)
     for name, (frame, schema) in found.tables.items():
         storage.write_table(storage.REPORTS / name, frame, schema)
@@ -91,13 +93,13 @@ def _evidence(params: Params, word: str, scenarios: list[str], run: tracking.Sta
     return found
 
 
-def _learning(params: Params, agent: str, run: tracking.StageRun) -> None:
+def _learning_curve(params: Params, agent: str, run: tracking.StageRun) -> None:
     scenario = params.agents[agent].scenario
-    beside = problem_of(params, scenario).comparison.validated(params, agent, storage.read_chosen(scenario))
+    validated = problem_of(params, scenario).comparison.validated(params, agent, storage.read_chosen(scenario))
     curve = {agent: storage.read_curve(agent, "finetune")}
-    about = curve, beside.levels, f"{agent} while learning", "validation", beside.label
-    _drawn(run, f"learning_{agent}", plots.learning_curve, *about)
+    about = curve, validated.levels, f"{agent} while learning", "validation", validated.label
+    _draw(run, f"learning_{agent}", plots.learning_curve, *about)
 
 
-def _drawn(run: tracking.StageRun, name: str, draw: Callable[..., "Figure"], *about: object) -> None:
+def _draw(run: tracking.StageRun, name: str, draw: Callable[..., "Figure"], *about: object) -> None:
     run.figure(storage.write_figure(name, kept.picture(kept.KEPT, draw, *about)))

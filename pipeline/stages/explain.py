@@ -1,42 +1,38 @@
-"""`explain`: what a policy does differently from the rule that everybody knows."""
+"""`explain`: how a policy's decisions differ from those of a well-known rule."""
 
 from pathlib import Path
 
-from pipeline.config import Params, pick
-from pipeline.config.records import there_are
+from pipeline.core.config import Params, pick
+from pipeline.core.config.records import known_names
 from pipeline.errors import UserError
-from pipeline.explaining.explain import ExplainRequest, explain
+from pipeline.interactive.explaining.explain import ExplainRequest, explain
+from pipeline.lookahead.planner import PREFIX
 from pipeline.problems import problem_of
 
-AHEAD = "plan_"  # before a policy that looks ahead
+
+def run(params: Params, request: ExplainRequest) -> None:
+    """Write reports/explain/<policy>."""
+    request = resolved(params, request)
+    explain(problem_of(params, request.scenario or "").explain, params, request)
 
 
-def run(params: Params, asked: ExplainRequest) -> None:
-    """Write reports/explain/<policy>.
-
-    Raises:
-        UserError: there is no such policy, or it is not known in which scenario it decides.
-    """
-    asked = resolved(params, asked)
-    explain(problem_of(params, asked.scenario or "").explain, params, asked)
-
-
-def resolved(params: Params, asked: ExplainRequest) -> ExplainRequest:
-    """Return the request with its scenario; an agent in a scenario other than its own is a model by its folder."""
-    name = asked.agent.removeprefix("models/").rstrip("/")
-    if (row := params.policies.get(name)) and asked.scenario in (None, row.scenario):
-        return asked._replace(agent=row.policy, scenario=row.scenario)
+def resolved(params: Params, request: ExplainRequest) -> ExplainRequest:
+    """Return the request with its scenario; an agent in another scenario than its own is named by its folder."""
+    name = request.agent.removeprefix("models/").rstrip("/")
+    if (row := params.policies.get(name)) and request.scenario in (None, row.scenario):
+        return request._replace(agent=row.policy, scenario=row.scenario)
     rows = {**params.agents, **params.plans}
-    if name in rows and asked.scenario in (None, rows[name].scenario):
-        return asked._replace(agent=name, scenario=rows[name].scenario)
-    if name in params.plans or (name.startswith(AHEAD) and not Path(asked.agent).is_dir()):
+    if name in rows and request.scenario in (None, rows[name].scenario):
+        return request._replace(agent=name, scenario=rows[name].scenario)
+    if name in params.plans or (name.startswith(PREFIX) and not Path(request.agent).is_dir()):
+        known = known_names(params.plans, name) if params.plans else "there is none"
         raise UserError(
-            f"policy '{name}': a policy that looks ahead is explained where a row of `plans` in params.yaml has it, "
-            f"in the scenario of that row; {there_are(params.plans, name) if params.plans else 'there is none'}"
+            f"policy '{name}': a policy with look-ahead needs a row of `plans` in params.yaml, "
+            f"and is explained in the scenario of that row; {known}"
         )
-    if asked.scenario is None:
+    if request.scenario is None:
         try:
             pick(rows, name, "agent or plan" if params.plans else "agent")
         except UserError as error:
             raise UserError(f"{error}; for a heuristic or another model, name the scenario by --scenario") from None
-    return asked._replace(agent=f"models/{name}" if name in params.agents else asked.agent)
+    return request._replace(agent=f"models/{name}" if name in params.agents else request.agent)

@@ -1,20 +1,16 @@
-"""`export`: a trained network as an ONNX file, which runs where nothing of this project is installed."""
+"""`export`: a trained network as an ONNX file, which runs without this project."""
 
 from pathlib import Path
 
-from pipeline import storage
+from pipeline.core import storage
+from pipeline.core.storage.files import check_out
 from pipeline.errors import UserError
 from pipeline.problems import PROBLEMS, problem
 from pipeline.progress import say
-from pipeline.storage.files import check_out
 
 
 def run(folder: Path, out: Path) -> None:
-    """Write the network of a model's folder as an ONNX file.
-
-    Raises:
-        UserError: it is no model, the file cannot be written, or a package is not installed.
-    """
+    """Write the network of a model's folder as an ONNX file."""
     check_out(out, [".onnx"])
     word = storage.problem_of_model(folder)
     if word not in PROBLEMS:

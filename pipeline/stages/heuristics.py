@@ -1,21 +1,23 @@
 """`heuristics`: tune the heuristics of a scenario on validation jobsets, and score them on the test jobsets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
-from pipeline import storage, tracking
-from pipeline.config import Params
-from pipeline.core import SPLITS
-from pipeline.execution.executor import Executor, executor
+from pipeline import tracking
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.types import SPLITS
+from pipeline.execution.executor import executor
 from pipeline.problems import problem_of
-from pipeline.progress import Advance, progress
+from pipeline.progress import progress
 from pipeline.simulation.results import Results, tables_of
 
 
 def run(params: Params, scenario: str) -> None:
     """Write reports/tables/heuristics/<scenario>: every heuristic's results, and what validation chose."""
+    inputs, place = storage.jobsets_folder(scenario), storage.results_folder("heuristics", scenario)
     with tracking.stage("heuristics", scenario, params) as run, executor(params.threads) as workers:
-        run.inputs(storage.jobsets_folder(scenario))
+        run.inputs(inputs)
         problem = problem_of(params, scenario)
         here = problem.scoring(params, scenario, None)
         train, validation, test = (here.read(split) for split in SPLITS)
@@ -24,14 +26,15 @@ def run(params: Params, scenario: str) -> None:
             knobs = here.tune(examine, train)
             policies = here.heuristics(knobs)
             examined = examine(policies)
-            if workers.alone:
+            if workers.serial:
                 results = here.score(policies, jobsets=test, on_progress=lambda share: advance(100 * share))
             else:
-                results = _by_worker(params, scenario, knobs, list(policies), workers, advance)
+                one, names = partial(score_one, params=params, scenario=scenario, knobs=dict(knobs)), list(policies)
+                found = workers.map(one, names, [inputs], lambda done: advance(100 * done / len(names)))
+                results = dict(zip(names, found, strict=True))
         for name, done in results.items():
-            for what, curve in done.curves.items():
-                run.parent_curve(f"{what}/{name}", curve)
-        place = storage.results_folder("heuristics", scenario)
+            for kind, curve in done.curves.items():
+                run.parent_curve(f"{kind}/{name}", curve)
         storage.discard(place)
         jobs, jobsets = [done.jobs for done in results.values()], [done.jobsets for done in results.values()]
         storage.write_results(place, jobs, jobsets, problem.tables, tables_of(results))
@@ -42,17 +45,7 @@ def run(params: Params, scenario: str) -> None:
         run.metrics({f"knob/{name}": knob for name, knob in knobs.items()}, step=0)
 
 
-def _by_worker(
-    params: Params, scenario: str, knobs: Mapping[str, float], names: Sequence[str], workers: Executor, advance: Advance
-) -> dict[str, Results]:
-    """Return the results of heuristics on the test jobsets, each found by a worker."""
-    one = partial(score_one, params=params, scenario=scenario, knobs=dict(knobs))
-    folder = storage.jobsets_folder(scenario)
-    found = workers.map(one, names, [folder], lambda done: advance(100 * done / len(names)))
-    return dict(zip(names, found, strict=True))
-
-
 def score_one(name: str, params: Params, scenario: str, knobs: Mapping[str, float]) -> Results:
-    """Return the results of a heuristic on a scenario's test jobsets."""
+    """Return the results of a heuristic on a scenario's test jobsets; runs in a worker."""
     here = problem_of(params, scenario).scoring(params, scenario, None)
     return here.score({name: here.heuristics(knobs)[name]}, jobsets=here.read("test"))[name]

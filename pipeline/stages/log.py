@@ -1,10 +1,10 @@
-"""`log`: point data/ at the logs and external policies of params.yaml, so that DVC sees when they change."""
+"""`log`: link data/ to the logs and external policies of params.yaml, so that DVC detects their changes."""
 
-from pipeline import storage
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
 
 
 def run(params: Params) -> None:
-    """Link the logs and the policies, or note that there is none."""
+    """Link the logs and the policies, or record that there are none."""
     storage.link_log(params)
     storage.link_policies(params)

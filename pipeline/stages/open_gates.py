@@ -1,40 +1,33 @@
-"""`open-gates`: a controller that takes gates of Kubernetes' pods away in the order of a policy that `serve` asks."""
+"""`open-gates`: remove the scheduling gates of Kubernetes pods in the order of the policy that `serve` runs."""
 
 import time
 from collections.abc import Mapping
 
-from pipeline.core import Json
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.kubernetes.api import Address, Api
-from pipeline.kubernetes.asked import Words
 from pipeline.kubernetes.gates import Gates, Patience
-from pipeline.kubernetes.objects import UNITS
+from pipeline.kubernetes.objects import UNITS, StateFormat
 from pipeline.kubernetes.view import View
 from pipeline.progress import say
 
-BEGIN_S = 30.0  # in which the API server must answer for the first time
+BEGIN_S = 30.0  # limit of the API server's first answer
 LOOK_S = 0.1
 
 
-def words_of(resources: str, seconds: float) -> Words:
-    """Return how a cluster is told.
-
-    Raises:
-        UserError: a resource is not known.
-    """
+def format_of(resources: str, seconds: float) -> StateFormat:
+    """Return the terms in which the cluster is described."""
     named, known = tuple(resources.split(",")), [name for name, _ in UNITS.values()]
     for name in named:
         if name not in known:
             raise UserError(f"--resources: expected some of {', '.join(known)}, got '{name}'")
-    return Words(named, seconds)
+    return StateFormat(named, seconds)
 
 
-def run(service: Address, server: Address, words: Words, patience: Patience, every_s: float, all_and_end: bool) -> None:
-    """Look again and again, until the process is ended: nothing is lost then, for all that counts stands in the pods.
-
-    Raises:
-        UserError: the API server does not answer, or leaves gates closed that were all to be opened.
-    """
+def run(
+    service: Address, server: Address, form: StateFormat, patience: Patience, every_s: float, all_and_end: bool
+) -> None:
+    """Look at the cluster every `every_s` seconds until the process ends; all state is in the pods, so none is lost."""
     api, asked = Api(server), Api(service)
     view = View(api)
     view.begin()
@@ -43,8 +36,12 @@ def run(service: Address, server: Address, words: Words, patience: Patience, eve
         return asked.post("/v1/decide", state)
 
     try:
-        wait_for(view, server)
-        gates = Gates(api, view, ask, say, words, patience)
+        until = time.monotonic() + BEGIN_S
+        while not view.synced:
+            if time.monotonic() > until:
+                raise UserError(f"{server.url}: {view.said or 'no answer'}")
+            time.sleep(LOOK_S)
+        gates = Gates(api, view, ask, say, form, patience)
         if all_and_end:
             say(f"open-gates: {gates.open_all()} opened")
             if left := gates.gated():
@@ -58,16 +55,3 @@ def run(service: Address, server: Address, words: Words, patience: Patience, eve
                 time.sleep(every_s)
     finally:
         view.end()
-
-
-def wait_for(view: View, server: Address) -> None:
-    """Wait until a cluster is known.
-
-    Raises:
-        UserError: it takes too long.
-    """
-    until = time.monotonic() + BEGIN_S
-    while not view.synced:
-        if time.monotonic() > until:
-            raise UserError(f"{server.url}: {view.said or 'no answer'}")
-        time.sleep(LOOK_S)

@@ -1,36 +1,38 @@
-"""`papers`: the papers' figures from our results, each beside what the paper claims."""
+"""`papers`: the papers' figures from our results, next to the papers' claims."""
 
-from pipeline import storage, tracking
+from pipeline import tracking
 from pipeline.comparing import plots
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.schemas import PAPERS
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.figures import figures, gathered, jobs_needed, table
 from pipeline.papers.roles import Roles, roles_of
 from pipeline.problems import problem_of
 from pipeline.progress import say
-from pipeline.schemas import PAPERS
 
 
 def run(params: Params) -> None:
     """Write reports/papers/ and reports/papers.csv."""
+    folder, file = storage.REPORTS / "papers", storage.REPORTS / "papers.csv"
     with tracking.stage("papers", "", params) as run:
         run.inputs(storage.TABLES)
         found = figures([evidence(params, roles) for roles in roles_of(params)])
-        storage.discard(storage.REPORTS / "papers.csv", storage.REPORTS / "papers")
+        storage.discard(file, folder)
         for shown in found:
             if shown.drawing is not None:
                 run.figure(storage.write_figure(shown.figure, plots.png(shown.drawing), "papers"))
-        if all(shown.drawing is None for shown in found):  # the folder is an output all the same
-            storage.write(storage.REPORTS / "papers" / "none.txt", b"No figure can be drawn.\n")
+        if all(shown.drawing is None for shown in found):  # DVC expects the folder even so
+            storage.write(folder / "none.txt", b"No figure can be drawn.\n")
         rows = table(found)
-        storage.write_table(storage.REPORTS / "papers.csv", rows, PAPERS)
-        run.figure(storage.REPORTS / "papers.csv")
+        storage.write_table(file, rows, PAPERS)
+        run.figure(file)
         counted = rows["verdict"].value_counts()
         say("parts of the papers' claims: " + ", ".join(f"{word} {counted[word]}" for word in sorted(counted.index)))
 
 
 def evidence(params: Params, roles: Roles) -> Evidence:
-    """Return what there is to judge the claims about a scenario's agents by."""
+    """Return the results by which the claims about a scenario's agents are judged."""
     tables = problem_of(params, roles.scenario).tables
     results, chosen = storage.read_jobset_results(params, roles.scenario, tables), storage.read_chosen(roles.scenario)
     jobs = storage.read_job_results(params, roles.scenario, tables, *jobs_needed(roles, list(chosen.best)))

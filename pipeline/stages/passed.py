@@ -1,14 +1,10 @@
-"""`passed`: end with an error where a policy that was made elsewhere could not be scored, after all that could be."""
+"""`passed`: fail if an external policy could not be scored, after all results have been written."""
 
-from pipeline import storage
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
 
 
 def run(params: Params, name: str) -> None:
-    """Refuse a policy that failed.
-
-    Raises:
-        UserError: it did, and why.
-    """
+    """Raise a UserError with the reason if the policy failed."""
     params.policy(name)
-    storage.must_have_passed(name)
+    storage.check_passed(name)

@@ -1,10 +1,11 @@
-"""`policy`: score a policy that was made elsewhere on the test jobsets of its scenario."""
+"""`policy`: score an external policy on the test jobsets of its scenario."""
 
 import numpy as np
 
-from pipeline import storage, tracking
-from pipeline.config import Params
-from pipeline.core import keys
+from pipeline import tracking
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.types import keys
 from pipeline.external.guard import Guard, PolicyError, located
 from pipeline.external.loading import external
 from pipeline.problems import problem_of
@@ -14,9 +15,9 @@ from pipeline.simulation.results import MOST_JOBSETS, tables_of
 
 
 def run(params: Params, name: str) -> None:
-    """Write reports/tables/policies/<name>: its results or, where it failed, one line that says why.
+    """Write reports/tables/policies/<name>: its results or, if it failed, one line with the reason.
 
-    A failure is an output too, so that all others are compared; the stage `passed` reports it after them.
+    A failure is an output too, so that all other policies are compared; the stage `passed` reports it afterwards.
     """
     row, place = params.policy(name), storage.results_folder("policies", name)
     with tracking.stage("policy", name, params) as run:
@@ -26,29 +27,31 @@ def run(params: Params, name: str) -> None:
         jobsets = here.read("test")
         storage.discard(place)
         try:
-            policy = known(params, name, here.scale)
+            policy = external_policy(params, name, here.scale)
             with progress(f"policy {name} on {row.scenario}, percent", 100) as advance:
-                found = here.score({name: policy}, jobsets, on_progress=lambda share: advance(100 * share))
+                results = here.score({name: policy}, jobsets, on_progress=lambda share: advance(100 * share))
         except PolicyError as error:
-            line = f"policy {name}: {error.word}: {_where(params, error, jobsets)}{error.what}"
+            line = f"policy {name}: {error.word}: {_place_of(params, error, jobsets)}{error.what}"
             storage.write_failure(place, line)
             say(line)
             return
-        for what, curve in found[name].curves.items():
-            run.parent_curve(f"{what}/{name}", curve)
-        tables = found[name].jobs, found[name].jobsets
-        storage.write_results(place, [tables[0]], [tables[1]], problem.tables, tables_of(found))
+        done = results[name]
+        for kind, curve in done.curves.items():
+            run.parent_curve(f"{kind}/{name}", curve)
+        storage.write_results(place, [done.jobs], [done.jobsets], problem.tables, tables_of(results))
 
 
-def known(params: Params, name: str, scale: float | None) -> Guard:
+def external_policy(params: Params, name: str, scale: float | None) -> Guard:
     """Return the policy of a row, from the file that is linked into data/policies."""
     row, file = params.policy(name), storage.policy_folder(name) / "policy"
     return external(row.policy, params.scenario(row.scenario), scale, row.limit_ms, file)
 
 
-def _where(params: Params, error: PolicyError, jobsets: JobSets[object]) -> str:
-    """Return which decision of which jobset an error is about."""
+def _place_of(params: Params, error: PolicyError, jobsets: JobSets[object]) -> str:
+    """Return the jobset and the decision of an error, if it has any."""
+    if error.given < 0:
+        return ""
     of = [(load, number) for load, group in jobsets.items() for number in range(len(group))]
     episodes = np.array([load * MOST_JOBSETS + number for load, number in of])
-    found = located(error.given, keys(params.seed, episodes, np.zeros_like(episodes))) if error.given >= 0 else None
+    found = located(error.given, keys(params.seed, episodes, np.zeros_like(episodes)))
     return f"load {of[found[0]][0]}, jobset {of[found[0]][1]}, decision {found[1]}: " if found else ""

@@ -1,28 +1,28 @@
 """`pretrain`: clone a heuristic, or write the seeded initial weights."""
 
-from pipeline import storage, tracking
-from pipeline.config import Params
-from pipeline.learning.resuming import course
+from pipeline import tracking
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.learning.resuming import training_run
 from pipeline.learning.update import Update
 from pipeline.problems import problem_of
-from pipeline.progress import progress, say
+from pipeline.progress import progress
 
 
 def run(params: Params, agent: str) -> None:
-    """Write models/<agent>/pretrained and the curve of its training."""
+    """Write models/<agent>/pretrained and its learning curve."""
     row = params.agent(agent)
     problem = problem_of(params, row.scenario)
-    how = problem.learning
-    chosen, results = row.pretrain, (storage.model_folder(agent, "pretrained"), storage.curve_file(agent, "pretrain"))
+    how, chosen = problem.learning, row.pretrain
+    model, curve = storage.model_folder(agent, "pretrained"), storage.curve_file(agent, "pretrain")
     with tracking.stage("pretrain", agent, params) as run:
         inputs = (storage.jobsets_folder(row.scenario),)
         run.inputs(*inputs)
         task = how.task(params, agent, chosen)
         network = how.untrained(params, agent, task)
-        training = course(params, "pretrain", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
+        needed = (storage.LOG, storage.scenario_log(row.scenario), *inputs)
+        training = training_run(params, "pretrain", agent, chosen, needed)
         updates = problem.algorithms[chosen.name](network, task, chosen, training.memory)
-        if chosen.first:
-            say(f"pretrain {agent}: first {chosen.first}")
         with progress(f"pretrain {agent}", chosen.budget, training.memory.done) as advance:
             for update in training.checkpointed(updates, network):
                 run.metrics(update.metrics, update.step)
@@ -30,7 +30,7 @@ def run(params: Params, agent: str) -> None:
             end = Update(len(training.curve) + 1, {"validation": how.validate(network, task)()})
             run.metrics(end.metrics, end.step)
             advance(chosen.budget, end.note)
-        storage.discard(*results)
-        storage.write_model(results[0], how.model(params, agent, network))
-        storage.write_curve(results[1], [*training.curve, end])
+        storage.discard(model, curve)
+        storage.write_model(model, how.model(params, agent, network))
+        storage.write_curve(curve, [*training.curve, end])
     training.finish()

@@ -1,14 +1,14 @@
-"""`prune`: what rows left that params.yaml no longer has is removed. Not a stage of DVC, whose lock it shortens."""
+"""`prune`: remove the outputs of rows that params.yaml no longer has. It shortens dvc.lock, so it is no DVC stage."""
 
+from pipeline.core.storage import leftovers
 from pipeline.progress import say
-from pipeline.storage import leftovers
 from pipeline.tracking.digests import measured
 
 
 def run() -> None:
-    """Remove the outputs of such rows and their stages in dvc.lock; what was changed since they ran stays.
+    """Remove the outputs of such rows and their stages in dvc.lock, except outputs that were changed since.
 
-    DVC's cache keeps what is removed here: the row brought back, `dvc repro` takes it from there.
+    DVC's cache keeps the removed outputs: if the row returns, `dvc repro` restores them.
     """
     stages = leftovers.forgotten()
     outs = {path: md5 for made in stages.values() for path, md5 in made.items()}

@@ -1,4 +1,4 @@
-"""`report`: all evidence as one page that opens without a network. Not a stage of DVC: it speaks of the last commit."""
+"""`report`: all evidence as one self-contained page. It describes the last commit, so it is no DVC stage."""
 
 from collections.abc import Collection, Mapping
 from importlib import metadata
@@ -6,115 +6,108 @@ from platform import python_version
 
 import pandas as pd
 
-from pipeline import storage
-from pipeline.config import PARAMS_FILE, Params
-from pipeline.core import Json
+from pipeline.core import storage
+from pipeline.core.config import PARAMS_FILE, Params
+from pipeline.core.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY
+from pipeline.core.storage import evidence, leftovers
+from pipeline.core.types import Json
 from pipeline.errors import UserError
+from pipeline.interactive.showing.show import ShowRequest, draw
 from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.report import changes as differences
 from pipeline.report.changes import Changes
-from pipeline.report.headline import at_home, best_agent, middle_load, typical_jobset
 from pipeline.report.page import Content, Origin, cards, digests, html
-from pipeline.report.pictures import Picture, Shown, data_uri, figures, papers
-from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY
-from pipeline.showing.show import ShowRequest, draw
+from pipeline.report.pictures import Picture, data_uri, figures, papers
+from pipeline.report.tables import at_home, best_agent, middle_load, typical_jobset
 from pipeline.simulation.results import BOUNDED
-from pipeline.storage import evidence, leftovers, revisions
 from pipeline.tracking.source_tree import refusal
 
-PAGE = storage.REPORTS / "index.html"
-SUMMARY_FILE, COMPARISON_FILE = storage.REPORTS / "summary.csv", storage.REPORTS / "comparison.csv"
-DELAY_FILE, OBJECTIVES_FILE = storage.REPORTS / "delay.csv", storage.REPORTS / "objectives.csv"
-STREAMS_FILE, HINDSIGHT_FILE = storage.REPORTS / "stream_summary.csv", storage.REPORTS / "hindsight.csv"
-TABLES = (SUMMARY_FILE, COMPARISON_FILE, DELAY_FILE, OBJECTIVES_FILE, STREAMS_FILE, HINDSIGHT_FILE)
+PAGE, SUMMARY_FILE = storage.REPORTS / "index.html", storage.REPORTS / "summary.csv"
+TABLES = {  # read for the page
+    **{"summary": SUMMARY, "comparison": COMPARISON, "delay": DELAY, "objectives": OBJECTIVES},
+    **{"stream_summary": STREAM_SUMMARY, "hindsight": HINDSIGHT_SUMMARY},
+}
 PACKAGES = ("torch", "numpy", "numba", "pandas", "pyarrow", "pandera", "pydantic", "dvc", "mlflow", "matplotlib")
 
 
 def run(params: Params) -> None:
     """Write reports/index.html."""
-    evidence.must_exist([*TABLES, storage.REPORTS / "figures", evidence.LOCK])
-    summary = storage.read_table(SUMMARY_FILE, SUMMARY)
-    comparison = storage.read_table(COMPARISON_FILE, COMPARISON)
+    files = {name: storage.REPORTS / f"{name}.csv" for name in TABLES}
+    evidence.check_exist([*files.values(), storage.REPORTS / "figures", evidence.LOCK])
+    tables = {name: storage.read_table(files[name], schema) for name, schema in TABLES.items()}
+    summary, objectives = tables["summary"], tables["objectives"]
     agents = {name: row.objective for name, row in params.judged.items()}
     scored = {name: goal for name, goal in agents.items() if (summary["policy"] == name).any()}
     forgotten = leftovers.forgotten()
     lock, values = evidence.read_lock(forgotten), evidence.read_params_values()
     bounded = {name for name in params.scenarios if BOUNDED in problem_of(params, name).tables.jobsets.columns}
     drawn = evidence.read_pictures(storage.REPORTS / "figures")
-    learned = [name for name in scored if name in params.agents]
-    shown = list(figures(drawn, summary, _curves(learned), bounded))
+    curves = {name: storage.read_curve(name, "finetune") for name in scored if name in params.agents}
+    claims = evidence.read_papers()
     failed = storage.failures(params)
     absent = sorted(set(agents) - set(scored) - set(failed))
     notes = differences.warnings(absent, differences.stale(lock, values), forgotten)
-    objectives = storage.read_table(OBJECTIVES_FILE, OBJECTIVES)
     schedule, why = _schedule(params, objectives, scored)
     notes += [*why, *failed.values()]
     for note in notes:
         say(f"report: {note}")
-    head = revisions.head()
+    head = evidence.head()
+    versions = {"python": python_version()} | {name: metadata.version(name) for name in PACKAGES}
+    origin = Origin("", "", (), versions, evidence.has_remote())
+    if head is not None:
+        origin = origin._replace(commit=head.id, subject=head.subject, dirty=head.dirty)
     page = html(
         Content(
-            comparison=comparison,
-            delay=storage.read_table(DELAY_FILE, DELAY),
+            comparison=tables["comparison"],
+            delay=tables["delay"],
             summary=summary,
             objectives=objectives,
-            streams=storage.read_table(STREAMS_FILE, STREAM_SUMMARY),
-            foreseen=storage.read_table(HINDSIGHT_FILE, HINDSIGHT_SUMMARY),
+            streams=tables["stream_summary"],
+            foreseen=tables["hindsight"],
             agents=scored,
             words={name: row.policy for name, row in params.policies.items()},
             confidence=params.evaluation.confidence,
             resamples=params.evaluation.resamples,
             seed=params.seed,
-            figures=shown,
+            figures=list(figures(drawn, summary, curves, bounded)),
             bounded=bounded,
-            papers=_papers(),
+            papers=[] if claims is None else list(papers(claims, evidence.read_pictures(storage.REPORTS / "papers"))),
             schedule=schedule,
             notes=notes,
             changes=_changes(head, summary, lock, values),
             parameters=storage.read_text(PARAMS_FILE),
             digests=digests(lock),
             cards=cards(evidence.read_cards()),
-            origin=_origin(head),
+            origin=origin,
         )
     )
     storage.write(PAGE, page.encode())
     say(f"{PAGE}: {len(page.encode()) / 1e6:.1f} MB; opens in any browser, without a network")
 
 
-def _curves(agents: Collection[str]) -> dict[str, pd.DataFrame]:
-    return {agent: storage.read_curve(agent, "finetune") for agent in agents}
-
-
-def _papers() -> list[Shown]:
-    table = evidence.read_papers()
-    return [] if table is None else list(papers(table, evidence.read_pictures(storage.REPORTS / "papers")))
-
-
 def _schedule(params: Params, objectives: pd.DataFrame, agents: Collection[str]) -> tuple[Picture | None, list[str]]:
-    """Return the picture of the best agent beside SJF, or why there is none."""
+    """Return the picture of the best agent next to SJF, or the reason why there is none."""
     homes = {name: params.judged[name].scenario for name in agents}
     agent = best_agent(at_home(objectives, homes), list(homes))
     if agent is None:
         return None, ["No schedule is drawn: no agent was compared with SJF."]
-    scenario = params.judged[agent].scenario
-    made = params.policies.get(agent)
-    word = made.policy if made else str(storage.model_folder(agent, "policy"))
-    load = middle_load(objectives, scenario)
-    there = problem_of(params, scenario)
+    scenario, external = params.judged[agent].scenario, params.policies.get(agent)
+    word = external.policy if external else str(storage.model_folder(agent, "policy"))
+    load, problem = middle_load(objectives, scenario), problem_of(params, scenario)
     try:
-        pair = evidence.read_pair(agent, scenario, there.tables)
-        asked = ShowRequest(None, scenario, load, str(typical_jobset(pair, agent, load)))
-        drawn = draw(there.show, params, asked, [word, "sjf"], [agent, "sjf"])
+        pair = evidence.read_pair(agent, scenario, problem.tables)
+        request = ShowRequest(None, scenario, load, str(typical_jobset(pair, agent, load)))
+        drawn = draw(problem.show, params, request, [word, "sjf"], [agent, "sjf"])
     except UserError as error:
         return None, [f"No schedule is drawn: {error}."]
     halves = ". ".join(half.replace("\n", "; ") for half in drawn.halves)
-    said = f"{drawn.title}; of its load, the one whose difference is nearest to the mean difference. {halves}."
-    return Picture(said, f"Schedules side by side. {said}", data_uri(drawn.content)), []
+    text = f"{drawn.title}; of its load, the one whose difference is nearest to the mean difference. {halves}."
+    return Picture(text, f"Schedules side by side. {text}", data_uri(drawn.content)), []
 
 
 def _changes(
-    head: revisions.Commit | None, summary: pd.DataFrame, lock: evidence.Lock, values: Mapping[str, Json]
+    head: evidence.Commit | None, summary: pd.DataFrame, lock: evidence.Lock, values: Mapping[str, Json]
 ) -> Changes:
     if head is None:
         why = refusal() or "No git repository, or no commit in it"
@@ -130,10 +123,3 @@ def _changes(
         list(differences.revalued(old_values, values)),
         differences.differing(differences.outputs(old_lock), differences.outputs(lock)),
     )
-
-
-def _origin(head: revisions.Commit | None) -> Origin:
-    versions = {"python": python_version()} | {name: metadata.version(name) for name in PACKAGES}
-    if head is None:
-        return Origin("", "", (), versions, evidence.has_remote())
-    return Origin(head.id, head.subject, head.dirty, versions, evidence.has_remote())

@@ -1,47 +1,41 @@
-"""`schedule`: run any policy over a user's own jobs and write when each starts; several, and compare their means."""
+"""`schedule`: run policies over a user's own jobs, write when each job starts, and compare the policies' means."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pipeline.config import Params
+from pipeline.core.config import Params
+from pipeline.core.storage.user_tables import user_table
 from pipeline.errors import UserError
 from pipeline.external.guard import PolicyError
+from pipeline.interactive.scheduling.schedule import ScheduleRequest, added, schedule
+from pipeline.lookahead.planner import PREFIX
 from pipeline.problems import problem_of
 from pipeline.progress import say
-from pipeline.scheduling.schedule import ScheduleRequest, added, schedule
-from pipeline.storage.user_tables import user_table
 
-MEASURES = ("slowdown", "bounded_slowdown", "wait")  # columns of a schedule, those that its problem has
-AHEAD = "plan_"  # before a policy that looks ahead
+MEASURES = ("slowdown", "bounded_slowdown", "wait")  # columns of a schedule, as far as its problem has them
 IDS = ("jobset", "job", "group", "queue", "machine")
-
 Means = dict[str, float]  # of a schedule, by column
 
 
-def run(params: Params, asked: ScheduleRequest, policies: Sequence[str]) -> list[str]:
-    """Write the schedule of a job table or log, one a policy; return a table of their means where there are several.
-
-    Raises:
-        UserError: two policies would write one file.
-        PolicyError: an external policy failed; the others have their schedules, and the table is said.
-    """
-    how = problem_of(params, asked.scenario).schedule
+def run(params: Params, request: ScheduleRequest, policies: Sequence[str]) -> list[str]:
+    """Write one schedule for each policy; return a table of their means if there are several."""
+    how = problem_of(params, request.scenario).schedule
     if len(policies) == 1:
-        schedule(how, params, asked._replace(policy=policies[0]))
+        schedule(how, params, request._replace(policy=policies[0]))
         return []
-    places = [beside(asked.out, policy) for policy in policies]
+    places = [place_of(request.out, policy) for policy in policies]
     for place, count in Counter(places).items():
         if count > 1:
             raise UserError(f"--policy: {count} policies would write {place}: name each once")
     found, failed = dict[str, Means](), list[PolicyError]()
     for policy, place in zip(policies, places, strict=True):
         try:
-            schedule(how, params, asked._replace(policy=policy, out=place))
+            schedule(how, params, request._replace(policy=policy, out=place))
         except PolicyError as error:
             failed.append(error)
-            continue
-        found[policy] = means(place)
+        else:
+            found[policy] = means(place)
     lines = list(table(found))
     if failed:
         for line in (*lines, *(f"error: {error}" for error in failed[:-1])):
@@ -50,21 +44,21 @@ def run(params: Params, asked: ScheduleRequest, policies: Sequence[str]) -> list
     return lines
 
 
-def beside(out: Path, policy: str) -> Path:
-    """Return where the schedule of one policy among several is written.
+def place_of(out: Path, policy: str) -> Path:
+    """Return the file of one policy's schedule among several.
 
-    >>> beside(Path("mine/plan.csv.gz"), "models/deeprm3").as_posix()
+    >>> place_of(Path("mine/plan.csv.gz"), "models/deeprm3").as_posix()
     'mine/plan_deeprm3.csv.gz'
-    >>> beside(Path("mine.csv"), "plan_models/deeprm3").as_posix()
+    >>> place_of(Path("mine.csv"), "plan_models/deeprm3").as_posix()
     'mine_plan_deeprm3.csv'
     """
     model = Path(policy).name
-    title = f"{AHEAD}{model}" if policy.startswith(AHEAD) and policy != model else model
+    title = f"{PREFIX}{model}" if policy.startswith(PREFIX) and policy != model else model
     return added(out, title.replace(":", "_"))
 
 
 def means(place: Path) -> Means:
-    """Return the mean of each measure over the jobs of a written schedule that started."""
+    """Return the mean of each measure over the started jobs of a written schedule."""
     sums, count = dict.fromkeys(MEASURES, 0.0), dict.fromkeys(MEASURES, 0)
     for rows, _ in user_table(place, IDS):
         for name in (name for name in MEASURES if name in rows):
@@ -74,7 +68,7 @@ def means(place: Path) -> Means:
 
 
 def table(found: Mapping[str, Means]) -> Iterator[str]:
-    """Yield the lines of a table, lowest first measure on top.
+    """Yield the lines of a table, sorted by the first measure.
 
     >>> for line in table({"fcfs": {"slowdown": 3.0, "wait": 2.5}, "sjf": {"slowdown": 1.25, "wait": 10.0}}):
     ...     print(line)
@@ -86,7 +80,7 @@ def table(found: Mapping[str, Means]) -> Iterator[str]:
     heads = [f"mean {name.replace('_', ' ')}" for name in names]
     wide = max(len(word) for word in ("policy", *found))
     yield "  ".join(["policy".ljust(wide), *heads])
-    nowhere = float("inf")  # nothing started
-    for policy, row in sorted(found.items(), key=lambda one: one[1].get(names[0], nowhere) if names else 0):
+    not_started = float("inf")
+    for policy, row in sorted(found.items(), key=lambda one: one[1].get(names[0], not_started) if names else 0):
         cells = [f"{row[name]:.4g}" if name in row else "-" for name in names]
         yield "  ".join([policy.ljust(wide), *(cell.rjust(len(head)) for cell, head in zip(cells, heads, strict=True))])

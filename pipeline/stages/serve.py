@@ -1,4 +1,4 @@
-"""`serve`: a service that decides for a live cluster, by a policy that is named or by the scenario's champion."""
+"""`serve`: a service that decides for a live cluster, by a named policy or by the scenario's champion."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -8,31 +8,29 @@ from types import MappingProxyType
 
 from fastapi import APIRouter
 
-from pipeline import storage
-from pipeline.champions.lines import CHAMPIONS, Seat, champions_in, digest_of_tuned
-from pipeline.config import Params
+from pipeline.champions.lines import CHAMPIONS, champions_in, digest_of_tuned
+from pipeline.core import storage
+from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.external.loading import is_external
 from pipeline.lookahead.planner import PREFIX
 from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.serving.app import application
-from pipeline.serving.desk import Desk
+from pipeline.serving.gateway import PolicyGateway
 from pipeline.serving.listening import MOST_TOKEN, bound, server_of, token_for
-from pipeline.serving.measured import Measured
-from pipeline.serving.named import Named
+from pipeline.serving.records import Metrics, ServedPolicy
 from pipeline.stages.replaying import model_of
 from pipeline.tracking.digests import measured
 
-CHAMPION = "champion"
-IN_CLUSTER = "cluster"
-VERDICT, LONGEST_VERDICT = "verdict.txt", 10_000  # in the folder of a controller; characters of it
-BEGIN_S = 120.0  # in which the policy must answer for the first time
+CHAMPION, IN_CLUSTER = "champion", "cluster"
+VERDICT, LONGEST_VERDICT = "verdict.txt", 10_000  # in the folder of a controller; characters
+BEGIN_S = 120.0  # limit of the policy's first answer
 
 
 @dataclass(frozen=True)
 class Listening:
-    """Where the service listens, and the token that it asks for."""
+    """Address of the service, and the file with the token that it asks for."""
 
     host: str = "127.0.0.1"
     port: int = 8765
@@ -49,7 +47,7 @@ def run(
     steering: Path | None = None,
     defaults: Mapping[str, float] = MappingProxyType({}),
 ) -> None:
-    """Decide for those who ask, until a signal comes; `defaults` are fields of states that lack them."""
+    """Answer requests until a signal arrives; `defaults` are fields of states that lack them."""
     text = None if at.token_file is None else storage.read_text(at.token_file, MOST_TOKEN)
     if at.token_file and at.token_file.is_file() and at.token_file.stat().st_mode & 0o077:
         say(f"serve: {at.token_file}: other users of this machine may read it; chmod 600 {at.token_file}")
@@ -58,19 +56,19 @@ def run(
     if kubernetes and not live.places:
         raise UserError(f"--kubernetes: policies of scenario '{scenario}' do not place jobs on machines")
     with looking(params, scenario, policy) as look, bound(at.host, at.port) as where:
-        named, found = look(), Measured()
-        desk = Desk(params, scenario, look, heuristic(fallback), limit_ms / 1000, found, defaults)
-        if not desk.wait(BEGIN_S):
-            desk.close()
-            raise UserError(f"{named.policy}: {desk.why or 'its process did not begin'}")
-        address = f"http://{at.host}:{where.getsockname()[1]}/v1/{desk.live.door}"
+        named, found = look(), Metrics()
+        gateway = PolicyGateway(params, scenario, look, heuristic(fallback), limit_ms / 1000, found, defaults)
+        if not gateway.wait(BEGIN_S):
+            gateway.close()
+            raise UserError(f"{named.policy}: {gateway.why or 'its process did not begin'}")
+        address = f"http://{at.host}:{where.getsockname()[1]}/v1/{gateway.live.door}"
         say(f"serve: {scenario}: {named.policy} ({named.digest[:8]}), else {fallback}; POST {address}")
-        with extending(desk, kubernetes) as more:
-            server_of(application(desk, found, token, more, said_in(steering))).run(sockets=[where])
+        with _extender(gateway, kubernetes) as more:
+            server_of(application(gateway, found, token, more, verdict_reader(steering))).run(sockets=[where])
 
 
-def said_in(steering: Path | None) -> Callable[[], tuple[str, ...]]:
-    """Return what reads the lines that a controller in mode shadow left in its folder; without one, none."""
+def verdict_reader(steering: Path | None) -> Callable[[], tuple[str, ...]]:
+    """Return a function that reads the verdict of a controller in mode shadow, if there is any."""
 
     def lines() -> tuple[str, ...]:
         if steering is None or not (steering / VERDICT).is_file():
@@ -84,36 +82,32 @@ def said_in(steering: Path | None) -> Callable[[], tuple[str, ...]]:
 
 
 @contextmanager
-def extending(desk: Desk, kubernetes: str | None) -> Iterator[Sequence[APIRouter]]:
-    """Yield the doors for Kubernetes' scheduler, if there are to be any; pods and nodes are followed meanwhile."""
+def _extender(gateway: PolicyGateway, kubernetes: str | None) -> Iterator[Sequence[APIRouter]]:
+    """Yield the routes for Kubernetes' scheduler, if requested, while pods and nodes are watched."""
     if kubernetes is None:
         yield ()
         return
     from pipeline.kubernetes.api import Address, Api
-    from pipeline.kubernetes.extender import Extender, doors
+    from pipeline.kubernetes.extender import Extender, router_of
     from pipeline.kubernetes.view import View
 
     view = View(Api(Address.found(None if kubernetes == IN_CLUSTER else kubernetes)))
     view.begin()
     try:
-        yield [doors(Extender(view, desk.answer))]
+        yield [router_of(Extender(view, gateway.answer))]
     finally:
         view.end()
 
 
 @contextmanager
-def looking(params: Params, scenario: str, policy: str) -> Iterator[Callable[[], Named]]:
-    """Yield what says who decides now; models that it found stay where they are until the end.
-
-    Raises:
-        UserError: the policy looks ahead, which is not served for every problem.
-    """
+def looking(params: Params, scenario: str, policy: str) -> Iterator[Callable[[], ServedPolicy]]:
+    """Yield a function that returns the active policy; models that it found are kept until the end."""
     if policy.startswith(PREFIX) and not problem_of(params, scenario).live.plans:
-        raise UserError(f"{policy}: policies that look ahead are not served in scenarios of this problem, as yet")
+        raise UserError(f"{policy}: policies with look-ahead are not served in scenarios of this problem yet")
     with ExitStack() as kept:
-        known: dict[str, Named] = {}
+        known: dict[str, ServedPolicy] = {}
 
-        def champion() -> Named:
+        def champion() -> ServedPolicy:
             line = champions_in(storage.read_text(CHAMPIONS)).get(scenario)
             if line is None:
                 raise UserError(
@@ -121,31 +115,28 @@ def looking(params: Params, scenario: str, policy: str) -> Iterator[Callable[[],
                     "or name a policy by --policy"
                 )
             if line.digest not in known:
-                known[line.digest] = seated(kept, params, scenario, line.seat)
+                # Model files must be those that were promoted.
+                places = list(kept.enter_context(model_of(params, scenario, line.ref)).values())
+                if line.policy in params.policies:
+                    known[line.digest] = ServedPolicy(line.policy, params.policy(line.policy).policy, line.digest)
+                else:
+                    place = str(places[0].resolve()) if places else line.policy
+                    known[line.digest] = ServedPolicy(line.policy, place, line.digest, line.ref.tuned)
             return known[line.digest]
 
         yield champion if policy == CHAMPION else lambda: by_name(policy, scenario)
 
 
-def seated(kept: ExitStack, params: Params, scenario: str, seat: Seat) -> Named:
-    """Return a champion, with its model as it was promoted."""
-    if seat.policy in params.policies:
-        kept.enter_context(model_of(params, scenario, seat))  # refuses files that are not as they were promoted
-        return Named(seat.policy, params.policy(seat.policy).policy, seat.digest)
-    places = list(kept.enter_context(model_of(params, scenario, seat)).values())
-    return Named(seat.policy, str(places[0].resolve()) if places else seat.policy, seat.digest, seat.tuned)
-
-
-def by_name(policy: str, scenario: str) -> Named:
-    """Return a heuristic, as it was tuned for the scenario, or a model's folder as it is now."""
+def by_name(policy: str, scenario: str) -> ServedPolicy:
+    """Return a heuristic, tuned for the scenario, or the present model of a folder or file."""
     if Path(policy).is_dir():
-        return Named(policy, str(Path(policy).resolve()), measured(Path(policy)))
+        return ServedPolicy(policy, str(Path(policy).resolve()), measured(Path(policy)))
     if is_external(policy):
-        return Named(policy, policy, measured(storage.source_of(policy)))
+        return ServedPolicy(policy, policy, measured(storage.source_of(policy)))
     tuned = storage.results_folder("heuristics", scenario) / "chosen.json"
     return heuristic(policy, storage.read_chosen(scenario).knobs if tuned.exists() else {})
 
 
-def heuristic(policy: str, tuned: dict[str, float] | None = None) -> Named:
-    """Return a heuristic, with the numbers it is tuned by."""
-    return Named(policy, policy, digest_of_tuned(policy, tuned or {}), tuned or {})
+def heuristic(policy: str, tuned: dict[str, float] | None = None) -> ServedPolicy:
+    """Return a heuristic with its tuning."""
+    return ServedPolicy(policy, policy, digest_of_tuned(policy, tuned or {}), tuned or {})

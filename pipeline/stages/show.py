@@ -1,63 +1,52 @@
-"""`show`: one jobset under two policies, side by side, as a picture; and `try`, what to run first.
+"""`show`: one jobset under two policies, side by side, as a picture; and `try`, the first command to run.
 
-`try` draws sixty jobs under SJF and under a trained agent, and says what was gained. All that it needs lies in `trial`:
-a cluster, the jobs (the first jobset of sixty that seed 1 draws there), and `deeprm3` of params.yaml as trained by 540
-updates. Nothing of the user's own is read, and no stage has to be run first.
+`try` draws sixty jobs under SJF and under a trained agent, and prints the gain. Its inputs are in `trial`: a cluster,
+the jobs (the first jobset of sixty that seed 1 draws there), and `deeprm3` of params.yaml after 540 updates. No stage
+has to run first.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline import storage
-from pipeline.config import Params, load_params
+from pipeline.core import storage
+from pipeline.core.config import Params, load_params
+from pipeline.core.storage.files import check_out
+from pipeline.interactive.showing.show import ShowRequest, draw
 from pipeline.problems import problem_of
 from pipeline.progress import say
-from pipeline.showing.show import ShowRequest, draw
-from pipeline.storage.files import check_out
 
 TRIAL = Path(__file__).parent / "trial"
 AGENT = "deeprm3"
 
 
 def try_it(out: Path) -> list[str]:
-    """Write the picture; return what was gained, and what to do next."""
+    """Write the picture; return the gain and the next steps."""
     check_out(out, [".png"])
     params = load_params(TRIAL / "params.yaml")
-    asked, policies = ShowRequest(TRIAL / "jobs.csv", "trial"), ["sjf", str(TRIAL / AGENT)]
-    drawn = draw(problem_of(params, "trial").show, params, asked, policies, ["SJF", AGENT])
+    request, policies = ShowRequest(TRIAL / "jobs.csv", "trial"), ["sjf", str(TRIAL / AGENT)]
+    drawn = draw(problem_of(params, "trial").show, params, request, policies, ["SJF", AGENT])
     storage.write(out, drawn.content)
     sjf, agent = drawn.slowdowns
+    change, here = agent / sjf - 1, Path.cwd()
+    jobs, model = (
+        path.relative_to(here) if path.is_relative_to(here) else path for path in (TRIAL / "jobs.csv", TRIAL / AGENT)
+    )
     return [
         f"{AGENT} serves 60 jobs with a mean slowdown of {agent:.2f}, SJF (shortest job first) with {sjf:.2f}: "
-        f"{_difference(agent / sjf - 1)}.",
+        f"{100 * abs(change):.0f} % {'lower' if change < 0 else 'higher'}.",
         "Slowdown is the time from a job's arrival to its end over its run time: 1 is best.",
         *(f"  {half.replace(chr(10), ', ')}" for half in drawn.halves),
         f"{out}: both schedules, side by side. The agent was trained before, on other jobs.",
         "One jobset is an example and no proof: 'make repro' trains and tests every agent on hundreds, with intervals.",
-        f"Your own jobs, in a table like {_near(TRIAL / 'jobs.csv')}: python -m pipeline schedule jobs.csv "
-        f"--scenario online --policy {_near(TRIAL / AGENT)} --out schedule.csv",
+        f"Your own jobs, in a table like {jobs}: python -m pipeline schedule jobs.csv "
+        f"--scenario online --policy {model} --out schedule.csv",
     ]
 
 
-def _near(path: Path) -> Path:
-    """Return a path as seen from where the user is, if it lies below."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
-
-
-def _difference(relative: float) -> str:
-    """Return a relative difference in words.
-
-    >>> _difference(-0.284), _difference(0.1)
-    ('28 % lower', '10 % higher')
-    """
-    return f"{100 * abs(relative):.0f} % {'lower' if relative < 0 else 'higher'}"
-
-
-def run(params: Params, asked: ShowRequest, policies: Sequence[str], out: Path) -> None:
+def run(params: Params, request: ShowRequest, policies: Sequence[str], out: Path) -> None:
     """Write the picture of a jobset under some policies."""
     check_out(out, [".png"])
-    picture = draw(problem_of(params, asked.scenario).show, params, asked, policies)
+    picture = draw(problem_of(params, request.scenario).show, params, request, policies)
     storage.write(out, picture.content)
     say(f"{out}: {picture.title}")
     for half in picture.halves:

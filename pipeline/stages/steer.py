@@ -1,44 +1,40 @@
-"""`steer slurm`: a policy that is named, or a scenario's champion, orders the queue of a Slurm that runs."""
+"""`steer slurm`: a named policy, or a scenario's champion, orders the queue of a running Slurm."""
 
 from contextlib import suppress
 from pathlib import Path
 
-from pipeline.config import Params
+from pipeline.core.config import Params
+from pipeline.core.storage.files import OWNER, write
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.stages.serve import VERDICT, heuristic, looking
-from pipeline.steering.asking import Slurm
 from pipeline.steering.rows import OddError
-from pipeline.steering.running import steer
+from pipeline.steering.session import steer
 from pipeline.steering.settings import Mode, Settings
+from pipeline.steering.slurm import Slurm
 from pipeline.steering.states import misfits
-from pipeline.storage.files import OWNER, write
 
 
 def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: Settings) -> None:
-    """Steer until a signal comes.
-
-    Raises:
-        UserError: there is no such policy, another controller is at work, or Slurm cannot be steered.
-    """
+    """Steer until a signal arrives."""
     live = problem_of(params, scenario).live
-    if not live.places:  # others are not asked about machines and seconds
+    if not live.places:
         raise UserError(f"scenario '{scenario}': its policies do not place jobs on machines, as Slurm does")
     with looking(params, scenario, policy) as look:
         named = look()
         if settings.mode is Mode.SHADOW:
-            from pipeline.steering.shadow import must_be_replayed, verdicts  # the simulator, which others do without
+            from pipeline.steering.replay import check_replayable, verdicts  # the simulator, which others do without
 
-            must_be_replayed(named.place)
+            check_replayable(named.place)
         if Path(named.place).is_dir():
-            with suppress(OddError, UserError):  # what cannot be read is told below
+            with suppress(OddError, UserError):  # `steer` reports an unreadable cluster
                 for line in misfits(params, scenario, Slurm().read().nodes):
                     say(f"steer: {line}")
         steer(params, scenario, look, heuristic(live.fallback), limit_ms / 1000, settings)
     if settings.mode is Mode.SHADOW:
-        said = []
+        lines = list[str]()
         for line in verdicts(settings.folder, named.place, params.seed):
             say(f"shadow: {line}")
-            said.append(f"{line}\n")
-        write(settings.folder / VERDICT, "".join(said).encode(), OWNER)
+            lines.append(f"{line}\n")
+        write(settings.folder / VERDICT, "".join(lines).encode(), OWNER)

@@ -1,23 +1,23 @@
-"""`farm --set`, `farm --seeds`: a grid of experiments, several at a time; then where its points stand."""
+"""`farm --set`, `farm --seeds`: make a grid of experiments, several at a time, and rank its points."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import TextIO
 
-from pipeline import storage
-from pipeline.config import Params, raw_params
+from pipeline.core import storage
+from pipeline.core.config import Params, raw_params
 from pipeline.errors import UserError
 from pipeline.execution.relay import elsewhere
-from pipeline.farming import asking, grid, standing
+from pipeline.farming import dvc_cli, grid, sweep_table
 from pipeline.farming.farm import Farm, failure, some
 from pipeline.farming.grid import Point
-from pipeline.farming.notes import Notes, alone
-from pipeline.farming.plan import Plan, behind
-from pipeline.farming.standing import Saved
+from pipeline.farming.notes import Notes, exclusive
+from pipeline.farming.plan import Plan, with_dependents
+from pipeline.farming.sweep_table import Saved
 from pipeline.farming.workspaces import Base, clear, lay_out
 from pipeline.progress import say
 from pipeline.stages import compiling
-from pipeline.stages.farm import make_here, mended
+from pipeline.stages.farm import make_here, repaired
 from pipeline.tracking.digests import md5_of
 from pipeline.tracking.source_tree import working_tree
 
@@ -26,17 +26,17 @@ SAVED = "saved"
 
 
 def run(params: Params, settings: Sequence[str], seeds: str | None, named: Sequence[str], workers: int) -> None:
-    """Make all points of a sweep that are not there yet, and show where each stands.
+    """Make all missing points of a sweep, and show the results of all.
 
     Args:
         params: of params.yaml.
         settings: KEY=VALUE,VALUE of each key.
         seeds: of trainings, as 1..5 or 1,2,7.
-        named: agents whose training takes the seeds; none: those that the keys are about.
-        workers: points, or stages that all of them share, at the same time, at most.
+        named: agents whose training takes the seeds; none: the agents that the keys configure.
+        workers: maximum number of points, or of stages that all share, at the same time.
 
     Raises:
-        UserError: a key or value is wrong, or a point failed, and the others are saved.
+        UserError: a key or value is wrong, or a point failed while the others are saved.
     """
     swept = grid.settings(settings)
     drawn = grid.seeds(seeds) if seeds is not None else []
@@ -46,7 +46,7 @@ def run(params: Params, settings: Sequence[str], seeds: str | None, named: Seque
     points = grid.grid(swept, drawn, agents)
     checked = grid.checked(raw_params(), points)
     workers = workers if elsewhere() else min(workers, os.cpu_count() or 1)
-    with alone() as held:
+    with exclusive() as held:
         for line in Base.here().said:
             say(line)
         if drawn:
@@ -54,7 +54,7 @@ def run(params: Params, settings: Sequence[str], seeds: str | None, named: Seque
         affected = _make_shared(params, {key for point in points for key in point.values}, workers, held)
         base, content = Base.here(), working_tree().content
         by_name = {point.name(content): point for point in points}
-        left = _make_points(base, by_name, affected, workers, held)
+        error = _make_points(base, by_name, affected, workers, held)
     saved = base.saved()
     every = [
         Saved(point, name, base.ref(name), of)
@@ -63,19 +63,19 @@ def run(params: Params, settings: Sequence[str], seeds: str | None, named: Seque
     ]
     if every:
         _show(every, agents)
-    if left:
-        raise UserError(left)
+    if error:
+        raise UserError(error)
 
 
 def _make_shared(params: Params, keys: Collection[str], workers: int, held: TextIO) -> set[str]:
-    """Make here what all points share and is stale, so that each has it from DVC; return the stages of a point."""
-    mended()
-    needs = asking.graph()
-    affected = behind(needs, asking.by_params(keys))
+    """Make the stale stages that all points share, which points then get from DVC; return the stages of a point."""
+    repaired()
+    needs = dvc_cli.graph()
+    affected = with_dependents(needs, dvc_cli.stages_reading(keys))
     if not affected:
         raise UserError(f"farm: no stage reads {', '.join(sorted(keys))}: there is nothing to compare")
     say(f"farm: each point has {len(affected)} stages of its own: {some(sorted(affected))}")
-    shared = behind(needs, asking.stale()) - affected
+    shared = with_dependents(needs, dvc_cli.stale()) - affected
     if shared:
         say(f"farm: {len(shared)} stages that all points share are stale, and are made here first")
         make_here(params, needs, shared, workers, held)
@@ -84,7 +84,7 @@ def _make_shared(params: Params, keys: Collection[str], workers: int, held: Text
 
 
 def _make_points(base: Base, named: Mapping[str, Point], affected: Collection[str], workers: int, held: TextIO) -> str:
-    """Make the points that are not there; return what is to be said of those that failed."""
+    """Make the missing points; return the error message of those that failed."""
     saved = base.saved()
     missing = {name: point for name, point in named.items() if name not in saved}
     say(f"farm: {len(named)} points, {len(named) - len(missing)} there already, {workers} at a time")
@@ -96,7 +96,7 @@ def _make_points(base: Base, named: Mapping[str, Point], affected: Collection[st
     plan = Plan({name: frozenset[str]() for name in missing}, list(missing), seconds)
 
     def ended(name: str, _: str, took_s: float) -> str:
-        """Remove the workspace; all points are taken to last as long as this one."""
+        """Remove the workspace; estimate that the other points take as long."""
         clear(name)
         seconds.update(dict.fromkeys(missing, took_s))
         return SAVED
@@ -110,15 +110,15 @@ def _make_points(base: Base, named: Mapping[str, Point], affected: Collection[st
 
 
 def _show(saved: Sequence[Saved], agents: Sequence[str]) -> None:
-    """Write and say where each point stands, of each agent that the sweep is about."""
+    """Write and print the results of all points for each agent of the sweep."""
     if not agents:
-        say("farm: what was swept belongs to no agent: dvc exp show has the numbers of each point")
+        say("farm: the keys belong to no agent: dvc exp show has the numbers of each point")
     what = md5_of(" ".join(sorted(one.name for one in saved)).encode())[:6]
     for agent in agents:
-        table = standing.standing(saved, agent)
+        table = sweep_table.sweep_table(saved, agent)
         place = FOLDER / f"{agent}-{what}"
         storage.write(place.with_suffix(".csv"), table.to_csv(index=False, float_format="%.6g").encode())
-        storage.write(place.with_suffix(".png"), standing.picture(table))
-        for line in standing.lines(table):
+        storage.write(place.with_suffix(".png"), sweep_table.picture(table))
+        for line in sweep_table.lines(table):
             say(line)
         say(f"farm: {place}.csv, {place}.png; each point: dvc exp show")

@@ -1,14 +1,14 @@
-"""`trace`: what is in a log of a real cluster, as tables and figures."""
+"""`trace`: contents of a real cluster's log, as tables and figures."""
 
 from pathlib import Path
 
 import pandas as pd
 
-from pipeline import storage
 from pipeline.comparing.plots import png
-from pipeline.logs.figures import figures
-from pipeline.logs.overview import tables
-from pipeline.logs.registry import read
+from pipeline.core import storage
+from pipeline.core.logs.registry import read
+from pipeline.interactive.logs.figures import figures
+from pipeline.interactive.logs.overview import tables
 from pipeline.progress import progress, say
 
 

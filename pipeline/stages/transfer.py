@@ -1,7 +1,8 @@
-"""`transfer`: score an agent, as pretrained and as finetuned, on a scenario that it was not trained on."""
+"""`transfer`: score an agent, pretrained and finetuned, on a scenario that it was not trained on."""
 
-from pipeline import storage, tracking
-from pipeline.config import Params
+from pipeline import tracking
+from pipeline.core import storage
+from pipeline.core.config import Params
 from pipeline.stages.evaluate import score_agent
 
 

@@ -1,4 +1,4 @@
-"""`watch`: does a champion still do well on the newest jobs of a log? Regret alone raises an alarm."""
+"""`watch`: does a champion still perform well on the newest jobs of a log? Only regret raises an alarm."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -6,104 +6,98 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline import storage
-from pipeline.champions.lines import CHAMPIONS, Seat, champions_in
+from pipeline.champions.lines import CHAMPIONS, PolicyRef, champions_in
 from pipeline.champions.regret import ALARM, CANNOT_TELL, Rival, Watched, regrets, rivals, watched
-from pipeline.config import Params
-from pipeline.core import FloatArray
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.storage import Chosen
+from pipeline.core.types import FloatArray
 from pipeline.errors import TooShortError, UserError
-from pipeline.logs.growth import Growth, grown, logged
+from pipeline.interactive.logs.growth import Growth, grown, logged
 from pipeline.problems import problem_of
 from pipeline.progress import no_progress, progress
-from pipeline.stages.replaying import measures, model_of, play, seat_of, with_standing, workplace
-from pipeline.storage import Chosen
+from pipeline.stages.replaying import measures, model_of, play, seat_of, with_champion, workplace
 
 NAME = "champion"
 
 
-class Asked(NamedTuple):
-    """Who is watched over, and beside whom."""
+class Incumbent(NamedTuple):
+    """A champion and the rivals that it is compared with."""
 
     scenario: str
-    champion: Seat
+    seat: PolicyRef
     chosen: Chosen
-    beside: Mapping[str, Rival]
+    rivals: Mapping[str, Rival]
 
 
 def run(params: Params, log: Path, scenario: str | None) -> tuple[int, list[str]]:
-    """Return what to say of a champion on the newest windows of a log, and the exit code.
-
-    Raises:
-        UserError: nobody can be watched over there.
-    """
-    rules = params.rules.watch
-    asked = _asked(params, _scenario(params, scenario))
+    """Compare a champion with its rivals on the newest windows of a log; return the exit code and the findings."""
+    champion = _incumbent(params, _scenario(params, scenario))
+    scenario = champion.scenario
     with progress(f"read {log}, percent", 100, brief=True) as advance:
-        growth = grown(params, asked.scenario, log, advance)
-    results = storage.read_jobset_results(params, asked.scenario, problem_of(params, asked.scenario).tables)
-    results, standing = with_standing(params, asked.scenario, asked.champion, asked.chosen, results)
-    cost, _ = measures(params, asked.scenario, results)
-    judged = {name: regrets(results, standing, one, cost) for name, one in asked.beside.items()}
-    new = _new(params, asked, growth, cost)
-    found = watched(new, judged, asked.beside, rules, params.seed)
-    return found.code, list(_said(asked, found, growth, judged[found.rival]))
+        growth = grown(params, scenario, log, advance)
+    results = storage.read_jobset_results(params, scenario, problem_of(params, scenario).tables)
+    results, name = with_champion(params, scenario, champion.seat, champion.chosen, results)
+    cost, _ = measures(params, scenario, results)
+    judged = {rival: regrets(results, name, one, cost) for rival, one in champion.rivals.items()}
+    new = _new_regrets(params, champion, growth, cost)
+    found = watched(new, judged, champion.rivals, params.rules.watch, params.seed)
+    return found.code, list(_findings(champion, found, growth, judged[found.rival]))
 
 
 def _scenario(params: Params, scenario: str | None) -> str:
     there = logged(params)
     if scenario is not None:
         params.scenario(scenario)
-    if scenario is None and len(there) == 1:
+    elif len(there) == 1:
         return next(iter(there))
     if scenario not in there:
-        cut = f"cut from one: {', '.join(there) or 'none'}"
+        known = f"cut from one: {', '.join(there) or 'none'}"
         what = "name a scenario by --scenario" if scenario is None else f"scenario '{scenario}' is not cut from a log"
-        raise UserError(f"watch: {what}; {cut}")
+        raise UserError(f"watch: {what}; {known}")
     return scenario
 
 
-def _asked(params: Params, scenario: str) -> Asked:
+def _incumbent(params: Params, scenario: str) -> Incumbent:
     line, chosen = champions_in(storage.read_text(CHAMPIONS)).get(scenario), storage.read_chosen(scenario)
     if line is None:
         raise UserError(f"{CHAMPIONS}: scenario '{scenario}' has no champion: 'python -m pipeline promote {scenario}'")
     references = problem_of(params, scenario).comparison.references
     played = {name: means for name, means in chosen.validation.items() if name not in references}
-    beside = rivals(line.policy, played, params.scenario(scenario).loads)
-    return Asked(scenario, line.seat, chosen, beside)
+    return Incumbent(scenario, line.ref, chosen, rivals(line.policy, played, params.scenario(scenario).loads))
 
 
-def _new(params: Params, asked: Asked, growth: Growth, cost: str) -> dict[str, FloatArray]:
-    """Return the champion's regret beside each rival in the new windows; none where they do not fill one."""
-    own = growth.params
-    with model_of(params, asked.scenario, asked.champion) as model, workplace(model):
+def _new_regrets(params: Params, champion: Incumbent, growth: Growth, cost: str) -> dict[str, FloatArray]:
+    """Return the champion's regret against each rival in the new windows; empty if jobs do not fill one."""
+    own, scenario = growth.params, champion.scenario
+    with model_of(params, scenario, champion.seat) as model, workplace(model):
         storage.link_log(own)
         try:
-            drawn = problem_of(own, asked.scenario).draw(own, asked.scenario, no_progress)
+            drawn = problem_of(own, scenario).draw(own, scenario, no_progress)
         except TooShortError:
-            return dict.fromkeys(asked.beside, np.empty(0))
-        drawn.write(storage.jobsets_folder(asked.scenario))
-        names = dict.fromkeys(name for one in asked.beside.values() for name in one.by_load.values())
-        seats = {name: seat_of(own, name, asked.chosen) for name in names}
-        with progress(f"replay {asked.scenario}", 1, brief=True) as advance:
-            results = play(own, asked.scenario, {NAME: asked.champion, **seats}, asked.chosen.knobs)
+            return dict.fromkeys(champion.rivals, np.empty(0))
+        drawn.write(storage.jobsets_folder(scenario))
+        names = dict.fromkeys(name for one in champion.rivals.values() for name in one.by_load.values())
+        seats = {name: seat_of(own, name, champion.chosen) for name in names}
+        with progress(f"replay {scenario}", 1, brief=True) as advance:
+            results = play(own, scenario, {NAME: champion.seat, **seats}, champion.chosen.knobs)
             advance(1)
-    return {name: regrets(results, NAME, one, cost) for name, one in asked.beside.items()}
+    return {name: regrets(results, NAME, one, cost) for name, one in champion.rivals.items()}
 
 
-def _said(asked: Asked, found: Watched, growth: Growth, judged: FloatArray) -> Iterator[str]:
-    who = f"watch: {asked.scenario}: {asked.champion.policy}"
+def _findings(champion: Incumbent, found: Watched, growth: Growth, judged: FloatArray) -> Iterator[str]:
+    title = f"watch: {champion.scenario}: {champion.seat.policy}"
     days = growth.days / found.windows if found.windows else growth.judged_days / max(len(judged), 1)
     if found.code == CANNOT_TELL:
         more = max(1, int(np.ceil((found.needed - found.windows) * days)))
-        yield f"{who}: cannot tell: {found.windows} windows of {found.needed}; about {more} more days"
+        yield f"{title}: cannot tell: {found.windows} windows of {found.needed}; about {more} more days"
     elif found.code == ALARM:
-        yield f"{who}: ALARM: its mean regret is above {100 * found.low:.1f} %, seen after {found.seen} windows"
+        yield f"{title}: ALARM: its mean regret is above {100 * found.low:.1f} %, seen after {found.seen} windows"
     else:
-        yield f"{who}: no alarm in {found.windows} windows"
+        yield f"{title}: no alarm in {found.windows} windows"
     if found.windows:
-        told = (
-            f"mean regret beside {found.rival} {100 * found.mean:+.1f} % in {found.windows} windows of {days:.2g} days"
-        )
-        yield f"watch: {told}; {100 * float(np.mean(judged)):+.1f} % in the {len(judged)} that it was judged on"
+        regret = f"{100 * found.mean:+.1f} % in {found.windows} windows of {days:.2g} days"
+        before = f"{100 * float(np.mean(judged)):+.1f} % in the {len(judged)} that it was judged on"
+        yield f"watch: mean regret compared with {found.rival} {regret}; {before}"
     for change in growth.changes:
         yield f"watch: {change.what}: {change.now:.3g}, when judged {change.judged:.3g}"

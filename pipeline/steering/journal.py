@@ -1,10 +1,8 @@
-"""Journal of what was read, decided, set and seen to happen, and the outcomes of jobs as readings show them.
+"""Journal of readings, decisions, changes and outcomes of jobs.
 
-A row is a JSON object on a line of its own, written to the disk each tick; files are rotated. Users appear as a keyed
-digest whose key is in the same folder; names of jobs are never read.
-
-A job ends when a reading no longer has it, up to a tick late. A job that waited at one reading and is gone at the next
-is only known to be gone: it ran for less than a tick or was cancelled.
+A row is a JSON object on a line, written to the disk each tick; files are rotated. Users appear as a keyed digest whose
+key is in the same folder; names of jobs are never read. A job ends when a reading no longer has it, up to a tick late.
+A job that waited at one reading and is gone at the next ran for less than a tick or was cancelled.
 """
 
 import hashlib
@@ -16,16 +14,16 @@ from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.core import Json
+from pipeline.core.storage.files import open_private, private_folder
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.steering.rows import HOLDING, PENDING, JobRow, Reading
-from pipeline.storage.files import open_private, private_folder
 
 JOURNAL, KEY = "journal.jsonl", "users.key"
 VERSION = 1
 MOST_BYTES = 64_000_000  # of one file
 MOST_FILES = 20  # older ones are removed
-OPEN_S = 86_400.0  # a job that is there for longer keeps no window open
+OPEN_S = 86_400.0  # a job that exists for longer keeps no window open
 
 
 class Journal:
@@ -33,23 +31,25 @@ class Journal:
 
     def __init__(self, folder: Path, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> None:
         self.path, self._most_bytes, self._most_files = folder / JOURNAL, most_bytes, most_files
-        self._key = _key(folder / KEY)
+        if not (key := folder / KEY).exists():
+            with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+                stream.write(secrets.token_bytes(32))
+        self._key = key.read_bytes()
         private_folder(folder, "journal.*.jsonl", KEY)
         self._stream = open_private(self.path, "ab")
-        self._end_a_torn_line()
+        with self.path.open("rb") as stream:  # end a line that a power cut left half; readers skip it
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - 1))
+            if stream.read(1) not in (b"", b"\n"):
+                self._stream.write(b"\n")
         self._rows: list[bytes] = []
 
     def add(self, kind: str, time: float, **what: Json) -> None:
-        """Add a row; it is kept with the next `keep`."""
+        """Add a row, written with the next `keep`."""
         row = {"kind": kind, "time": round(time, 3), **what}
         self._rows.append(json.dumps(row, separators=(",", ":")).encode() + b"\n")
 
     def keep(self) -> None:
-        """Write what was added to the disk.
-
-        Raises:
-            UserError: the disk is full, or gone.
-        """
+        """Write the added rows to the disk. Raises UserError: the disk is full, or gone."""
         if not self._rows:
             return
         try:
@@ -62,23 +62,14 @@ class Journal:
         except OSError as error:
             raise UserError(f"{self.path}: cannot be written ({error.strerror})") from error
 
-    def called(self, user: str) -> str:
-        """Return what a user is called here."""
+    def pseudonym(self, user: str) -> str:
+        """Return the keyed digest of a user."""
         return hmac.new(self._key, user.encode(), hashlib.sha256).hexdigest()[:12]
 
     def close(self) -> None:
-        """Close its file."""
+        """Write the added rows, and close the file."""
         self.keep()
         self._stream.close()
-
-    def _end_a_torn_line(self) -> None:
-        """End the line that a power cut left half; readers skip it."""
-        with self.path.open("rb") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, size - 1))
-            torn = stream.read(1) not in (b"", b"\n")
-        if torn:
-            self._stream.write(b"\n")
 
     def _rotate(self) -> None:
         self._stream.close()
@@ -91,7 +82,7 @@ class Journal:
 
 
 def files(folder: Path) -> list[Path]:
-    """Return the files of a journal, the oldest first and the one that is written to last."""
+    """Return the files of a journal, the oldest first and the current one last."""
     return [*sorted(folder.glob("journal.??????.jsonl")), folder / JOURNAL]
 
 
@@ -100,15 +91,11 @@ class Line(NamedTuple):
 
     path: Path
     number: int
-    row: Mapping[str, Json] | None  # none: it was never written whole
+    row: Mapping[str, Json] | None  # none: it was not written completely
 
 
 def lines(folder: Path) -> Iterator[Line]:
-    """Yield the lines of a journal in order.
-
-    Raises:
-        UserError: there is no journal.
-    """
+    """Yield the lines of a journal in order; raise a UserError if there is none."""
     if not (folder / JOURNAL).exists():
         raise UserError(f"{folder / JOURNAL}: not found; expected the --folder of a controller")
     for path in files(folder):
@@ -122,33 +109,25 @@ def lines(folder: Path) -> Iterator[Line]:
 
 
 def rows(folder: Path) -> Iterator[Mapping[str, Json]]:
-    """Yield the rows of the lines that were written whole; raise as `lines` does."""
+    """Yield the rows of the complete lines; raises like `lines`."""
     return (line.row for line in lines(folder) if line.row is not None)
 
 
-def _key(path: Path) -> bytes:
-    """Return the key by which users are told apart; made once, and readable by its owner alone."""
-    if not path.exists():
-        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(made, "wb") as stream:
-            stream.write(secrets.token_bytes(32))
-    return path.read_bytes()
+class Outcome(NamedTuple):
+    """A job that no longer exists."""
 
-
-class Gone(NamedTuple):
-    """A job that is no longer there."""
-
-    job: JobRow  # as it was seen last
+    job: JobRow  # when last seen
     end: float
     could: bool  # could it have started?
-    open: float | None  # the first arrival of the jobs that are still there
+    open: float | None  # first arrival of the remaining jobs
 
-    def told(self, user: str) -> dict[str, Json]:
-        """Return the row of a journal.
+    @property
+    def ran(self) -> bool:
+        """Whether it was seen to run."""
+        return self.job.state in HOLDING and self.job.started is not None
 
-        Args:
-            user: as it is called there.
-        """
+    def row(self, user: str) -> dict[str, Json]:
+        """Return the row of a journal, with the user's pseudonym."""
         job = self.job
         return {
             "job": job.number,
@@ -167,34 +146,27 @@ class Gone(NamedTuple):
         }
 
 
-class Outcomes:
-    """Watches jobs from reading to reading."""
+class OutcomeTracker:
+    """Follows jobs from reading to reading."""
 
     def __init__(self) -> None:
         self._seen: dict[int, JobRow] = {}
         self._could: set[int] = set()  # of those, the jobs that run or could start
 
-    def since(self, reading: Reading, let_go: Container[int] = ()) -> Iterator[tuple[str, Gone]]:
-        """Yield the jobs that are gone since the reading before: `ran`, or `left` if none saw them run.
-
-        Args:
-            reading: of the cluster.
-            let_go: jobs that the controller held: they could start, but for it, when they were submitted.
-        """
+    def update(self, reading: Reading, let_go: Container[int] = ()) -> Iterator[Outcome]:
+        """Yield the jobs that have disappeared since the previous reading; those of `let_go` could start at once."""
         there = {job.number: job for job in reading.jobs if job.state in (PENDING, *HOLDING)}
-        could = {number for number, job in there.items() if number in let_go or _could_start(job, reading.now)}
+
+        def startable(job: JobRow) -> bool:
+            eligible = job.eligible is not None and job.eligible <= reading.now
+            return job.state in HOLDING or (eligible and not (job.hold or job.depends))
+
+        could = {number for number, job in there.items() if number in let_go or startable(job)}
         there |= {number: job._replace(eligible=None) for number, job in there.items() if number in let_go}
         since = [there[number].arrived for number in could]
         open_ = min((time for time in since if reading.now - time <= OPEN_S), default=None)
         for number, job in self._seen.items():
             now = there.get(number)
-            if now is not None and now.submitted == job.submitted:
-                continue
-            ran = job.state in HOLDING and job.started is not None
-            yield "ran" if ran else "left", Gone(job, reading.now, number in self._could, open_)
+            if now is None or now.submitted != job.submitted:
+                yield Outcome(job, reading.now, number in self._could, open_)
         self._seen, self._could = there, could
-
-
-def _could_start(job: JobRow, now: float) -> bool:
-    waits = job.eligible is not None and job.eligible <= now and not (job.hold or job.depends)
-    return job.state in HOLDING or waits

@@ -1,10 +1,10 @@
-"""What squeue, sinfo and sprio print, as typed rows.
+"""Output of squeue, sinfo and sprio as typed rows.
 
-A line that cannot be read leaves its job alone, or its node out: what one user asks for must not stop the order of all.
-Where that is more than half of the lines, the whole reading is refused, in one line.
+A line that cannot be read excludes its job or node: the request of one user must not stop the order of all. If more
+than half of the lines are like that, the whole reading is refused, in one line.
 
-Names that users give (of a job, its command, comment or folder) are not asked for, so that none can mean anything. What
-is left of text is compared and counted, and never a word of a command: a job is named by its number alone.
+Names that users choose (of a job, its command, comment or folder) are not read, so that they can have no effect. Other
+text is compared and counted, and never part of a command: a job is named only by its number.
 """
 
 import re
@@ -20,15 +20,16 @@ AMOUNT = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([KMGTP]?)", re.ASCII)
 LENGTH = re.compile(r"(?:(\d{1,6})-)?(?:(\d{1,4}):)?(\d{1,6}):(\d{1,2})", re.ASCII)
 NODES = re.compile(r"(\d{1,7}(?:\.\d{1,6})?[KM]?)(?:-\d{1,7}(?:\.\d{1,6})?[KM]?)?\+?", re.ASCII)
 GPUS = re.compile(r"gpu(?::[^,:()]*)?:(\d{1,6})(?:\([^()]*\))?", re.ASCII)
-TIMES: dict[str, int] = {letter: 1024**power for power, letter in enumerate(("", "K", "M", "G", "T", "P"))}
+FACTOR: dict[str, int] = {letter: 1024**power for power, letter in enumerate(("", "K", "M", "G", "T", "P"))}
 NOTHING = ("", "N/A", "(null)", "None", "Unknown")
 ENDLESS = ("UNLIMITED", "NOT_SET", "Partition_Limit", "INVALID")
-# States in which a job waits, and holds what it was given (suspended, signaled, resized and staged-out ones too).
+# States in which a job waits, and in which it holds resources (including suspended, signaled and resized ones).
 PENDING, HOLDING = "PD", ("R", "CG", "CF", "ST", "S", "SI", "RS", "SO")
-MOST_ASKED, MOST_HAD = 1e12, 1e6  # of a resource, of a job and of a node; more is told as that
-HOLDS = ("JobHeldUser", "JobHeldAdmin")  # reasons of jobs that somebody holds
-# Slurm gives jobs to nodes with these words, which it may have to power up, and to none with these flags (+WORD of
-# StateComplete, or sinfo's characters): no answer, powered down soon or right now, rebooting, reserved.
+MOST_ASKED, MOST_HAD = 1e12, 1e6  # of a resource, of a job and of a node; larger amounts are cut
+HOLDS = ("JobHeldUser", "JobHeldAdmin")  # reasons of held jobs
+NO_UNITS = {"cpu": 0.0, "memory": 0.0, "gpu": 0.0}
+# Slurm uses nodes in these states, which it may have to power up, and none with these flags (+WORD of StateComplete, or
+# sinfo's characters): no answer, powered down soon or right now, rebooting, reserved.
 TAKING = re.compile(r"(idle|mix(ed)?|alloc(ated)?|comp(leting)?|planned|plnd|powered_down|pow(er|ering)?_up)(?![a-z_])")
 REFUSING = re.compile(r"\+(drain|down|fail|inval|no|maint|res|power_d|powering_d|perf|reboot_i|block|fut|unk)|[*!%$^]")
 
@@ -41,35 +42,35 @@ Found = TypeVar("Found")
 
 
 class OddError(UserError):
-    """What Slurm said cannot be read; nothing is decided on it."""
+    """Output of Slurm that cannot be read, so that no decision is based on it."""
 
 
 class JobRow(NamedTuple):
-    """A job of the queue; an array's tasks that have not started are one."""
+    """A job of the queue; the waiting tasks of an array are one."""
 
     number: int
     array: int  # number of the array that it is a task of, or its own
     state: str
     partitions: tuple[str, ...]
     submitted: float
-    eligible: float | None  # none: not yet
+    eligible: float | None  # None: not yet
     started: float | None
-    limit_s: float | None  # none: without limit
+    limit_s: float | None  # None: no limit
     nodes: int
     units: Mapping[str, float]  # of all its nodes together: cpu, memory in GiB, gpu
     reserved: bool  # it runs in a reservation
     user: str
     places: str  # a list of nodes
-    hold: str = ""  # one of HOLDS; else nobody holds it
-    wanted: str = ""  # the nodes that it must have: a list
-    depends: bool = False  # on other jobs, as it was told last
-    several: bool = False  # it stands for several tasks of an array
+    hold: str = ""  # one of HOLDS, or not held
+    wanted: str = ""  # required nodes: a list
+    depends: bool = False  # on other jobs
+    several: bool = False  # it represents several tasks of an array
     restarts: int = 0  # how often it was requeued
-    odd: str = ""  # what of its line cannot be read
+    odd: str = ""  # the part of its line that cannot be read
 
     @property
     def arrived(self) -> float:
-        """Return when it became eligible, else when it was submitted."""
+        """Time when it became eligible, else of its submission."""
         return self.submitted if self.eligible is None else self.eligible
 
 
@@ -84,7 +85,7 @@ class NodeRow(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A cluster, as its commands told of it."""
+    """A cluster at one time."""
 
     now: float
     jobs: Sequence[JobRow]
@@ -93,42 +94,43 @@ class Reading(NamedTuple):
 
 
 def jobs_in(text: str) -> list[JobRow]:
-    """Return the jobs that squeue printed; of a line that is no job's, one that has the line's number, below 0.
+    """Return the jobs that squeue printed; for an invalid line, a job with the negative number of the line.
 
     Raises:
-        OddError: more than half of the lines are none of squeue's, or of jobs that are there twice.
+        OddError: more than half of the lines are invalid, or of jobs that occur twice.
     """
-    found = []
-    for k, one in _read(text, "squeue", len(SQUEUE), _job):
-        found.append(_no_job(k, str(one)) if isinstance(one, OddError) else one)
+    lines = _read(text, "squeue", len(SQUEUE), _job)
+    found = [_no_job(k, str(one)) if isinstance(one, OddError) else one for k, one in lines]
     count, last = Counter(job.number for job in found), {job.number: k for k, job in enumerate(found, start=1)}
     for k, job in enumerate(found):
         if count[job.number] > 1:
             found[k] = _no_job(k + 1, f"squeue, line {last[job.number]}: job {job.number} is there twice")
-    _mostly_read([job.odd for job in found])
+    _check_mostly_read([job.odd for job in found])
     return found
 
 
 def _no_job(line: int, why: str) -> JobRow:
-    return JobRow(-line, -line, "", (), 0.0, None, None, None, 1, dict.fromkeys(("cpu", "memory", "gpu"), 0.0), False,
-                  "", "", odd=why)  # fmt: skip
+    return JobRow(-line, -line, "", (), 0.0, None, None, None, 1, dict(NO_UNITS), False, "", "", odd=why)
 
 
 def nodes_in(text: str) -> list[NodeRow]:
-    """Return the nodes that sinfo printed, once for each partition; an OddError where most lines are not sinfo's."""
-    return _all_read(text, "sinfo", len(SINFO), _node)
+    """Return the nodes that sinfo printed, once for each partition; raise an OddError if most lines are invalid."""
 
+    def node(cells: Sequence[str], where: str) -> NodeRow:
+        name, partition, there, tier, state, cpus, mib, gres = cells
+        if len(gres) > 2000:
+            raise OddError(f"{where}: expected generic resources, found {gres[:40]!r}")
+        gpus = float(sum(int(count) for count in GPUS.findall(gres)))
+        units = {"cpu": _amount(cpus, where), "memory": _amount(mib, where) / 1024, "gpu": gpus}
+        units = {resource: min(amount, MOST_HAD) for resource, amount in units.items()}
+        takes = there == "up" and takes_jobs(state)
+        return NodeRow(_name(name, where), _name(partition, where), _whole(tier, where), takes, units)
 
-def _node(cells: Sequence[str], where: str) -> NodeRow:
-    name, partition, there, tier, state, cpus, mib, gres = cells
-    units = {"cpu": _amount(cpus, where), "memory": _amount(mib, where) / 1024, "gpu": _gpus(gres, where)}
-    units = {resource: min(amount, MOST_HAD) for resource, amount in units.items()}
-    takes = there == "up" and takes_jobs(state)
-    return NodeRow(_name(name, where), _name(partition, where), _whole(tier, where), takes, units)
+    return _valid_rows(text, "sinfo", len(SINFO), node)
 
 
 def takes_jobs(state: str) -> bool:
-    """Return whether Slurm gives jobs to a node in a state.
+    """Return whether Slurm starts jobs on a node in a state.
 
     >>> [takes_jobs(state) for state in ("idle~", "MIXED+CLOUD+POWERING_UP", "idle*", "IDLE+DRAIN", "idle%")]
     [True, True, False, False, False]
@@ -137,19 +139,19 @@ def takes_jobs(state: str) -> bool:
 
 
 def factors_in(text: str) -> dict[int, int]:
-    """Return the SiteFactor of each job that sprio printed; an OddError where most lines are not sprio's."""
-    return dict(_all_read(text, "sprio", len(SPRIO), _factor))
+    """Return the SiteFactor of each job that sprio printed; raise an OddError if most lines are invalid."""
 
+    def factor(cells: Sequence[str], where: str) -> tuple[int, int]:
+        number, value = cells
+        return _whole(number, where), (-1 if value.startswith("-") else 1) * _whole(value.removeprefix("-"), where)
 
-def _factor(cells: Sequence[str], where: str) -> tuple[int, int]:
-    number, factor = cells
-    return _whole(number, where), (-1 if factor.startswith("-") else 1) * _whole(factor.removeprefix("-"), where)
+    return dict(_valid_rows(text, "sprio", len(SPRIO), factor))
 
 
 def _read(
     text: str, program: str, wanted: int, parse: Callable[[Sequence[str], str], Found]
 ) -> Iterator[tuple[int, Found | OddError]]:
-    """Yield the number of each line, and what it says or why it cannot be read."""
+    """Yield the number of each line, and its content or the error."""
     rows = text.split("\n")
     if len(rows) > MOST_ROWS:
         raise OddError(f"{program}: more than {MOST_ROWS} lines")
@@ -165,16 +167,16 @@ def _read(
             yield k, error
 
 
-def _all_read(text: str, program: str, wanted: int, parse: Callable[[Sequence[str], str], Found]) -> list[Found]:
+def _valid_rows(text: str, program: str, wanted: int, parse: Callable[[Sequence[str], str], Found]) -> list[Found]:
     found = [one for _, one in _read(text, program, wanted, parse)]
-    _mostly_read([str(one) if isinstance(one, OddError) else "" for one in found])
+    _check_mostly_read([str(one) if isinstance(one, OddError) else "" for one in found])
     return [one for one in found if not isinstance(one, OddError)]
 
 
-def _mostly_read(odd: Sequence[str]) -> None:
-    """Refuse lines of which more than half cannot be read, each for a reason or none."""
-    if 2 * sum(map(bool, odd)) > len(odd):
-        raise OddError(next(filter(None, odd)))
+def _check_mostly_read(errors: Sequence[str]) -> None:
+    """Raise the first error if more than half of the lines have one."""
+    if 2 * sum(map(bool, errors)) > len(errors):
+        raise OddError(next(filter(None, errors)))
 
 
 def _job(cells: Sequence[str], where: str) -> JobRow:
@@ -199,7 +201,7 @@ def _job(cells: Sequence[str], where: str) -> JobRow:
         started=read(_moment, started, None),
         limit_s=read(_length, limit, None),
         nodes=read(_count, nodes, 1),
-        units=read(_units, units, dict.fromkeys(("cpu", "memory", "gpu"), 0.0)),
+        units=read(_units, units, dict(NO_UNITS)),
         reserved=reservation not in NOTHING,
         user=user,
         places=places if places not in NOTHING else "",
@@ -230,22 +232,20 @@ def _name(text: str, where: str) -> str:
 
 def _amount(text: str, where: str) -> float:
     match = _matched(AMOUNT, text.removesuffix("+"), where, "an amount")
-    return float(match[1]) * TIMES[match[2]]
+    return float(match[1]) * FACTOR[match[2]]
 
 
 def _count(text: str, where: str) -> int:
-    """Return the least number of nodes that a job takes, as of '2', '2-4' or '1K'."""
+    """Return the minimum number of nodes of '2', '2-4' or '1K'."""
     return max(1, int(_amount(_matched(NODES, text, where, "a number of nodes")[1], where)))
 
 
 def _moment(text: str, where: str) -> float | None:
-    if text in NOTHING:
-        return None
-    return float(_whole(text, where))
+    return None if text in NOTHING else float(_whole(text, where))
 
 
 def _length(text: str, where: str) -> float | None:
-    """Return the seconds of '4:00' or '1-02:03:04'; none: without limit."""
+    """Return the seconds of '4:00' or '1-02:03:04'; None: no limit."""
     if text in ENDLESS:
         return None
     days, hours, minutes, seconds = (int(part or 0) for part in _matched(LENGTH, text, where, "a time limit").groups())
@@ -253,20 +253,15 @@ def _length(text: str, where: str) -> float | None:
 
 
 def _units(text: str, where: str) -> dict[str, float]:
-    """Return what a job holds, of 'cpu=4,mem=400M,node=1,gres/gpu=2'; memory in GiB."""
-    found = {"cpu": 0.0, "memory": 0.0, "gpu": 0.0}
+    """Return the amounts of 'cpu=4,mem=400M,node=1,gres/gpu=2'; memory in GiB."""
+    found = dict(NO_UNITS)
     for part in text.split(",") if text not in NOTHING else ():
         name, equals, amount = part.partition("=")
         if not equals:
             raise OddError(f"{where}: expected amounts as cpu=4,mem=400M, found {text[:60]!r}")
         if name == "mem":
-            found["memory"] = _amount(amount if amount[-1:] in TIMES and amount[-1:] else f"{amount}M", where) / 1024**3
+            with_unit = amount if amount[-1:] in FACTOR and amount[-1:] else f"{amount}M"
+            found["memory"] = _amount(with_unit, where) / 1024**3
         elif name in ("cpu", "gres/gpu"):
             found["cpu" if name == "cpu" else "gpu"] = _amount(amount, where)
     return {resource: min(amount, MOST_ASKED) for resource, amount in found.items()}
-
-
-def _gpus(text: str, where: str) -> float:
-    if len(text) > 2000:
-        raise OddError(f"{where}: expected generic resources, found {text[:40]!r}")
-    return float(sum(int(count) for count in GPUS.findall(text)))

@@ -1,4 +1,4 @@
-"""How a controller goes about it."""
+"""Settings of a controller."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,22 +8,22 @@ from pipeline.errors import UserError
 
 
 class Mode(StrEnum):
-    """Steps of trust."""
+    """Levels of trust."""
 
-    OBSERVE = "observe"  # records what it would do, and touches nothing
-    SHADOW = "shadow"  # the same, and replays what was recorded under both orders
+    OBSERVE = "observe"  # records decisions, and touches nothing
+    SHADOW = "shadow"  # the same, and replays the recorded jobs under both orders
     ORDER = "order"  # sets SiteFactor
-    RELEASE = "release"  # lets jobs go that are submitted held, one by one, where the policy wants them
+    RELEASE = "release"  # releases jobs that are submitted held, one by one, on the policy's nodes
 
     @property
     def acts(self) -> bool:
-        """Return whether it changes anything."""
+        """Whether it changes anything."""
         return self in (Mode.ORDER, Mode.RELEASE)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a person chose."""
+    """The user's choices."""
 
     mode: Mode
     folder: Path
@@ -31,11 +31,11 @@ class Settings:
     strength: int = 1_000_000  # highest SiteFactor
     most: int = 200  # changes of a tick
     unit_s: float = 1.0  # seconds of the scenario's unit of time
-    ticks: int = 0  # after which it ends; 0: when it is told to
-    draw: float = 0.0  # temperature, in units of the policy's scores, at which orders are drawn; 0: they are not
-    held_in: tuple[str, ...] = ()  # partitions whose jobs are submitted held, for the controller to let go
-    canary: int = 50  # jobs of a window by which the policy is judged while it acts; 0: it is not
-    longest_hold_s: float = 86_400.0  # behind which a job is let go, whatever the policy wants
+    ticks: int = 0  # after which it ends; 0: at a signal
+    draw: float = 0.0  # temperature of drawn orders, in units of the policy's scores; 0: no draws
+    held_in: tuple[str, ...] = ()  # partitions whose jobs are submitted held, for the controller to release
+    canary: int = 50  # jobs of a window by which an acting policy is judged; 0: it is not
+    longest_hold_s: float = 86_400.0  # after which a job is released, whatever the policy wants
 
     def __post_init__(self) -> None:
         if self.draw and self.mode not in (Mode.OBSERVE, Mode.ORDER):

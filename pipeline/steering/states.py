@@ -1,30 +1,28 @@
-"""State of a Slurm cluster as a policy sees it, as JSON, and the policy's order read back.
+"""State of a Slurm cluster as a policy sees it, as JSON, and the policy's decision read back.
 
-A node that takes no jobs appears as one that a job holds wholly. squeue prints how much a job holds in all and where,
-but not how much on which node: the state has even shares, cut where a node has no more. A list of nodes is expanded:
-
->>> expanded("n[08-10,12],gpu1,r[1-2]c[1-2]")
-['n08', 'n09', 'n10', 'n12', 'gpu1', 'r1c1', 'r1c2', 'r2c1', 'r2c2']
+A node that takes no jobs appears as one that a job holds wholly. squeue prints what a job holds in total and where, but
+not how much on which node: the state has even shares, cut where a node has no more.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from pipeline.config import Params
-from pipeline.config.records import first_problem
-from pipeline.core import Json
+from pipeline.core.config import Params
+from pipeline.core.config.records import first_error
+from pipeline.core.types import Json
 from pipeline.errors import UserError
-from pipeline.problems.machines.live.state import MachinesDecision, MachinesState
-from pipeline.steering.competing import Pool, without_jobs
+from pipeline.interactive.machines.live.state import MachinesDecision, MachinesState
+from pipeline.steering.pools import Pool, empty_pools
 from pipeline.steering.rows import JobRow, NodeRow, OddError
 
-KNOWN = ("cpu", "memory", "gpu")  # resources, as scenarios name them
-MOST_WAITING = 2000  # of one state; those behind them keep Slurm's order
-ENDLESS_S = 365 * 86_400.0  # that a job without a limit is told to run
+KNOWN = ("cpu", "memory", "gpu")  # resources, by the names that scenarios use
+MOST_WAITING = 2000  # of one state; later jobs keep Slurm's order
+ENDLESS_S = 365 * 86_400.0  # limit of a job without one
 LEAST_S = 1.0
 MOST_NODES = 20_000  # of one list
 PART = re.compile(r"[^,\[\]]*(?:\[[^\[\]]+\][^,\[\]]*)*")
@@ -32,44 +30,36 @@ PIECE = re.compile(r"\[([^\[\]]+)\]|([^\[\]]+)")
 RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
 
-def expanded(text: str) -> list[str]:
+def expand_hostlist(text: str) -> list[str]:
     """Return the names of a list of nodes, in its order.
 
+    >>> expand_hostlist("n[08-10,12],gpu1,r[1-2]c[1-2]")
+    ['n08', 'n09', 'n10', 'n12', 'gpu1', 'r1c1', 'r1c2', 'r2c1', 'r2c2']
+
     Raises:
-        OddError: it is none, or longer than any cluster's.
+        OddError: it is not a list of nodes, or longer than any cluster's.
     """
+    wrong = OddError(f"expected a list of nodes, found {text[:60]!r}")
     found: list[str] = []
-    for part in _parts(text):
-        pieces = [_numbers(inside, text) if inside else [plain] for inside, plain in PIECE.findall(part)]
-        count = 1
-        for piece in pieces:
-            count *= len(piece)
-        if len(found) + count > MOST_NODES:
-            raise OddError(f"a list of more than {MOST_NODES} nodes")
-        found += ["".join(names) for names in product(*pieces)]
-    return found
-
-
-def _parts(text: str) -> Iterator[str]:
     at = 0
     while at < len(text):
         match = PART.match(text, at)
         if match is None or not match[0] or (match.end() < len(text) and text[match.end()] != ","):
-            raise OddError(f"expected a list of nodes, found {text[:60]!r}")
-        yield match[0]
+            raise wrong
         at = match.end() + 1
-
-
-def _numbers(inside: str, text: str) -> list[str]:
-    found: list[str] = []
-    for one in inside.split(","):
-        match = RANGE.fullmatch(one)
-        if match is None:
-            raise OddError(f"expected a list of nodes, found {text[:60]!r}")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if not 0 <= last - first < MOST_NODES:
-            raise OddError(f"expected a list of nodes, found {text[:60]!r}")
-        found += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
+        pieces: list[list[str]] = []
+        for inside, plain in PIECE.findall(match[0]):
+            names = [] if inside else [plain]
+            for one in inside.split(",") if inside else ():
+                numbers = RANGE.fullmatch(one)
+                first, last = (int(numbers[1]), int(numbers[2] or numbers[1])) if numbers else (0, -1)
+                if numbers is None or not 0 <= last - first < MOST_NODES:
+                    raise wrong
+                names += [str(number).zfill(len(numbers[1])) for number in range(first, last + 1)]
+            pieces.append(names)
+        if len(found) + prod(map(len, pieces)) > MOST_NODES:
+            raise OddError(f"a list of more than {MOST_NODES} nodes")
+        found += ["".join(names) for names in product(*pieces)]
     return found
 
 
@@ -81,11 +71,7 @@ class Start(NamedTuple):
 
 
 def resources_of(example: Mapping[str, Json], scenario: str) -> tuple[str, ...]:
-    """Return the resources of a scenario, which are told of jobs and nodes.
-
-    Raises:
-        UserError: Slurm is not read for one of them.
-    """
+    """Return the resources of a scenario; raise a UserError for one that Slurm is not read for."""
     waiting = example.get("waiting")
     demands = [job.get("demand") for job in waiting if isinstance(job, Mapping)] if isinstance(waiting, list) else []
     names = sorted({name for demand in demands if isinstance(demand, Mapping) for name in demand})
@@ -96,16 +82,16 @@ def resources_of(example: Mapping[str, Json], scenario: str) -> tuple[str, ...]:
 
 
 def state_of(pool: Pool, now: float, resources: Sequence[str], unit_s: float) -> Json:
-    """Return what a policy is asked about, in the scenario's resources and units of time."""
+    """Return the state that a policy decides on, in the scenario's resources and units of time."""
     waiting = sorted(pool.waiting, key=lambda job: (min(job.arrived, now), job.number))[:MOST_WAITING]
     return {
         "now": now / unit_s,
-        "machines": [{"name": node.name, "has": _of(node.units, resources)} for node in pool.nodes],
+        "machines": [{"name": node.name, "has": {name: node.units[name] for name in resources}} for node in pool.nodes],
         "waiting": [
             {
                 "id": str(job.array),
                 "arrived": min(job.arrived, now) / unit_s,
-                "duration": _length(job) / unit_s,
+                "duration": _limit(job) / unit_s,
                 "demand": {name: job.units[name] / job.nodes for name in resources if job.units[name]},
                 "nodes": job.nodes,
             }
@@ -115,50 +101,38 @@ def state_of(pool: Pool, now: float, resources: Sequence[str], unit_s: float) ->
     }
 
 
-def _length(job: JobRow) -> float:
+def _limit(job: JobRow) -> float:
     return ENDLESS_S if job.limit_s is None else max(job.limit_s, LEAST_S)
 
 
-def _of(units: Mapping[str, float], resources: Sequence[str]) -> dict[str, Json]:
-    return {name: units[name] for name in resources}
-
-
 def _running(pool: Pool, now: float, resources: Sequence[str], unit_s: float) -> list[Json]:
-    """Return what holds something of the pool's nodes."""
+    """Return all that holds a part of the pool's nodes."""
     free = {node.name: {name: node.units[name] for name in resources} for node in pool.nodes}
     found: list[Json] = []
     for node in pool.nodes:
         if not node.takes:
-            found.append(_held(f"{node.name} takes no jobs", now, ENDLESS_S, free[node.name], node.name, unit_s))
+            found.append(_job_on(f"{node.name} takes no jobs", now, ENDLESS_S, free[node.name], node.name, unit_s))
             free[node.name] = dict.fromkeys(resources, 0.0)
     for job in pool.running:
-        places = _places(job)
+        try:
+            places = list(dict.fromkeys(expand_hostlist(job.places)))
+        except OddError:
+            places = []
         for place in places:
             if place not in free:
                 continue
             left = free[place]
-            taken = {name: _thousandths(min(job.units[name] / len(places), left[name])) for name in resources}
+            # Cut to the thousandths that policies count in, so that shares never exceed the node in total.
+            shares = {name: min(job.units[name] / len(places), left[name]) for name in resources}
+            taken = {name: int(share * 1000 + 1e-6) / 1000 for name, share in shares.items()}
             free[place] = {name: left[name] - taken[name] for name in resources}
             begun = now if job.started is None else min(job.started, now)
             if any(taken.values()):
-                found.append(_held(f"{job.number} on {place}", begun, _length(job), taken, place, unit_s))
+                found.append(_job_on(f"{job.number} on {place}", begun, _limit(job), taken, place, unit_s))
     return found
 
 
-def _places(job: JobRow) -> list[str]:
-    """Return the nodes of a job, once each; none where its list cannot be read."""
-    try:
-        return list(dict.fromkeys(expanded(job.places)))
-    except OddError:
-        return []
-
-
-def _thousandths(amount: float) -> float:
-    """Return an amount cut to what the policy counts in, so that shares never add up to more than there is."""
-    return int(amount * 1000 + 1e-6) / 1000
-
-
-def _held(what: str, begun: float, length_s: float, units: Mapping[str, float], place: str, unit_s: float) -> Json:
+def _job_on(what: str, begun: float, length_s: float, units: Mapping[str, float], place: str, unit_s: float) -> Json:
     return {
         "id": what[:200],
         "started": begun / unit_s,
@@ -168,32 +142,24 @@ def _held(what: str, begun: float, length_s: float, units: Mapping[str, float], 
     }
 
 
-def checked(model: type[BaseModel], told: Json) -> BaseModel:
-    """Return a state as those who decide take it.
-
-    Raises:
-        OddError: they would not.
-    """
+def check_state(model: type[BaseModel], state: Json) -> BaseModel:
+    """Return a state as the policies' type; raise an OddError if it is not valid."""
     try:
-        return model.model_validate(told)
+        return model.model_validate(state)
     except ValidationError as error:
-        raise OddError(first_problem(error, told, "what Slurm told")) from None
+        raise OddError(first_error(error, state, "state of Slurm")) from None
 
 
-def scored(decision: MachinesDecision, pool: Pool) -> tuple[list[int], list[float | None]]:
-    """Return the jobs of a decision's order by number, the first to start at the head, and the score of each.
-
-    Raises:
-        OddError: the order names other jobs.
-    """
+def scored_jobs(decision: MachinesDecision, pool: Pool) -> tuple[list[int], list[float | None]]:
+    """Return the jobs in a decision's order, by number, and their scores; raise an OddError for unknown jobs."""
     found = [int(one.job) for one in decision.order]
     if len(set(found)) != len(found) or not set(found) <= {job.array for job in pool.waiting}:
         raise OddError("the policy's order is none of these jobs")
     return found, [one.score for one in decision.order]
 
 
-def started(decision: MachinesDecision, pool: Pool) -> tuple[list[Start], list[int]]:
-    """Return the jobs that a decision starts and where, in its order, and those that no nodes of the queue could hold.
+def started_jobs(decision: MachinesDecision, pool: Pool) -> tuple[list[Start], list[int]]:
+    """Return the jobs that a decision starts, in its order, and those that fit on no nodes of the queue.
 
     Raises:
         OddError: it names other jobs or nodes.
@@ -208,16 +174,16 @@ def started(decision: MachinesDecision, pool: Pool) -> tuple[list[Start], list[i
 
 
 def misfits(params: Params, scenario: str, nodes: Sequence[NodeRow]) -> Iterator[str]:
-    """Yield a line for each queue whose nodes a model of a scenario does not know, and for which it decides nothing."""
-    from pipeline.live.deciding import RefusedError
-    from pipeline.problems.machines.live.deciding import from_state, must_know
-    from pipeline.problems.machines.user_jobs import park_of
+    """Yield a line for each queue whose nodes a scenario's model does not know, so that it makes no decisions there."""
+    from pipeline.interactive.live.deciding import RefusedError
+    from pipeline.interactive.machines.live.deciding import check_known, from_state
+    from pipeline.interactive.machines.user_jobs import park_of
 
     park = park_of(params, scenario)
-    for pool in without_jobs(nodes):
-        state = checked(MachinesState, state_of(pool, 0.0, park.resources, 1.0))
+    for pool in empty_pools(nodes):
+        state = check_state(MachinesState, state_of(pool, 0.0, park.resources, 1.0))
         assert isinstance(state, MachinesState)
         try:
-            must_know(from_state(params, scenario, state), park)
+            check_known(from_state(params, scenario, state), park)
         except RefusedError as error:
-            yield f"{', '.join(pool.partitions)}: the model refuses these nodes ({error}): Slurm's own order stands"
+            yield f"{', '.join(pool.partitions)}: the model refuses these nodes ({error}): Slurm's own order applies"

@@ -1,49 +1,49 @@
-"""What a controller says while it runs: a line a minute, and one when a queue has had no policy for some ticks."""
+"""Status lines of a running controller: one a minute, and one when a queue has had no policy for some ticks."""
 
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from pipeline.core.storage.files import OWNER, write
 from pipeline.errors import UserError
 from pipeline.progress import say
-from pipeline.steering.planning import Decided
+from pipeline.steering.factors import PoolDecision
 from pipeline.steering.rows import Reading
-from pipeline.storage.files import OWNER, write
 
 EVERY_S = 60.0
-LACKING_TICKS = 3  # without a policy, after which it is said at once
+LACKING_TICKS = 3  # without a policy, after which a line is printed at once
 METRIC = "deeprm_steer_ticks_without_policy"
 MOST_QUEUES = 3  # in one line
 
 
 class Status:
-    """Counts what happens between two lines."""
+    """Counts events between two lines."""
 
     def __init__(self, done: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._done, self._clock, self._due = done, clock, clock()
         self._lacking: dict[str, int] = {}
         self._moved, self._complaint = 0, ""
 
-    def lacking(self, one: Decided) -> int:
-        """Count a tick of a queue; return how many it has been without a policy, and say when that begins or ends."""
+    def count_lacking(self, one: PoolDecision) -> int:
+        """Return the number of ticks of a queue without a policy, and report when such a period begins or ends."""
         name = ",".join(one.pool.partitions)
         before = self._lacking.get(name, 0)
         count = self._lacking[name] = before + 1 if one.order is None else 0
         if count == LACKING_TICKS:
-            say(f"steer: {name}: no policy for {count} ticks: {one.why}; Slurm's own order stands")
+            say(f"steer: {name}: no policy for {count} ticks: {one.why}; Slurm's own order applies")
         elif before >= LACKING_TICKS and not count:
             say(f"steer: {name}: the policy answers again")
         return count
 
-    def keep(self, folder: Path) -> None:
-        """Write how long each queue has had no policy, for the textfile collector of Prometheus' node exporter."""
+    def write_metrics(self, folder: Path) -> None:
+        """Write the ticks without a policy, for the textfile collector of Prometheus' node exporter."""
         rows = [f'{METRIC}{{queue="{queue}"}} {count}' for queue, count in sorted(self._lacking.items())]
         with suppress(UserError):  # a full disk stops no tick
             write(folder / "metrics.prom", "\n".join([f"# TYPE {METRIC} gauge", *rows, ""]).encode(), OWNER)
 
-    def tick(self, found: Sequence[Decided], reading: Reading, moved: int, complaint: str, ms: float) -> None:
-        """Count a tick, and say once a minute how it goes."""
+    def tick(self, found: Sequence[PoolDecision], reading: Reading, moved: int, complaint: str, ms: float) -> None:
+        """Count a tick, and print a line once a minute."""
         self._moved += moved
         self._complaint = complaint or self._complaint
         if self._clock() < self._due:
@@ -56,7 +56,7 @@ class Status:
         say(f"steer: {'; '.join(said)}")
         self._due, self._moved, self._complaint = self._clock() + EVERY_S, 0, ""
 
-    def _queue(self, one: Decided, reading: Reading) -> str:
+    def _queue(self, one: PoolDecision, reading: Reading) -> str:
         name = ",".join(one.pool.partitions)
         if one.order is None:
             return f"{name}: no policy for {self._lacking.get(name, 0)} ticks: {one.why}"

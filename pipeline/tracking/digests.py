@@ -1,4 +1,4 @@
-"""Digests: DVC's md5 of a file or folder, so that a run's inputs and outputs can be found by what `dvc.lock` says."""
+"""Digests: DVC's md5 of files and folders, by which `dvc.lock` identifies a run's inputs and outputs."""
 
 import fcntl
 import hashlib
@@ -10,17 +10,17 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
-from pipeline.config.parsing import parsed
+from pipeline.core.config.parsing import parsed
 
 LOCK = Path("dvc.lock")
-HELD = Path(".dvc/tmp/lock")  # DVC's own, locked while it works and let go while a stage's command runs
+HELD = Path(".dvc/tmp/lock")  # DVC's own, released while a stage's command runs
 LONGEST_WAIT_S = 60.0
 LOOK_S = 0.05
 
 
 @contextmanager
 def dvc_waits() -> Iterator[None]:
-    """Have DVC, if it is at work here, come to an end and wait.
+    """Wait for DVC, if it is at work here, and keep it waiting.
 
     It writes dvc.lock in place, which takes a second for a long one; another stage may end while this one reads it.
     """
@@ -46,8 +46,13 @@ def read_lock() -> bytes:
 
 
 def digest(path: Path) -> str:
-    """Return the md5 of an input: what DVC wrote down of it, else its own."""
-    return _locked(path) or measured(path)
+    """Return the md5 of an input: from dvc.lock for outputs of earlier stages, else its own."""
+    # Only under DVC: a stage that is run by hand may read files that are newer than dvc.lock.
+    locked = None
+    if os.environ.get("DVC_STAGE") and LOCK.exists():
+        written = LOCK.stat()
+        locked = _outs(LOCK.resolve(), (written.st_mtime_ns, written.st_size)).get(path.as_posix())
+    return locked or measured(path)
 
 
 def measured(path: Path) -> str:
@@ -69,17 +74,6 @@ def md5_of(content: bytes) -> str:
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
-def _locked(path: Path) -> str | None:
-    """Return the md5 that DVC wrote down for an output of an earlier stage.
-
-    Only under DVC: a stage that is run by hand may read files that are newer than dvc.lock.
-    """
-    if not os.environ.get("DVC_STAGE") or not LOCK.exists():
-        return None
-    written = LOCK.stat()
-    return _outs(LOCK.resolve(), (written.st_mtime_ns, written.st_size)).get(path.as_posix())
-
-
 @lru_cache(maxsize=1)  # a stage has many inputs, and dvc.lock is long
 def _outs(_lock: Path, _written: tuple[int, int]) -> dict[str, str | None]:
     """Return the md5 of every output of dvc.lock."""
@@ -89,8 +83,4 @@ def _outs(_lock: Path, _written: tuple[int, int]) -> dict[str, str | None]:
 
 def _file(path: Path) -> str:
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, _plain_md5).hexdigest()
-
-
-def _plain_md5() -> "hashlib._Hash":
-    return hashlib.md5(usedforsecurity=False)
+        return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

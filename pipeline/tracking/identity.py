@@ -1,9 +1,9 @@
-"""Identity: which pipeline run a stage belongs to, what the stage is, and the tags and params that say so.
+"""Identity: the pipeline run of a stage, the stage itself, and the tags and params that identify them.
 
-Stages are processes of their own, and DVC hands them no id of the `dvc repro` they are part of. So the id is computed
-from what makes a run what it is: experiment name, code, params and log. All stages of one `dvc repro` agree on it, a
-resumed one joins the same parent, a commit changes nothing, an edit begins a new one. A stage, too, has a key: its
-outputs and its params. Whoever knows dvc.lock knows it, so `publish` sees what has been recorded.
+Stages are separate processes, and DVC gives them no id of their `dvc repro`. So the id is computed from the content of
+the run: experiment name, code, params and log. All stages of one `dvc repro` agree on it, a resumed one joins the same
+parent, a commit changes nothing, an edit begins a new one. A stage, too, has a key: its outputs and its params.
+`publish` computes it from dvc.lock to find the recorded stages.
 """
 
 import json
@@ -13,29 +13,27 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.config import Params
-from pipeline.config.parsing import parsed
-from pipeline.core import Json
+from pipeline.core.config import Params
+from pipeline.core.config.parsing import parsed
+from pipeline.core.types import Json
 from pipeline.tracking.digests import md5_of, measured
 from pipeline.tracking.source_tree import CODE, git, refusal, working_tree
 
 AGENT_STAGES = ("pretrain", "finetune", "evaluate")
 TRANSFER = "transfer"  # the stage of an agent on another scenario
 PLAN = "plan"  # the stage of a policy that looks ahead
-POLICY, PASSED = "policy", "passed"  # the stages of one that was made elsewhere; the second has no record
-# The section of params.yaml whose rows stages are about, where they are not scenarios.
+POLICY, PASSED = "policy", "passed"  # the stages of an external policy; the second has no record
+# The section of params.yaml with the rows of a stage, if they are not scenarios.
 SECTIONS = dict.fromkeys(AGENT_STAGES, "agents") | {TRANSFER: "transfers", PLAN: "plans", POLICY: "policies"}
-OWN_SECTION = {name: name for name in ("heuristics", "hindsight", "gate")} | {
-    "compare": "evaluation",
-    "papers": "evaluation",
-}
+OWN_SECTION = {name: name for name in ("heuristics", "hindsight", "gate")}
+OWN_SECTION |= dict.fromkeys(("compare", "papers"), "evaluation")
 SHARED = ("seed", "threads", "device", "workload")  # what every stage depends on
 NO_GIT = "nogit"
 LONGEST_PARAM = 6000
-FROM_BEST = " percent from best"  # behind the scenario, which comes first, for titles of charts are cut
+FROM_BEST = " percent from best"  # after the scenario, which comes first because titles of charts are cut
 PIPELINE_STAGE = "pipeline"  # tag `stage` of a parent run
 STAGE_KEY = "stage.key"
-STAGE_RESULT = "stage.result"  # the same also where a param changed that did not matter to the stage
+STAGE_RESULT = "stage.result"  # the key without params: unchanged if a param did not matter to the stage
 
 
 class Identity(NamedTuple):
@@ -54,15 +52,16 @@ class Identity(NamedTuple):
     @property
     def tags(self) -> dict[str, str]:
         """Return the tags that parent and children share."""
-        shared = {
-            "pipeline.id": self.pipeline,
-            "pipeline.content": self.content,
-            "pipeline.kind": "experiment" if self.experiment else "repro",
-            "dvc.exp.name": self.experiment,
-            "git.commit": self.commit,
-            "git.dirty": self.dirty,
-        }
-        return _non_empty(shared)
+        return _non_empty(
+            {
+                "pipeline.id": self.pipeline,
+                "pipeline.content": self.content,
+                "pipeline.kind": "experiment" if self.experiment else "repro",
+                "dvc.exp.name": self.experiment,
+                "git.commit": self.commit,
+                "git.dirty": self.dirty,
+            }
+        )
 
 
 def identify() -> Identity:
@@ -77,23 +76,23 @@ def identify() -> Identity:
 
 
 def title_of(name: str, subject: str) -> str:
-    """Return the name of a stage as DVC has it, as finetune@deeprm."""
+    """Return DVC's name of a stage, such as finetune@deeprm."""
     return f"{name}@{subject}" if subject else name
 
 
 def stage_tags(name: str, subject: str) -> dict[str, str]:
-    """Return the tags that say which stage a run is."""
+    """Return the tags that identify the stage of a run."""
     return _non_empty({"stage": name, "subject": subject, "dvc.stage": title_of(name, subject)})
 
 
 def output_tags(title: str, outs: Mapping[str, str], params: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags that say what came out of a stage: the md5 of each output and of all, and the stage's key."""
+    """Return the tags of a stage's outputs: the md5 of each and of all, and the stage's key."""
     key, result = (md5_of(json.dumps([title, outs, more], sort_keys=True).encode()) for more in (params, {}))
     return {STAGE_KEY: key, STAGE_RESULT: result, **{f"dvc.out.{path}": md5 for path, md5 in outs.items()}}
 
 
 def outputs(title: str) -> dict[str, str] | None:
-    """Return the md5 of each output of a stage that has just ended; nothing where it has not written all of them."""
+    """Return the md5 of each output of a stage that has just ended, or None if one is missing."""
     paths = [Path(path) for path in declared(title)]
     if not paths or not all(path.exists() for path in paths):
         return None
@@ -113,10 +112,10 @@ def declared(title: str) -> list[str]:
 
 
 def curve_name(name: str, scenario: str, loads: Collection[int]) -> str:
-    """Return the metric of a curve: it says the scenario, for scenarios have policies and loads in common.
+    """Return the metric of a curve, with its scenario, because scenarios have policies and loads in common.
 
-    MLflow makes a section of charts of what stands before a slash; sections come first, so what is one point and no
-    curve has no slash. Titles of charts are cut after some ten letters: slowdown goes without saying.
+    MLflow makes a section of charts from the text before a slash, and shows sections first; so a single point has no
+    slash. Titles of charts are cut after some ten letters, so slowdown, the default, is left out.
 
     >>> curve_name("slowdown/sjf", "online", [10, 50]), curve_name("makespan/sjf", "online", [10, 50])
     ('online/sjf', 'online makespan/sjf')
@@ -143,22 +142,22 @@ def from_best(metrics: Mapping[str, Json]) -> dict[str, float]:
 
 
 def scenario_of(params: Params, name: str, subject: str) -> str:
-    """Return the scenario that a stage is about."""
+    """Return the scenario of a stage."""
     return str(rows_of(params, name)[subject].scenario) if name in SECTIONS else subject
 
 
 def rows_of(params: Params, name: str) -> Mapping[str, Any]:
-    """Return the rows that a stage is there for, by name."""
+    """Return the rows of params.yaml that have this stage, by name."""
     return dict(getattr(params, SECTIONS.get(name, "scenarios")))
 
 
 def every_param(params: Params) -> dict[str, str]:
-    """Return all of params.yaml, flat: what a pipeline's run shows."""
-    return _flat(params.model_dump(mode="json"))
+    """Return all of params.yaml, flat, for the pipeline's run."""
+    return dict(_leaves("", params.model_dump(mode="json")))
 
 
 def stage_params(params: Params, name: str, subject: str) -> dict[str, str]:
-    """Return the rows of params.yaml that a stage is about, flat, and those that all stages share."""
+    """Return the rows of params.yaml of a stage, flat, and those that all stages share."""
     rows: dict[str, dict[str, object]] = params.model_dump(mode="json")
     about = {SECTIONS.get(name, "scenarios"): subject}
     if name in (*AGENT_STAGES, TRANSFER):
@@ -170,17 +169,13 @@ def stage_params(params: Params, name: str, subject: str) -> dict[str, str]:
     if name in OWN_SECTION:
         chosen[OWN_SECTION[name]] = rows[OWN_SECTION[name]]
     chosen |= {section: {key: rows[section][key]} for section, key in about.items() if key in rows[section]}
-    return _flat(chosen)
-
-
-def _flat(rows: Mapping[str, object]) -> dict[str, str]:
-    return dict(leaf for key, value in rows.items() for leaf in _leaves(key, value))
+    return dict(_leaves("", chosen))
 
 
 def _leaves(place: str, value: object) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _leaves(f"{place}.{key}", item)
+            yield from _leaves(f"{place}.{key}" if place else key, item)
     else:
         yield place, (value if isinstance(value, str) else json.dumps(value))[:LONGEST_PARAM]
 

@@ -1,14 +1,14 @@
-"""Leases: of several clones that share a store, one at a time looks for something and adds it.
+"""Leases: of several clones that share a store, one at a time checks for something and adds it.
 
-A lock on a file holds within one clone. MLflow has nothing to lock, and its runs have no names that can be taken once;
-registered models have. So a lease is a registered model without versions, which is there while somebody holds it. Its
-holder renews it every few seconds; one that nobody renewed for three minutes was left by a process that died, and is
-put aside by renaming it, which one process can do.
+File locks work only within one clone. MLflow has no locks, and its runs have no unique names; registered models have.
+So a lease is a registered model without versions, which exists while it is held. Its holder renews it every few
+seconds; a lease that was not renewed for three minutes belongs to a dead process and is put aside by renaming it, which
+only one process can do.
 """
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from random import random
 from typing import TYPE_CHECKING
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 PREFIX = "lease-"
 OWNER = "owner"  # tag
 RENEW_S = 10.0
-FAILED_S = 2.0  # longest wait for giving back the lease of what failed; it is put aside at last
-DEAD_S = 180.0  # not renewed for so long, by the clock of whoever waits; on a busy machine seconds are nothing
+FAILED_S = 2.0  # longest wait for releasing the lease after a failure; otherwise it expires
+DEAD_S = 180.0  # without renewal, by the waiting process's clock; on a busy machine seconds mean nothing
 SHORTEST_LOOK_S, LONGEST_LOOK_S = 0.1, 5.0
 TAKEN, GONE = "RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST"
 
@@ -34,12 +34,12 @@ def lease(client: "MlflowClient", what: str, wait_s: float) -> Iterator[None]:
     """Hold the lease on something while the body runs.
 
     Args:
-        client: of the store that is shared.
+        client: of the shared store.
         what: the same words in every clone.
-        wait_s: longest wait for others, in seconds; one that died is put aside if this is longer than `DEAD_S`.
+        wait_s: longest wait for others, in seconds; a dead one is put aside if this is longer than `DEAD_S`.
 
     Raises:
-        OSError: somebody else holds it.
+        OSError: another process holds it.
     """
     name, owner = name_of(what), uuid4().hex
     aside = _take(client, name, owner, what, wait_s)
@@ -47,7 +47,7 @@ def lease(client: "MlflowClient", what: str, wait_s: float) -> Iterator[None]:
     renewing = threading.Thread(target=_renew, args=(client, name, what, over), daemon=True)
     renewing.start()
 
-    def give_back() -> None:
+    def release() -> None:
         over.set()
         renewing.join()
         if (held := _held(client, name)) is not None and held.tags.get(OWNER) == owner:
@@ -55,39 +55,30 @@ def lease(client: "MlflowClient", what: str, wait_s: float) -> Iterator[None]:
         if aside:
             _remove(client, aside)
 
+    def release_quietly() -> None:
+        with suppress(Exception):
+            release()
+
     try:
         yield
     except BaseException:
-        _try_for(FAILED_S, give_back)  # if the server has fallen silent, somebody has waited for it once
+        trying = threading.Thread(target=release_quietly, daemon=True)
+        trying.start()
+        trying.join(FAILED_S)  # a silent server was already waited for once
         raise
-    give_back()
-
-
-def _try_for(at_most_s: float, act: Callable[[], None]) -> None:
-    """Do something if it can be done soon; what it raises is of no interest beside what has failed already."""
-
-    def quietly() -> None:
-        with suppress(Exception):
-            act()
-
-    trying = threading.Thread(target=quietly, daemon=True)
-    trying.start()
-    trying.join(at_most_s)
+    release()
 
 
 def name_of(what: str) -> str:
-    """Return the name of the registered model: words may hold what MLflow takes in no name."""
+    """Return the name of the registered model, by digest: MLflow restricts names."""
     return f"{PREFIX}{md5_of(what.encode())[:16]}"
 
 
 def _take(client: "MlflowClient", name: str, owner: str, what: str, wait_s: float) -> str:
-    """Take a lease, and return the name of the one that was put aside for it."""
+    """Take a lease, and return the name of the dead one that was put aside, if any."""
     begun = renewed_at = time.monotonic()
     renewed, aside, pause = -1, "", SHORTEST_LOOK_S
-    while True:
-        held = _created(client, name, owner, what)
-        if held is None:
-            return aside
+    while (held := _create(client, name, owner, what)) is not None:
         now = time.monotonic()
         if held.last_updated_timestamp != renewed:
             renewed, renewed_at = held.last_updated_timestamp, now
@@ -98,19 +89,20 @@ def _take(client: "MlflowClient", name: str, owner: str, what: str, wait_s: floa
             raise OSError(f"another clone is at {what}, and was not done within {wait_s:g} s")
         time.sleep(pause * (0.5 + random()))  # many may wait, and the server has other work
         pause = min(2 * pause, LONGEST_LOOK_S)
+    return aside
 
 
-def _created(client: "MlflowClient", name: str, owner: str, what: str) -> "RegisteredModel | None":
-    """Try to take a lease, and return the one that somebody else holds."""
+def _create(client: "MlflowClient", name: str, owner: str, what: str) -> "RegisteredModel | None":
+    """Try to take a lease; return the one that another process holds, if any."""
     while (held := _held(client, name)) is None:
-        with _ignored(TAKEN, GONE):  # gone: it was there, and no more when the server looked whose
+        with _ignored(TAKEN, GONE):  # gone: removed before the server read its owner
             client.create_registered_model(name, tags={OWNER: owner}, description=f"Held: {what}")
             return None
-    return None if held.tags.get(OWNER) == owner else held  # ours: of a request that was sent again
+    return None if held.tags.get(OWNER) == owner else held  # ours: from a request that was repeated
 
 
 def _put_aside(client: "MlflowClient", held: "RegisteredModel") -> str:
-    """Rename a lease that was left; nothing where another process was first, for the new name is of when it began."""
+    """Rename a dead lease; "" if another process was first, since the new name has its time of creation."""
     aside = f"{held.name}-{held.creation_timestamp}"
     with _ignored(TAKEN, GONE):
         client.rename_registered_model(held.name, aside)
@@ -119,9 +111,8 @@ def _put_aside(client: "MlflowClient", held: "RegisteredModel") -> str:
 
 
 def _renew(client: "MlflowClient", name: str, what: str, over: threading.Event) -> None:
-    """Say now and then that the holder lives; a server that does not answer is noticed by what is done under it."""
     while not over.wait(RENEW_S):
-        with suppress(Exception):  # whatever it is, the next time may succeed; a thread that ends loses the lease
+        with suppress(Exception):  # the next attempt may succeed; if the thread ended, the lease would be lost
             client.update_registered_model(name, f"Held: {what}")
 
 
@@ -132,13 +123,12 @@ def _held(client: "MlflowClient", name: str) -> "RegisteredModel | None":
 
 
 def _remove(client: "MlflowClient", name: str) -> None:
-    with _ignored(GONE):  # somebody has put it aside
+    with _ignored(GONE):  # it was put aside
         client.delete_registered_model(name)
 
 
 @contextmanager
 def _ignored(*codes: str) -> Iterator[None]:
-    """Ignore some of MLflow's errors."""
     from mlflow.exceptions import MlflowException
 
     try:

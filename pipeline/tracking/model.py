@@ -1,6 +1,6 @@
-"""Model: log a model directory as an MLflow model, by its code and its safetensors: nothing is pickled.
+"""Model: log a model directory as an MLflow model, with its code and safetensors, without pickle.
 
-A logged model is loaded where there is no repository, so it is read here and not by `storage`.
+A logged model is loaded without a repository, so it is read here and not by `storage`.
 """
 
 import json
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.config.cards import POOL
+from pipeline.core.config.cards import POOL
 from pipeline.problems import problem
 from pipeline.problems.parts import Served
 from pipeline.tracking.store import Store
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel, Run
-    from mlflow.models import Model, ModelSignature
+    from mlflow.models import ModelSignature
 
 MD5 = "dvc.md5"  # tag of a model
 CODE = Path(__file__).with_name("policy_model.py")
@@ -29,31 +29,30 @@ def log_policy(store: Store, run: "Run", folder: Path, md5: str, served: Served,
     """Log the policy of a model directory as the model `policy` of a run; it loads as `runs:/<run id>/policy`.
 
     Args:
-        store: where to.
-        run: whose model it is; nothing is logged where it has this one already.
+        store: the store.
+        run: the run; if it has the model already, no other is logged.
         folder: the model directory.
         md5: of the directory.
-        served: what makes the policy answer.
-        shared: may another run's model of the same md5 be named instead of logging one more?
+        served: the policy as a service.
+        shared: whether another run's model of the same md5 may be used instead of logging one more.
     """
     from mlflow.entities import LoggedModelOutput
 
     client, run_id = store.client, run.info.run_id
     of_run = None if shared else run_id
-    there = logged_model(store, md5, of_run)
-    if there is None:
-        with store.alone(f"the model {md5}"):
-            there = logged_model(store, md5, of_run)  # by another clone, it may be
-            logged = there.model_id if there else _log(store, run_id, folder, md5, served)
-    else:
+    if there := logged_model(store, md5, of_run):
         logged = there.model_id
+    else:
+        with store.exclusive(f"the model {md5}"):
+            there = logged_model(store, md5, of_run)  # another clone may have been first
+            logged = there.model_id if there else _log(store, run_id, folder, md5, served)
     outputs = client.get_run(run_id).outputs
     if outputs is None or logged not in {output.model_id for output in outputs.model_outputs}:
         client.log_outputs(run_id, [LoggedModelOutput(logged, step=0)])
 
 
 def logged_model(store: Store, md5: str, run_id: str | None = None) -> "LoggedModel | None":
-    """Return the model of this md5 that is complete; of one run if it is named."""
+    """Return the complete model of this md5, if any; of one run if it is given."""
     found = store.client.search_logged_models([store.experiment], f"tags.`{MD5}` = '{md5}'")
     ready = (model for model in found if model.status == "READY" and run_id in (None, model.source_run_id))
     return next(ready, None)
@@ -62,10 +61,11 @@ def logged_model(store: Store, md5: str, run_id: str | None = None) -> "LoggedMo
 def _log(store: Store, run_id: str, folder: Path, md5: str, served: Served) -> str:
     from mlflow.entities.logged_model_status import LoggedModelStatus
     from mlflow.models import Model
+    from mlflow.pyfunc import save_model
 
     client = store.client
     for model in client.search_logged_models([store.experiment], f"tags.`{MD5}` = '{md5}'"):
-        if model.source_run_id == run_id:  # begun, and never finished
+        if model.source_run_id == run_id:  # incomplete
             client.delete_logged_model(model.model_id)
     logged = client.create_logged_model(store.experiment, name="policy", source_run_id=run_id, tags={MD5: md5})
     described = Model(
@@ -76,30 +76,24 @@ def _log(store: Store, run_id: str, folder: Path, md5: str, served: Served) -> s
         signature=_signature(served),
     )
     with TemporaryDirectory() as place:
-        _save(Path(place) / "model", folder, described, served.width)
+        save_model(
+            path=str(Path(place) / "model"),
+            python_model=str(CODE),
+            artifacts={"policy": str(folder.absolute())},
+            mlflow_model=described,
+            signature=described.signature,
+            input_example=np.zeros((1, served.width), dtype=np.float32),
+            pip_requirements=[f"{package}=={version(package).split('+')[0]}" for package in PACKAGES],
+        )
         client.log_model_artifacts(logged.model_id, str(Path(place) / "model"))
     client.finalize_logged_model(logged.model_id, LoggedModelStatus.READY)
     return str(logged.model_id)
 
 
 def served_by(folder: Path) -> Served:
-    """Return what makes the policy of a model directory answer, by the problem on its card."""
+    """Return the policy of a model directory as a service, by the problem on its card."""
     card = json.loads((folder / "policy.json").read_bytes())
     return problem(str(card.get("problem", POOL))).served(folder)
-
-
-def _save(target: Path, folder: Path, described: "Model", width: int) -> None:
-    from mlflow.pyfunc import save_model
-
-    save_model(
-        path=str(target),
-        python_model=str(CODE),
-        artifacts={"policy": str(folder.absolute())},
-        mlflow_model=described,
-        signature=described.signature,
-        input_example=np.zeros((1, width), dtype=np.float32),
-        pip_requirements=[f"{package}=={version(package).split('+')[0]}" for package in PACKAGES],
-    )
 
 
 def _signature(served: Served) -> "ModelSignature":

@@ -1,6 +1,6 @@
-"""Policy model: the code that MLflow logs beside the weights and runs to load them; import nothing from here.
+"""Policy model: the code that MLflow logs with the weights and runs to load them; do not import it.
 
-What rows it is asked with, and what it answers, stands in `serving` of the problem that its card names.
+Its inputs and answers are defined in `serving` of the problem on its card.
 """
 
 from pathlib import Path
@@ -10,12 +10,12 @@ import numpy as np
 from mlflow.models import set_model
 from mlflow.pyfunc.model import PythonModel, PythonModelContext
 
-from pipeline.core import FloatArray, IntArray
+from pipeline.core.types import FloatArray, IntArray
 from pipeline.tracking.model import served_by
 
 
 class PolicyModel(PythonModel):
-    """A policy behind MLflow's pyfunc interface."""
+    """A policy with MLflow's pyfunc interface."""
 
     def load_context(self, context: PythonModelContext) -> None:
         """Read the model directory."""
@@ -24,7 +24,7 @@ class PolicyModel(PythonModel):
     def predict(
         self, context: PythonModelContext, model_input: np.ndarray, params: dict[str, Any] | None = None
     ) -> FloatArray | IntArray:
-        """Return the answer to each row; one `seed` gives one answer, also by a policy that draws."""
+        """Return the answer to each row; the same `seed` gives the same answer, even from a policy that draws."""
         rows = np.asarray(model_input, dtype=np.float32)
         draws = np.random.default_rng((params or {}).get("seed", 0)).random(len(rows))
         return self.act(rows, draws)

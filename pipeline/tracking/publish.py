@@ -1,28 +1,29 @@
-"""Publish: make MLflow say what DVC and git know; what it says already stays unchanged.
+"""Publish: add to MLflow what DVC and git know; existing entries stay unchanged.
 
-First come the records that stages left in the spool. Then each stage of a revision's dvc.lock that has no run yet,
-because DVC skipped it or restored its outputs from the cache, gets a run with what DVC has stored of it. The whole of
-MLflow's database can be rebuilt this way.
+First come the records in the spool. Then each stage of a revision's dvc.lock that has no run yet, because DVC skipped
+it or restored its outputs from the cache, gets a run from DVC's data. All of MLflow's database can be rebuilt this way.
 """
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipeline.core.config import repository_root
 from pipeline.errors import UserError
+from pipeline.tracking import identity as ids
 from pipeline.tracking.delivery import Delivery, reason, send_waiting
 from pipeline.tracking.digests import md5_of
-from pipeline.tracking.identity import PIPELINE_STAGE, STAGE_KEY, STAGE_RESULT, Identity, every_param, stage_tags
+from pipeline.tracking.identity import Identity
 from pipeline.tracking.rebuild import Done, done, evidence, stale
 from pipeline.tracking.record import FINISHED, SOURCE, WITHOUT, Begin, End, Inputs, Pipeline, Tags
 from pipeline.tracking.registry import DELAY, SLOWDOWN, Verdict, Version, bring_up_to_date, verdicts, version
-from pipeline.tracking.source_tree import SourceTree
+from pipeline.tracking.source_tree import CODE, LOCK, SourceTree, git, tree_of, working_tree
 from pipeline.tracking.store import Store, lock, open_store, parent_of
 from pipeline.tracking.stored_outputs import StoredOutputs
-from pipeline.tracking.targets import Target, chosen
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -33,30 +34,57 @@ CLONES_S = 600.0  # the same of other clones that share the store, for one pipel
 RESTORED = "restored"
 REUSED_FROM = "reused.from"  # tag: the run in which a restored stage ran
 MOST_CHILDREN = 10_000
+SHOWN = 10  # characters of a commit
+
+
+class Target(NamedTuple):
+    """A revision to publish, or the workspace."""
+
+    title: str
+    rev: str | None
+    experiment: str
+    commit: str
+
+    @property
+    def at(self) -> int:
+        """Return its time in ms; the present for the workspace."""
+        made = git("show", "--no-patch", "--format=%ct", self.rev) if self.rev else None
+        return int(made or time.time()) * 1000
+
+    def identity(self, tree: SourceTree) -> Identity:
+        """Return its pipeline run."""
+        if self.rev is None:
+            return ids.identify()
+        changed = git("diff", "--quiet", self.commit, self.rev, "--", *CODE) is None
+        return Identity(tree.content, self.experiment, self.commit, str(changed).lower())
 
 
 def publish(revs: Sequence[str], everything: bool) -> Iterator[str]:
     """Publish revisions, everything, or the workspace; yield a line on each.
 
+    Args:
+        revs: commits, tags, branches, names of experiments.
+        everything: all experiments, the commits of this branch that changed dvc.lock, HEAD, the workspace.
+
     Raises:
-        UserError: MLflow cannot be reached, or a revision that was named, or the workspace, had to be skipped. Of
-            everything there is, commits that today's code cannot read are left out with a line each.
+        UserError: MLflow cannot be reached, or a named revision or the workspace had to be skipped. With `everything`,
+            commits that today's code cannot read are skipped with a line each.
     """
     if os.environ.get("PIPELINE_TRACKING", "").lower() == "off":
-        yield "publish: nothing, for PIPELINE_TRACKING is off"
+        yield "publish: skipped, because PIPELINE_TRACKING is off"
         return
     skipped: list[str] = []
     versions: dict[tuple[str, str], Version] = {}  # the verdict of the last revision that has a policy
     with _one_line(), lock("publish.lock", OTHERS_S), TemporaryDirectory() as scratch:
-        targets = chosen(revs, everything)
+        targets = _targets(revs, everything)
         store = _open()
         for line in send_waiting(store, StoredOutputs(Path(scratch) / "spool").find):
             yield f"publish: {line}"
         for target in targets:
             try:
-                found = restore(store, target, Path(scratch) / (target.rev or "workspace"))
-                versions |= {(one.agent, one.md5): one for one in found.versions}
-                yield f"publish: {found.line}"
+                line, found = _restore(store, target, Path(scratch) / (target.rev or "workspace"))
+                versions |= {(one.agent, one.md5): one for one in found}
+                yield f"publish: {line}"
             except UserError as error:
                 if target.rev is None or not everything:
                     skipped.append(target.title)
@@ -68,11 +96,7 @@ def publish(revs: Sequence[str], everything: bool) -> Iterator[str]:
 
 
 def send_left() -> None:
-    """Send the records that stages left, and nothing else.
-
-    Raises:
-        UserError: MLflow cannot be reached.
-    """
+    """Send only the records in the spool, or raise UserError if MLflow cannot be reached."""
     with _one_line(), lock("publish.lock", OTHERS_S), TemporaryDirectory() as scratch:
         for _ in send_waiting(_open(), StoredOutputs(Path(scratch)).find):
             pass
@@ -80,13 +104,13 @@ def send_left() -> None:
 
 @contextmanager
 def _one_line() -> Iterator[None]:
-    """Tell what goes wrong with MLflow as a user's error; what was sent stays, and is not sent again."""
+    """Report MLflow's failures as a user's error; sent records stay and are not sent again."""
     try:
         yield
     except UserError:
         raise
     except Exception as error:
-        raise UserError(f"publish: {reason(error)}; nothing is lost; once that is fixed, run it again") from error
+        raise UserError(f"publish: {reason(error)}; no result is lost; once that is fixed, run it again") from error
 
 
 def _open() -> Store:
@@ -95,83 +119,86 @@ def _open() -> Store:
     return open_store(CLONES_S)
 
 
-class Restored(NamedTuple):
-    """What was done for a revision, and the policies that it has."""
+def _targets(revs: Sequence[str], everything: bool) -> list[Target]:
+    workspace = Target("workspace", None, "", _commit("HEAD") or ids.NO_GIT)
+    if not revs and not everything:
+        return [workspace]
+    experiments = list(_experiments())
+    if not everything:
+        return [_named(rev, experiments) for rev in revs]
+    changed = git("log", "--format=%H", "--reverse", "HEAD", "--", LOCK) or b""
+    found_in = dict.fromkeys([*changed.decode().split(), *(_commit("HEAD") or "").split()])
+    commits = [commit for commit in found_in if git("cat-file", "-e", f"{commit}:{LOCK}") is not None]
+    return [*experiments, *(Target(commit[:SHOWN], commit, "", commit) for commit in commits), workspace]
 
-    line: str
-    versions: list[Version]
+
+def _named(rev: str, experiments: list[Target]) -> Target:
+    for one in experiments:
+        if rev in (one.title, one.rev):
+            return one
+    commit = _commit(rev)
+    if commit is None:
+        known_names = ", ".join(sorted(one.title for one in experiments)) or "none"
+        raise UserError(
+            f"unknown revision '{rev}': expected a commit, tag, branch or experiment; experiments: {known_names}"
+        )
+    return Target(rev, commit, "", commit)
 
 
-def restore(store: Store, target: Target, scratch: Path) -> Restored:
-    """Add what MLflow misses of a revision, and return what was done and what is to be registered.
+def _experiments() -> Iterator[Target]:
+    """Yield DVC's experiments, each with its baseline commit."""
+    from dvc.exceptions import DvcException
+    from dvc.repo import Repo
+
+    try:
+        with Repo(str(repository_root())) as repo:
+            listed = repo.experiments.ls(all_commits=True)
+    except DvcException as error:
+        raise UserError(f"experiments cannot be listed: {error}") from error
+    for baseline, found in listed.items():
+        yield from (Target(name, rev, name, baseline) for name, rev in found)
+
+
+def _commit(rev: str) -> str | None:
+    found = git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}")
+    return None if found is None else found.decode().strip()
+
+
+def _restore(store: Store, target: Target, scratch: Path) -> tuple[str, list[Version]]:
+    """Add the missing entries of a revision; return a line on it and the policies to register.
 
     Raises:
         UserError: dvc.lock is empty, or today's code cannot read it or params.yaml.
     """
-    tree, stored = target.tree(), StoredOutputs(scratch, target.rev)
+    tree = tree_of(target.rev, target.title) if target.rev else working_tree()
+    stored = StoredOutputs(scratch, target.rev)
     stages = done(tree)
     if not stages:
         raise UserError(f"{tree.where}dvc.lock: expected stages, found none: run 'dvc repro' first")
     old = stale(tree, stages, stored)
     if len(old) == len(stages):
         remedy = "nothing to publish" if target.rev else "run 'dvc repro' first"
-        said = f"{target.title}: all {len(stages)} stages of dvc.lock were made by other code or parameters: {remedy}"
-        return Restored(said, [])
+        made = f"all {len(stages)} stages of dvc.lock were made by other code or parameters"
+        return f"{target.title}: {made}: {remedy}", []
     identity = target.identity(tree)
-    pipeline = _pipeline(store, identity, target, tree)
+    # Without a name, an experiment of the same content is the one meant.
+    same = f"tags.`pipeline.content` = '{identity.content}' AND tags.stage = '{ids.PIPELINE_STAGE}'"
+    runs = [] if identity.experiment else store.client.search_runs([store.experiment], same, order_by=["start_time"])
+    found = [run.data.tags["pipeline.id"] for run in runs]
+    title = identity.pipeline if identity.pipeline in found or not found else found[0]
+    tags = {**identity.tags, "pipeline.id": title}
+    pipeline = Pipeline(title=title, at=target.at, tags=tags, params=ids.every_param(tree.params))
     parent = parent_of(store, pipeline)
     _tag_commit(store, parent, identity, target)
     fresh = [stage for stage in stages if stage.title not in old]
     counts = _add(store, fresh, pipeline, parent, tree, stored)
     counted = [f"{count} {what}" for what, count in counts.items() if count]
     counted += [f"{len(old)} stale ({', '.join(old)})"] if old else []
-    line = f"{pipeline.title}: {len(stages)} stages, {', '.join(counted)}"
-    return Restored(line, _versions(tree, fresh, stored, pipeline.title))
-
-
-def _add(
-    store: Store, stages: list[Done], pipeline: Pipeline, parent: "Run", tree: SourceTree, stored: StoredOutputs
-) -> dict[str, int]:
-    """Add the stages that the pipeline run misses, and return how many were there, reused and restored."""
-    counts = {"recorded": len(stages), "reused": 0, RESTORED: 0}
-    if {stage.key for stage in stages} <= _recorded(store, parent):
-        return counts
-    with store.alone(f"the stages of {pipeline.title}"):
-        recorded = _recorded(store, parent)  # by another clone, it may be
-        for stage in stages:
-            if stage.key not in recorded:
-                counts["recorded"] -= 1
-                counts[_restore(store, stage, pipeline, parent, tree, stored)] += 1
-    return counts
-
-
-def _versions(tree: SourceTree, stages: list[Done], stored: StoredOutputs, pipeline: str) -> list[Version]:
-    """Return the trained policies of some stages, with the verdicts of the comparison if it is one of them."""
-    outs = {path: md5 for stage in stages for path, md5 in stage.outs.items()}
-    tables = {path: stored.find(path, outs[path]) for path in (SLOWDOWN, DELAY) if path in outs}
-    told: dict[str, Verdict] = {}
-    if slowdown := tables.get(SLOWDOWN):
-        with suppress(OSError, ValueError, KeyError):  # not what today's `compare` writes
-            told = verdicts(tree.params, slowdown, tables.get(DELAY))
-    return [
-        version(tree.params, agent, md5, pipeline, told.get(agent))
-        for agent in tree.params.agents
-        if (md5 := outs.get(f"models/{agent}/policy"))
-    ]
-
-
-def _pipeline(store: Store, identity: Identity, target: Target, tree: SourceTree) -> Pipeline:
-    """Return the pipeline run of a revision; without a name, an experiment of the same content is the one meant."""
-    same = f"tags.`pipeline.content` = '{identity.content}' AND tags.stage = '{PIPELINE_STAGE}'"
-    found = [] if identity.experiment else store.client.search_runs([store.experiment], same, order_by=["start_time"])
-    ids = [run.data.tags["pipeline.id"] for run in found]
-    title = identity.pipeline if identity.pipeline in ids or not ids else ids[0]
-    tags = {**identity.tags, "pipeline.id": title}
-    return Pipeline(title=title, at=target.at, tags=tags, params=every_param(tree.params))
+    return f"{title}: {len(stages)} stages, {', '.join(counted)}", _versions(tree, fresh, stored, title)
 
 
 def _tag_commit(store: Store, parent: "Run", identity: Identity, target: Target) -> None:
-    """Tag the pipeline run with the commit that holds it; a run of uncommitted code may have been committed since."""
+    """Tag the pipeline run with its commit; the uncommitted code of a run may have been committed since."""
     has = parent.data.tags
     wanted = {"git.rev": target.rev} if target.experiment and target.rev else {}
     if has.get("git.dirty") != "false":
@@ -181,27 +208,58 @@ def _tag_commit(store: Store, parent: "Run", identity: Identity, target: Target)
             store.client.set_tag(parent.info.run_id, key, value)
 
 
-def _recorded(store: Store, parent: "Run") -> set[str]:
-    """Return the keys of the stages that the pipeline run has."""
-    mine = f"tags.`mlflow.parentRunId` = '{parent.info.run_id}' AND attributes.status = '{FINISHED}'"
-    found = store.client.search_runs([store.experiment], mine, max_results=MOST_CHILDREN)
-    return {run.data.tags.get(STAGE_KEY, "") for run in found}
+def _versions(tree: SourceTree, stages: list[Done], stored: StoredOutputs, pipeline: str) -> list[Version]:
+    """Return the trained policies of some stages, with the verdicts of the comparison if it is one of them."""
+    outs = {path: md5 for stage in stages for path, md5 in stage.outs.items()}
+    tables = {path: stored.find(path, outs[path]) for path in (SLOWDOWN, DELAY) if path in outs}
+    known: dict[str, Verdict] = {}
+    if slowdown := tables.get(SLOWDOWN):
+        with suppress(OSError, ValueError, KeyError):  # another format than that of today's `compare`
+            known = verdicts(tree.params, slowdown, tables.get(DELAY))
+    return [
+        version(tree.params, agent, md5, pipeline, known.get(agent))
+        for agent in tree.params.agents
+        if (md5 := outs.get(f"models/{agent}/policy"))
+    ]
 
 
-def _restore(
+def _add(
+    store: Store, stages: list[Done], pipeline: Pipeline, parent: "Run", tree: SourceTree, stored: StoredOutputs
+) -> dict[str, int]:
+    """Add the missing stages of a pipeline run, and count the stages recorded before, reused and restored."""
+
+    def recorded() -> set[str]:
+        mine = f"tags.`mlflow.parentRunId` = '{parent.info.run_id}' AND attributes.status = '{FINISHED}'"
+        found = store.client.search_runs([store.experiment], mine, max_results=MOST_CHILDREN)
+        return {run.data.tags.get(ids.STAGE_KEY, "") for run in found}
+
+    counts = {"recorded": len(stages), "reused": 0, RESTORED: 0}
+    if {stage.key for stage in stages} <= recorded():
+        return counts
+    with store.exclusive(f"the stages of {pipeline.title}"):
+        there = recorded()  # another clone may have been first
+        for stage in stages:
+            if stage.key not in there:
+                counts["recorded"] -= 1
+                counts[_add_stage(store, stage, pipeline, parent, tree, stored)] += 1
+    return counts
+
+
+def _add_stage(
     store: Store, stage: Done, pipeline: Pipeline, parent: "Run", tree: SourceTree, stored: StoredOutputs
 ) -> str:
     """Add the run of a stage, and return whether its results were reused or restored."""
-    same = f"tags.`{STAGE_RESULT}` = '{stage.tags[STAGE_RESULT]}' AND attributes.status = '{FINISHED}'"
+    same = f"tags.`{ids.STAGE_RESULT}` = '{stage.tags[ids.STAGE_RESULT]}' AND attributes.status = '{FINISHED}'"
     found: Sequence[Run] = store.client.search_runs([store.experiment], same, max_results=1, order_by=["start_time"])
     # The run in which the stage ran, or the first that was restored.
     origin = next((run.data.tags.get(REUSED_FROM) or str(run.info.run_id) for run in found), None)
     events, missing = evidence(stage, tree, stored)
+    tags = {**pipeline.tags, **ids.stage_tags(stage.name, stage.subject), **stage.tags, SOURCE: RESTORED}
     begin = Begin(
         id=md5_of(f"{parent.info.run_id} {stage.key}".encode()),
         title=stage.title,
         at=pipeline.at,
-        tags={**_tags(stage, pipeline), **({REUSED_FROM: origin} if origin else {})},
+        tags={**tags, **({REUSED_FROM: origin} if origin else {})},
         params=stage.params,
         pipeline=pipeline,
     )
@@ -211,7 +269,3 @@ def _restore(
     for event in (Inputs(md5=data), *events, *without, End(at=pipeline.at, status=FINISHED)):
         delivery.send(event)
     return "reused" if origin else RESTORED
-
-
-def _tags(stage: Done, pipeline: Pipeline) -> dict[str, str]:
-    return {**pipeline.tags, **stage_tags(stage.name, stage.subject), **stage.tags, SOURCE: RESTORED}

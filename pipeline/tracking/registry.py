@@ -1,19 +1,20 @@
 """Registry: agents as MLflow's registered models; a version is one trained policy, with its card and its verdict.
 
 A version is identified by the md5 of its policy, so registering it again adds nothing. Its number belongs to this
-database: a rebuilt database counts in the order of publishing. A verdict is how far an agent is from the best
+database: a rebuilt database counts in the order of publishing. A verdict is the distance of an agent from the best
 heuristic of its scenario, by the tables of `compare`.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.champions.lines import CHAMPIONS, Champion, champions_in
 from pipeline.comparing.comparing import BEST
 from pipeline.comparing.statistics import ALL
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.tracking.digests import measured
 from pipeline.tracking.identity import every_param
 from pipeline.tracking.model import MD5, logged_model
@@ -22,13 +23,12 @@ from pipeline.tracking.store import Store
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import LoggedModel
-    from mlflow.entities.model_registry import ModelVersion, RegisteredModel
+    from mlflow.entities.model_registry import RegisteredModel
 
 PREFIX = "scheduler-"  # a server may hold others' models
 ALIAS = "champion"
 LINKS = "mlflow.modelVersions"  # MLflow's tag of a logged model, by which its pages name the versions
 SLOWDOWN, DELAY = "reports/comparison.csv", "reports/delay.csv"
-BETTER, WORSE, OPEN = "better", "worse", "not clearly apart"
 
 
 class Verdict(NamedTuple):
@@ -43,8 +43,8 @@ class Verdict(NamedTuple):
 
     @property
     def word(self) -> str:
-        """Return where the whole interval is."""
-        return BETTER if self.high < 0 else WORSE if self.low > 0 else OPEN
+        """Return the side of the whole interval."""
+        return "better" if self.high < 0 else "worse" if self.low > 0 else "not clearly apart"
 
     @property
     def short(self) -> str:
@@ -57,7 +57,7 @@ class Verdict(NamedTuple):
 
     @property
     def tags(self) -> dict[str, str]:
-        """Return it as tags, which MLflow can search."""
+        """Return searchable tags."""
         numbers = {"difference": self.difference, "low": self.low, "high": self.high, "confidence": self.confidence}
         words = {"what": self.what, "jobsets": str(self.jobsets), "word": self.word}
         named = {**words, **{name: f"{number:g}" for name, number in numbers.items()}}
@@ -67,13 +67,7 @@ class Verdict(NamedTuple):
 def verdicts(params: Params, slowdown: Path, delay: Path | None) -> dict[str, Verdict]:
     """Return the verdict on each agent that was compared; waiting time decides where all agents are trained for it.
 
-    Args:
-        params: of the comparison.
-        slowdown: reports/comparison.csv.
-        delay: reports/delay.csv, if there is one.
-
-    Raises:
-        ValueError, KeyError: a file is not what `compare` writes.
+    `slowdown` and `delay` are files of `compare`, or ValueError or KeyError is raised.
     """
     import pandas as pd
 
@@ -106,52 +100,46 @@ class Version(NamedTuple):
 
 
 def version(params: Params, agent: str, md5: str, pipeline: str, verdict: Verdict | None) -> Version:
-    """Return what to register of an agent, with its verdict if it was compared."""
+    """Return the version of an agent's policy, with its verdict if it was compared."""
     row = params.agent(agent)
-    told = {**verdict.tags, "verdict.run": pipeline} if verdict else {}
-    tags = {MD5: md5, "problem": row.problem, "scenario": row.scenario, "objective": row.objective, **told}
+    compared = {**verdict.tags, "verdict.run": pipeline} if verdict else {}
+    tags = {MD5: md5, "problem": row.problem, "scenario": row.scenario, "objective": row.objective, **compared}
     return Version(agent, md5, _card(params, agent, verdict), tags)
 
 
 def here(params: Params, pipeline: str) -> list[Version]:
-    """Return the policies of the working directory where they were compared: DVC has just run what was stale."""
+    """Return the policies of the working directory if they were compared: DVC has just run the stale stages."""
     if not Path(SLOWDOWN).exists():
         return []
-    told = verdicts(params, Path(SLOWDOWN), Path(DELAY) if Path(DELAY).exists() else None)
+    known = verdicts(params, Path(SLOWDOWN), Path(DELAY) if Path(DELAY).exists() else None)
     policies = {agent: Path("models", agent, "policy") for agent in params.agents}
     there = {agent: measured(policy) for agent, policy in policies.items() if policy.exists()}
-    return [version(params, agent, md5, pipeline, told.get(agent)) for agent, md5 in there.items()]
-
-
-def register(store: Store, versions: Iterable[Version]) -> list[str]:
-    """Register policies that were logged, bring cards and verdicts up to date, and return which versions are new."""
-    client = store.client
-    wanted = [(one, logged) for one in versions if (logged := logged_model(store, one.md5))]
-    models = {model.name: model for model in _models(client)} if wanted else {}
-    for last in {one.name: one for one, _ in wanted}.values():
-        _show(client, models.get(last.name), last)
-    return [added for one, logged in wanted if (added := _register(client, logged, one))]
+    return [version(params, agent, md5, pipeline, known.get(agent)) for agent, md5 in there.items()]
 
 
 def bring_up_to_date(store: Store, versions: Iterable[Version]) -> list[str]:
-    """Register policies, let the models say who is champion by champions.yaml here, and return which versions are new.
+    """Register logged policies, update cards, verdicts and the champions of champions.yaml; return the new versions.
 
     Raises:
-        UserError: champions.yaml is not as it should be.
+        UserError: champions.yaml is invalid.
     """
-    with store.alone("the registered models"):
-        added = register(store, versions)
-        crown(store, champions_in(CHAMPIONS.read_text(encoding="utf-8")) if CHAMPIONS.exists() else {})
+    client = store.client
+    with store.exclusive("the registered models"):
+        wanted = [(one, logged) for one in versions if (logged := logged_model(store, one.md5))]
+        models = {model.name: model for model in _models(client)} if wanted else {}
+        for last in {one.name: one for one, _ in wanted}.values():
+            _show(client, models.get(last.name), last)
+        added = [added for one, logged in wanted if (added := _register(client, logged, one))]
+        _crown(client, champions_in(CHAMPIONS.read_text(encoding="utf-8")) if CHAMPIONS.exists() else {})
     return added
 
 
-def crown(store: Store, lines: Mapping[str, Champion]) -> None:
-    """Let aliases and tags of the registered models say what champions.yaml does, and nothing else.
+def _crown(client: "MlflowClient", lines: Mapping[str, Champion]) -> None:
+    """Make aliases and tags of the registered models agree with champions.yaml.
 
     A version is tagged with the verdict of each scenario whose champion it is. The alias is on the version of the
-    agent's own scenario, else of the first; a champion that was never registered, as heuristics are not, has none.
+    agent's own scenario, else of the first; heuristics are not registered and have none.
     """
-    client = store.client
     for model in list(_models(client)):
         if not model.name.startswith(PREFIX):
             continue
@@ -161,7 +149,10 @@ def crown(store: Store, lines: Mapping[str, Champion]) -> None:
         crowned = None
         for held in client.search_model_versions(f"name = '{model.name}'"):
             of = {scenario: line.verdict for scenario, line in mine.items() if line.digest == held.tags.get(MD5)}
-            _tag(client, held, {f"{ALIAS}.{scenario}": said for scenario, said in of.items()})
+            wanted = {f"{ALIAS}.{scenario}": verdict for scenario, verdict in of.items()}
+            for key in [key for key in held.tags if key.startswith(f"{ALIAS}.") and key not in wanted]:
+                client.delete_model_version_tag(held.name, held.version, key)
+            _update(held.tags, wanted, partial(client.set_model_version_tag, held.name, held.version))
             crowned = held.version if set(first) & set(of) else crowned
         if crowned is not None and str(model.aliases.get(ALIAS)) != str(crowned):
             client.set_registered_model_alias(model.name, ALIAS, crowned)
@@ -169,13 +160,10 @@ def crown(store: Store, lines: Mapping[str, Champion]) -> None:
             client.delete_registered_model_alias(model.name, ALIAS)
 
 
-def _tag(client: "MlflowClient", held: "ModelVersion", wanted: Mapping[str, str]) -> None:
-    """Give a version these tags of a champion, and no others."""
-    for key in [key for key in held.tags if key.startswith(f"{ALIAS}.") and key not in wanted]:
-        client.delete_model_version_tag(held.name, held.version, key)
-    for key, said in wanted.items():
-        if held.tags.get(key) != said:
-            client.set_model_version_tag(held.name, held.version, key, said)
+def _update(tags: Mapping[str, str], wanted: Mapping[str, str], set_tag: Callable[[str, str], None]) -> None:
+    for key, value in wanted.items():
+        if tags.get(key) != value:
+            set_tag(key, value)
 
 
 def _models(client: "MlflowClient") -> Iterator["RegisteredModel"]:
@@ -189,44 +177,32 @@ def _models(client: "MlflowClient") -> Iterator["RegisteredModel"]:
 
 
 def _show(client: "MlflowClient", model: "RegisteredModel | None", one: Version) -> None:
-    """Get or create a registered model that has the card and the tags of one version."""
+    """Get or create a registered model with the card and the tags of one version."""
     shown = {key: value for key, value in one.tags.items() if key in ("scenario", "objective", "verdict")}
     if model is None:
         client.create_registered_model(one.name, tags=shown, description=one.card)
         return
-    for key, value in shown.items():
-        if model.tags.get(key) != value:
-            client.set_registered_model_tag(one.name, key, value)
+    _update(model.tags, shown, partial(client.set_registered_model_tag, one.name))
     if model.description != one.card:
         client.update_registered_model(one.name, one.card)
 
 
 def _register(client: "MlflowClient", logged: "LoggedModel", one: Version) -> str:
-    """Get or create a version, bring it up to date, and return its name if it is new."""
+    """Get or create a version, update it, and return its name if it is new."""
     found = [held for held in client.search_model_versions(f"name = '{one.name}'") if held.tags.get(MD5) == one.md5]
-    held = found[0] if found else _create(client, logged, one)
+    # By its place, not `models:/<id>`: MLflow would look for that id in the default store of the process.
+    place, run_id, model_id = logged.artifact_location, logged.source_run_id, logged.model_id
+    held = next(iter(found), None) or client.create_model_version(
+        one.name, place, run_id=run_id, tags=one.tags, description=one.card, model_id=model_id
+    )
     links = json.loads(logged.tags.get(LINKS, "[]"))
     mine = {"name": held.name, "version": int(held.version)}
     if mine not in links:
         client.set_logged_model_tags(logged.model_id, {LINKS: json.dumps([*links, mine])})
-    for key, value in one.tags.items():
-        if held.tags.get(key) != value:
-            client.set_model_version_tag(one.name, held.version, key, value)
+    _update(held.tags, one.tags, partial(client.set_model_version_tag, one.name, held.version))
     if held.description != one.card:
         client.update_model_version(one.name, held.version, one.card)
     return "" if found else f"{one.name} {held.version}"
-
-
-def _create(client: "MlflowClient", logged: "LoggedModel", one: Version) -> "ModelVersion":
-    # Its place, not `models:/<id>`: MLflow would look for that id in the store that the process has for default.
-    return client.create_model_version(
-        one.name,
-        logged.artifact_location,
-        run_id=logged.source_run_id,
-        tags=one.tags,
-        description=one.card,
-        model_id=logged.model_id,
-    )
 
 
 def _card(params: Params, agent: str, verdict: Verdict | None) -> str:

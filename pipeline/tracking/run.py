@@ -1,4 +1,4 @@
-"""Run: the record of one stage; whatever goes wrong with it, the stage goes on."""
+"""Run: the record of one stage; its failures never stop the stage."""
 
 import os
 import signal
@@ -10,130 +10,96 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from uuid import uuid4
 
-from pipeline.config import Params
-from pipeline.core import Json
+from pipeline.core.config import Params
+from pipeline.core.types import Json
+from pipeline.tracking import identity, record
 from pipeline.tracking.delivery import Delivery, MissingFileError, reason, send_earlier
 from pipeline.tracking.digests import digest, measured
-from pipeline.tracking.identity import (
-    Identity,
-    curve_name,
-    every_param,
-    from_best,
-    identify,
-    output_tags,
-    outputs,
-    scenario_of,
-    stage_params,
-    stage_tags,
-    title_of,
-)
-from pipeline.tracking.record import (
-    FAILED,
-    FINISHED,
-    KILLED,
-    Begin,
-    Curve,
-    End,
-    Event,
-    Figure,
-    Inputs,
-    Metrics,
-    Pipeline,
-    Policy,
-    Spool,
-    Tags,
-    now_ms,
-)
 from pipeline.tracking.store import open_store
 
-LONG_S = 30.0  # a stage that has run as long sends its record itself, to be watched while it runs
-LAST = "papers"  # the stage behind all others sends what they left
+LONG_S = 30.0  # a stage that runs longer sends its record itself, so that it can be watched
+LAST = "papers"  # the last stage sends the records of all others
 LONGEST_TAG = 5000
 TERMINATED = 128 + signal.SIGTERM  # exit code of a process that a signal ended, as shells have it
 
 
 class StageRun:
-    """The record of one stage: spooled event by event.
+    """The record of one stage, spooled event by event.
 
-    It is sent to MLflow while the stage runs if that takes long, at its end if the stage fails or is the last one, and
-    else by the next stage of the same pipeline run that sends, or by `publish`. PIPELINE_TRACKING=live sends at once.
+    A long stage sends it while it runs, a failed one or the last one at its end; otherwise the next stage of the same
+    pipeline run that sends does, or `publish`. PIPELINE_TRACKING=live sends at once.
     """
 
     def __init__(self, name: str, subject: str, params: Params) -> None:
-        self._title = title_of(name, subject)
+        self._title = identity.title_of(name, subject)
         self._name, self._subject, self._params = name, subject, params
         how = os.environ.get("PIPELINE_TRACKING", "").lower()
         self._off, self._live_at = how == "off", time.monotonic() + (0.0 if how == "live" else LONG_S)
-        self._first: Begin | None = None
-        self._spool: Spool | None = None
+        self._first: record.Begin | None = None
+        self._spool: record.Spool | None = None
         self._delivery: Delivery | None = None
-        self._unsent: list[Event] = []
+        self._unsent: list[record.Event] = []
         self._sends = True  # until MLflow does not answer
         self._complained = False
 
     def inputs(self, *paths: Path) -> None:
-        """Record what the stage reads: path and DVC's md5; the stage itself reports what is missing."""
-        self._record(lambda: Inputs(md5={path.as_posix(): digest(path) for path in paths if path.exists()}))
+        """Record the stage's inputs: path and DVC's md5; the stage itself reports missing ones."""
+        self._record(lambda: record.Inputs(md5={path.as_posix(): digest(path) for path in paths if path.exists()}))
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:
-        """Record numbers of one step; they are sent now and then, and at the end."""
-        self._record(lambda: Metrics(step=step, values={k: float(value) for k, value in values.items()}, at=now_ms()))
+        """Record numbers of one step; they are sent in batches."""
+        self._record(
+            lambda: record.Metrics(step=step, values={k: float(v) for k, v in values.items()}, at=record.now_ms())
+        )
 
     def parent_curve(self, name: str, values: Mapping[int, float]) -> None:
-        """Record a curve over loads on the pipeline's run, where MLflow draws all pipeline runs in one chart.
+        """Record a curve over loads, such as slowdown/sjf, on the pipeline's run: MLflow has one chart for all runs."""
 
-        Args:
-            name: as slowdown/sjf.
-            values: by load.
-        """
-        self._record(lambda: Curve(name=curve_name(name, self._scenario, values), values=dict(values)))
+        def make() -> record.Curve:
+            scenario = identity.scenario_of(self._params, self._name, self._subject)
+            return record.Curve(name=identity.curve_name(name, scenario, values), values=dict(values))
+
+        self._record(make)
 
     def from_best(self, metrics: Mapping[str, Json]) -> None:
         """Record every agent's percent from the best heuristic, of metrics.json, on the pipeline's run."""
-        for name, percent in from_best(metrics).items():
-            self._record(partial(Curve, name=name, values={0: percent}))
+        for name, percent in identity.from_best(metrics).items():
+            self._record(partial(record.Curve, name=name, values={0: percent}))
 
     def figure(self, path: Path) -> None:
         """Record a file as an artifact."""
-        self._record(lambda: Figure(path=path.as_posix(), md5=measured(path)))
+        self._record(lambda: record.Artifact(kind="figure", path=path.as_posix(), md5=measured(path)))
 
     def model(self, folder: Path) -> None:
         """Record a model directory as the model of this run, ready to be served."""
-        self._record(lambda: Policy(path=folder.as_posix(), md5=measured(folder)))
-
-    @property
-    def _scenario(self) -> str:
-        return scenario_of(self._params, self._name, self._subject)
+        self._record(lambda: record.Artifact(kind="policy", path=folder.as_posix(), md5=measured(folder)))
 
     def _open(self) -> None:
         if self._off:
             return
         try:
-            self._first = self._begin(identify())
+            this, at = identity.identify(), record.now_ms()
+            params, tags = identity.every_param(self._params), this.tags
+            parent = record.Pipeline(title=this.pipeline, at=at, tags=tags, params=params)
+            self._first = record.Begin(
+                id=uuid4().hex,
+                title=self._title,
+                at=at,
+                tags={**tags, **identity.stage_tags(self._name, self._subject)},
+                params=identity.stage_params(self._params, self._name, self._subject),
+                pipeline=parent,
+            )
         except Exception as error:
             self._complain(error)
             return
-        with suppress(OSError):  # where nothing can be written MLflow may still be reached
-            self._spool = Spool(self._first)
+        with suppress(OSError):  # MLflow may be reachable even if the folder is read-only
+            self._spool = record.Spool(self._first)
         self._send_if_due()
 
-    def _begin(self, identity: Identity) -> Begin:
-        at = now_ms()
-        parent = Pipeline(title=identity.pipeline, at=at, tags=identity.tags, params=every_param(self._params))
-        return Begin(
-            id=uuid4().hex,
-            title=self._title,
-            at=at,
-            tags={**identity.tags, **stage_tags(self._name, self._subject)},
-            params=stage_params(self._params, self._name, self._subject),
-            pipeline=parent,
-        )
-
-    def _record(self, make: Callable[[], Event]) -> None:
-        """Spool an event, and send it if it is due; the first failure is reported, and what can be done is done."""
+    def _record(self, make: Callable[[], record.Event]) -> None:
+        """Spool an event, and send it if it is due; report only the first failure."""
         if self._first is None or (self._spool is None and not self._sends):
             return
         try:
@@ -155,7 +121,7 @@ class StageRun:
             self._send()
 
     def _send(self, whole: bool = False) -> None:
-        """Send what was not sent yet, behind what earlier stages left, and register the agents of a whole run."""
+        """Send the records of earlier stages, then the new events; register the agents of a whole run."""
         if self._first is None or not self._sends:
             return
         try:
@@ -169,7 +135,7 @@ class StageRun:
                 except MissingFileError as error:
                     self._complain(error, lost=True)
             if whole:
-                from pipeline.tracking.registry import bring_up_to_date, here  # pandas, which short stages do without
+                from pipeline.tracking.registry import bring_up_to_date, here  # pandas, which short stages avoid
 
                 bring_up_to_date(self._delivery.store, here(self._params, self._first.pipeline.title))
         except Exception as error:
@@ -181,17 +147,18 @@ class StageRun:
             self._record(self._outputs)
         else:
             last_line = traceback.format_exception_only(error)[-1].strip().splitlines()[-1]
-            self._record(lambda: Tags(tags={"error": last_line[:LONGEST_TAG]}))
-        self._record(lambda: End(at=now_ms(), status=_status(error)))
+            self._record(lambda: record.Tags(tags={"error": last_line[:LONGEST_TAG]}))
+        failed = record.FAILED if isinstance(error, Exception) else record.KILLED  # a signal raises no Exception
+        self._record(lambda: record.End(at=record.now_ms(), status=record.FINISHED if error is None else failed))
         if error is not None or self._name == LAST:
             self._send(whole=error is None)
         if self._spool is not None:
             self._spool.close(sent=self._delivery is not None)
 
-    def _outputs(self) -> Tags:
-        found = outputs(self._title)
-        params = stage_params(self._params, self._name, self._subject)
-        return Tags(tags=output_tags(self._title, found, params) if found else {})
+    def _outputs(self) -> record.Tags:
+        found = identity.outputs(self._title)
+        params = identity.stage_params(self._params, self._name, self._subject)
+        return record.Tags(tags=identity.output_tags(self._title, found, params) if found else {})
 
     def _complain(self, error: Exception, lost: bool = False) -> None:
         if self._complained:
@@ -204,15 +171,19 @@ class StageRun:
 
 @contextmanager
 def stage(name: str, subject: str, params: Params) -> Iterator[StageRun]:
-    """Record a stage while its body runs; what the body raises is recorded and passes on.
+    """Record a stage while its body runs; errors are recorded and raised again. SIGTERM ends it as an exception does.
 
     Args:
         name: the stage: generate, heuristics, hindsight, pretrain, finetune, evaluate, compare or papers.
-        subject: the scenario or agent it is about; "" for compare and papers.
-        params: all of params.yaml; the rows about the subject become params of the run.
+        subject: its scenario or agent; "" for compare and papers.
+        params: all of params.yaml; the rows of the subject become params of the run.
     """
     run = StageRun(name, subject, params)
-    with _terminable():
+    main = threading.current_thread() is threading.main_thread()
+    ours = main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL  # others' handlers stay
+    if ours:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    try:
         run._open()
         try:
             yield run
@@ -220,26 +191,6 @@ def stage(name: str, subject: str, params: Params) -> Iterator[StageRun]:
             run._close(error)
             raise
         run._close(None)
-
-
-def _status(error: BaseException | None) -> str:
-    if error is None:
-        return FINISHED
-    return FAILED if isinstance(error, Exception) else KILLED  # what is no Exception is a signal's wish to end
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM end the stage as an exception does, so that it can be recorded; others' handlers stay."""
-    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    if ours:
-        signal.signal(signal.SIGTERM, _terminate)
-    try:
-        yield
     finally:
         if ours:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(TERMINATED)

@@ -1,7 +1,7 @@
-"""The source tree: what a pipeline run is made of, read from the working directory or from a revision of git.
+"""The source tree of a pipeline run, read from the working directory or from a revision of git.
 
-That is the code, params.yaml, dvc.yaml, and dvc.lock, which says what came out of them. Its content has an id: the
-same before and after a commit, and another one after any edit.
+It is the code, params.yaml, dvc.yaml, and dvc.lock, which lists their outputs. Its content has an id: the same before
+and after a commit, and another one after any edit.
 """
 
 import io
@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.config import PARAMS_FILE, Params, check_params
-from pipeline.config.parsing import parsed
+from pipeline.core.config import PARAMS_FILE, Params, check_params
+from pipeline.core.config.parsing import parsed
 from pipeline.errors import UserError
 from pipeline.tracking.digests import digest_of_files, md5_of, read_lock
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 CODE = ("pipeline", "params.yaml", "dvc.yaml")
 LOCK = "dvc.lock"
 IGNORED = ".dvcignore"
-LOG_STAGE = "log"  # its output is the user's log: an input of the pipeline, and no result
+LOG_STAGE = "log"  # its output is the user's log, an input of the pipeline
 
 
 class SourceTree:
-    """Files by path, and what follows from them."""
+    """Files by path, and the values read from them."""
 
     def __init__(self, files: Mapping[str, bytes], where: str) -> None:
         self.files = files
@@ -54,7 +54,7 @@ class SourceTree:
 
     @cached_property
     def raw_params(self) -> Any:
-        """Return params.yaml as it is written."""
+        """Return params.yaml unchecked."""
         return self._yaml(PARAMS_FILE.as_posix())
 
     @cached_property
@@ -63,7 +63,7 @@ class SourceTree:
         return check_params(self.raw_params, f"{self.where}{PARAMS_FILE}")
 
     def md5(self, path: str) -> str | None:
-        """Return DVC's md5 of a file or folder of the tree, without what .dvcignore leaves out."""
+        """Return DVC's md5 of a file or folder of the tree, without files in .dvcignore."""
         if path in self.files:
             return md5_of(self.files[path])
         names = [name for name in self.files if name.startswith(f"{path}/") and not self._ignored.match_file(name)]
@@ -86,9 +86,13 @@ class SourceTree:
 
 
 def working_tree() -> SourceTree:
-    """Return what is in the working directory: what git tracks or would track; all files where there is no git."""
+    """Return the working directory: files that git tracks or would track, or all files without git."""
     listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *CODE)
-    names = listed.decode().split("\0") if listed is not None else [path.as_posix() for path in _walk()]
+    if listed is not None:
+        names = listed.decode().split("\0")
+    else:
+        inside = (path for path in Path("pipeline").rglob("*") if path.parent.name != "__pycache__")
+        names = [*CODE, *(path.as_posix() for path in inside)]
     paths = [Path(name) for name in {*names, IGNORED} if name]
     files = {path.as_posix(): path.read_bytes() for path in sorted(paths) if path.is_file()}
     with suppress(FileNotFoundError):
@@ -97,11 +101,7 @@ def working_tree() -> SourceTree:
 
 
 def tree_of(rev: str, title: str) -> SourceTree:
-    """Return what is in a revision of git.
-
-    Raises:
-        UserError: it holds no pipeline.
-    """
+    """Return a revision of git, or raise UserError if it has no pipeline."""
     packed = git("archive", "--format=tar", rev, "--", *CODE, LOCK)
     if packed is None:
         raise UserError(f"{title}: expected a revision with {', '.join((*CODE, LOCK))}")
@@ -113,8 +113,8 @@ def tree_of(rev: str, title: str) -> SourceTree:
 
 
 def git(*words: str) -> bytes | None:
-    """Return the output of a git command, or nothing where there is no git, no repository or no such object."""
-    # Inside a hook or an experiment GIT_DIR may be set; that is the repository meant.
+    """Return the output of a git command, or None without git, a repository or such an object."""
+    # Inside a hook or an experiment GIT_DIR may be set; that is the intended repository.
     try:
         return _run(*words).stdout
     except (OSError, subprocess.SubprocessError):
@@ -122,7 +122,7 @@ def git(*words: str) -> bytes | None:
 
 
 def refusal() -> str | None:
-    """Return why git refuses this repository (another owner's, say), or nothing where it does not, or is not there."""
+    """Return the reason why git refuses this repository (such as another owner), if it does."""
     try:
         _run("rev-parse", "--git-dir")
     except subprocess.CalledProcessError as error:
@@ -136,10 +136,3 @@ def refusal() -> str | None:
 def _run(*words: str) -> "subprocess.CompletedProcess[bytes]":
     command = ["git", "--no-optional-locks", "-c", "core.quotePath=false", *words]
     return subprocess.run(command, capture_output=True, check=True, timeout=30, env={**os.environ, "LC_ALL": "C"})
-
-
-def _walk() -> list[Path]:
-    found = [Path(name) for name in CODE]
-    for place, _, names in os.walk("pipeline"):
-        found += [Path(place, name) for name in names if Path(place).name != "__pycache__"]
-    return found

@@ -1,8 +1,8 @@
 """Store: open MLflow's database or server, and get or create the experiment, a pipeline's run and a stage's run.
 
-A new sqlite file is spoilt for good when several processes set it up at once, and two stages must not create two
-parents: a file lock lets one process through at a time, and where other clones may use the same store, a lease (see
-`leases`). The database has an absolute path, for a temporary experiment runs in a folder that is thrown away.
+A new sqlite file is broken for good if several processes set it up at once, and two stages must not create two
+parents: a file lock admits one process at a time, and a lease one clone if others may use the same store (see
+`leases`). The database has an absolute path because a temporary experiment's folder is deleted.
 """
 
 import os
@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.config import repository_root
+from pipeline.core.config import repository_root
 from pipeline.tracking.identity import PIPELINE_STAGE
 from pipeline.tracking.leases import TAKEN, lease
 from pipeline.tracking.record import Begin, Pipeline
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 EXPERIMENT = "scheduler-pipeline"
-RECORD = "record.id"  # tag of a stage's run; a record that is sent twice finds the run of the first time
+RECORD = "record.id"  # tag of a stage's run, by which a record that is sent twice finds it
 EXPERIMENT_TAGS = {
     "mlflow.experimentKind": "custom_model_development",
     "mlflow.note.content": (
@@ -42,8 +42,8 @@ QUIET = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
 SET_UP_S = 60  # longest wait for other processes that set the database up
-SHARED_WAIT_S = 4.0  # for what another clone adds; it stays in the spool after that
-SERVER_LOCK_S = 2  # the same where a server does it: no more is done under the lock than to ask for a parent
+SHARED_WAIT_S = 4.0  # longest wait for another clone; then the record stays in the spool
+SERVER_LOCK_S = 2  # SET_UP_S with a server: the lock then covers only a query for the parent
 BUSY_S = 4
 LARGEST_BATCH = 100  # params that MLflow takes at once
 
@@ -53,24 +53,19 @@ class Store(NamedTuple):
 
     client: "MlflowClient"
     experiment: str
-    file: Path | None  # the database, where it is a file
-    shared: bool = False  # may other clones use it, too?
+    file: Path | None  # the database, if it is a file
+    shared: bool = False  # whether other clones may use it
     wait_s: float = SHARED_WAIT_S
 
-    def alone(self, what: str) -> AbstractContextManager[None]:
-        """Keep other clones from doing the same at the same time; within a clone, file locks do.
-
-        Raises:
-            OSError: another clone is at it, and took too long.
-        """
+    def exclusive(self, what: str) -> AbstractContextManager[None]:
+        """Exclude other clones from the same work, as file locks do within a clone; OSError if they take too long."""
         return lease(self.client, what, self.wait_s) if self.shared else nullcontext()
 
 
 def open_store(wait_s: float = SHARED_WAIT_S) -> Store:
-    """Return the store that MLFLOW_TRACKING_URI names, else the database at the repository's root.
+    """Return the store of MLFLOW_TRACKING_URI, else the database at the repository's root.
 
-    Args:
-        wait_s: longest wait for other clones that add the same to a store that is shared, in seconds.
+    `wait_s` is the longest wait for other clones that add the same to a shared store, in seconds.
     """
     for key, value in QUIET.items():
         os.environ.setdefault(key, value)
@@ -80,7 +75,7 @@ def open_store(wait_s: float = SHARED_WAIT_S) -> Store:
     file = _file_of(chosen) if chosen else database()
     if chosen and file is None:
         client = MlflowClient(chosen)
-        client.get_experiment_by_name(EXPERIMENT)  # a dead server is noticed before others wait for the lock
+        client.get_experiment_by_name(EXPERIMENT)  # a dead server fails here, before others wait for the lock
     with _set_up(file):
         if file is not None:
             check_database(file)
@@ -90,11 +85,7 @@ def open_store(wait_s: float = SHARED_WAIT_S) -> Store:
 
 
 def _file_of(address: str) -> Path | None:
-    """Return the file of an sqlite address; nothing where it is another kind of address, or in memory.
-
-    Raises:
-        OSError: the address cannot be read.
-    """
+    """Return the file of an sqlite address; None for other addresses, or in memory."""
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -108,38 +99,35 @@ def _file_of(address: str) -> Path | None:
 
 
 def database() -> Path:
-    """Return where the database is, unless MLFLOW_TRACKING_URI names another store."""
+    """Return the path of the database, which is used unless MLFLOW_TRACKING_URI names another store."""
     return repository_root().absolute() / "mlflow.db"
 
 
 def parent_of(store: Store, pipeline: Pipeline) -> "Run":
-    """Return the run of a pipeline run; it is created by whoever comes first."""
+    """Get or create the run of a pipeline run."""
     wanted = f"tags.`pipeline.id` = '{pipeline.tags['pipeline.id']}' AND tags.stage = '{PIPELINE_STAGE}'"
+
+    def search() -> "tuple[Run | None, bool]":
+        """Return the run, and whether it has all params: the process that created it may have been killed."""
+        run = next(iter(store.client.search_runs([store.experiment], wanted, max_results=1)), None)
+        return run, run is not None and pipeline.params.items() <= run.data.params.items()
+
     with _set_up(store.file):
-        found = _parent(store, wanted)
-        if found is not None and _is_whole(found, pipeline):
+        found, whole = search()
+        if found is not None and whole:
             return found
-        with store.alone(f"the run of {pipeline.title}"):
-            found = _parent(store, wanted)  # another clone may have been first
+        with store.exclusive(f"the run of {pipeline.title}"):
+            found, whole = search()  # another clone may have been first
             if found is None:
                 tags = {**pipeline.tags, "stage": PIPELINE_STAGE}
                 return _create(store, pipeline.title, pipeline.at, tags, pipeline.params)
-            if not _is_whole(found, pipeline):
+            if not whole:
                 _log_params(store, found.info.run_id, pipeline.params)
             return found
 
 
-def _parent(store: Store, wanted: str) -> "Run | None":
-    return next(iter(store.client.search_runs([store.experiment], wanted, max_results=1)), None)
-
-
-def _is_whole(found: "Run", pipeline: Pipeline) -> bool:
-    """Return whether a pipeline's run has all its params: whoever created it may have been killed before."""
-    return pipeline.params.items() <= found.data.params.items()
-
-
 def run_of(store: Store, begin: Begin, parent: str) -> "Run":
-    """Return the run of a record; another one of the same record, left by a request that was never answered, goes."""
+    """Get or create the run of a record; delete duplicates that unanswered requests left."""
     found = store.client.search_runs([store.experiment], f"tags.`{RECORD}` = '{begin.id}'")
     for extra in found[1:]:
         store.client.delete_run(extra.info.run_id)
@@ -174,15 +162,14 @@ def lock(name: str, timeout_s: float) -> "BaseFileLock":
     from filelock import FileLock
 
     root = repository_root().absolute()
-    hidden = root / ".dvc" / "tmp"
     if not (root / ".dvc").is_dir():
         return FileLock(root / f"mlflow.db.{name}", timeout=timeout_s)
-    hidden.mkdir(exist_ok=True)
-    return FileLock(hidden / f"mlflow.{name}", timeout=timeout_s)
+    (root / ".dvc" / "tmp").mkdir(exist_ok=True)
+    return FileLock(root / ".dvc" / "tmp" / f"mlflow.{name}", timeout=timeout_s)
 
 
 def check_database(path: Path) -> None:
-    """Refuse a file that cannot be written at once, as another program may hold it; MLflow would wait 20 to 100 s."""
+    """Refuse a file that cannot be written at once (another program may hold it); MLflow would wait 20 to 100 s."""
     try:
         with closing(sqlite3.connect(path, timeout=BUSY_S)) as file:
             file.execute("PRAGMA schema_version")
@@ -195,6 +182,7 @@ def check_database(path: Path) -> None:
 
 def _experiment(client: "MlflowClient", artifacts: str | None) -> str:
     from mlflow.entities import LifecycleStage
+    from mlflow.exceptions import MlflowException
 
     found = client.get_experiment_by_name(EXPERIMENT)
     if found is not None and found.lifecycle_stage == LifecycleStage.DELETED:
@@ -207,12 +195,6 @@ def _experiment(client: "MlflowClient", artifacts: str | None) -> str:
             if found.tags.get(key) != value:
                 client.set_experiment_tag(found.experiment_id, key, value)
         return str(found.experiment_id)
-    return _new_experiment(client, artifacts)
-
-
-def _new_experiment(client: "MlflowClient", artifacts: str | None) -> str:
-    from mlflow.exceptions import MlflowException
-
     try:
         return str(client.create_experiment(EXPERIMENT, artifact_location=artifacts, tags=EXPERIMENT_TAGS))
     except MlflowException as error:

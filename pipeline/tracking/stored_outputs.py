@@ -1,4 +1,4 @@
-"""Outputs of stages that are still stored, found by md5: in the workspace, DVC's cache, a revision of git."""
+"""Stored outputs of stages, found by md5 in the workspace, DVC's cache or a revision of git."""
 
 import json
 import shutil
@@ -7,7 +7,7 @@ from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 
-from pipeline.config import repository_root
+from pipeline.core.config import repository_root
 from pipeline.errors import UserError
 from pipeline.tracking.digests import measured
 from pipeline.tracking.source_tree import git
@@ -16,15 +16,10 @@ FOLDER = ".dir"  # end of the md5 of a folder
 
 
 class StoredOutputs:
-    """Where the files and folders of dvc.lock are now; what is found has the md5 that was asked for."""
+    """Places of the files and folders of dvc.lock; found ones have the requested md5."""
 
     def __init__(self, scratch: Path, rev: str | None = None) -> None:
-        """Look in the workspace, the cache and, if one is given, a revision.
-
-        Args:
-            scratch: a folder for copies; the caller removes it.
-            rev: of git.
-        """
+        """Search the workspace, the cache and a revision of git, if given; `scratch`, for copies, is the caller's."""
         self._scratch, self._rev = scratch, rev
         self._root = repository_root().absolute()
 
@@ -41,7 +36,7 @@ class StoredOutputs:
             raise UserError(f"{self._root}: publish needs a repository of git and DVC ({said})") from error
 
     def find(self, path: str, md5: str) -> Path | None:
-        """Return where a file or folder of some md5 is, under its own name; nothing where it is not stored."""
+        """Return the place of a file or folder of some md5, under its own name, or None if it is not stored."""
         if self.is_here(path, md5):
             return self._root / path
         if (mine := Path(path).absolute()).exists() and measured(mine) == md5:  # of a temporary experiment
@@ -52,12 +47,12 @@ class StoredOutputs:
         return None
 
     def is_here(self, path: str, md5: str) -> bool:
-        """Return whether the workspace has it."""
+        """Return whether the workspace has a file or folder of some md5."""
         here = self._root / path
         return here.exists() and measured(here) == md5
 
     def inside(self, md5: str) -> dict[str, str] | None:
-        """Return the md5 of each file of a folder in the cache."""
+        """Return the md5 of each file of a folder in the cache, or None."""
         listing = self._cached(md5)
         return {item["relpath"]: item["md5"] for item in json.loads(listing.read_bytes())} if listing.exists() else None
 
@@ -79,7 +74,7 @@ class StoredOutputs:
         if packed is None:
             return False
         with tarfile.open(fileobj=BytesIO(packed)) as archive:
-            # As Python's documentation has it for versions before 3.11.4, which take no `filter`.
+            # From Python's documentation, for versions before 3.11.4, which take no `filter`.
             archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
             archive.extractall(self._scratch / "git")
         copy.parent.mkdir(parents=True, exist_ok=True)

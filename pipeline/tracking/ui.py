@@ -1,7 +1,7 @@
 """Ui: MLflow's server on this machine, as light as possible, and the link to this pipeline's charts.
 
-The page opens on each agent's distance from the best heuristic, then curves; the rest is folded. It reads its state
-from a tag of the experiment, by the key in its address. It adds charts that the state does not name by itself, to the
+The page opens on each agent's distance from the best heuristic, then curves; other sections are folded. It reads its
+state from a tag of the experiment, by the key in its address. It adds charts that the state does not name to the
 section with the name before the slash of their metric.
 """
 
@@ -17,12 +17,11 @@ import urllib.request
 import webbrowser
 import zlib
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 
-from pipeline.config import repository_root
-from pipeline.core import Json
+from pipeline.core.config import repository_root
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.tracking.identity import FROM_BEST
 from pipeline.tracking.publish import send_left
@@ -33,7 +32,7 @@ HOST = "127.0.0.1"
 PAGE = "#/experiments/{experiment}/runs?compareRunsMode=CHART&workflowType=machine_learning&viewStateShareKey={view}"
 LIGHT = {
     **QUIET,
-    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # else eight more processes, two GB, for what is not used here
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # saves eight processes and two GB
     "MLFLOW_LOGGING_LEVEL": "WARNING",
 }
 START_S = 90
@@ -53,21 +52,22 @@ PARAMS = """SELECT params.key FROM params JOIN runs USING (run_uuid) JOIN tags U
 def serve(port: int, browser: bool) -> Iterator[str]:
     """Start the server, yield the link to the charts when it answers, and stay until it ends or is interrupted.
 
-    Args:
-        port: of the loopback address.
-        browser: open the link?
-
     Raises:
-        UserError: there is nothing to show, or the port is taken.
+        UserError: there are no runs, or the port is taken.
     """
     if waiting() and not os.environ.get("MLFLOW_TRACKING_URI"):
         send_left()
     experiment = _experiment()
-    _must_be_free(port)
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+        except OSError as error:
+            raise UserError(f"port {port} of {HOST}: {error.strerror}; name another one with --port") from error
     address = f"http://{HOST}:{port}"
     with suppress(KeyboardInterrupt), _server(port) as server:
         _wait(server, port)
-        _keep_view(address, database(), experiment)
+        _keep_view(address, experiment)
         link = f"{address}/{PAGE.format(experiment=experiment, view=VIEW_KEY)}"
         yield link
         if browser:
@@ -76,7 +76,7 @@ def serve(port: int, browser: bool) -> Iterator[str]:
 
 
 def _experiment() -> str:
-    """Return the id of the experiment; asking sqlite takes no time, opening MLflow's store takes seconds."""
+    """Return the id of the experiment from sqlite, because opening MLflow's store takes seconds."""
     elsewhere = os.environ.get("MLFLOW_TRACKING_URI")
     if elsewhere:
         raise UserError(
@@ -95,49 +95,28 @@ def _experiment() -> str:
     return str(row[0])
 
 
-def _must_be_free(port: int) -> None:
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((HOST, port))
-        except OSError as error:
-            raise UserError(f"port {port} of {HOST}: {error.strerror}; name another one with --port") from error
-
-
 @contextmanager
 def _server(port: int) -> Iterator[subprocess.Popen[bytes]]:
     root = repository_root().absolute()
     words = ["--backend-store-uri", f"sqlite:///{database()}", "--artifacts-destination", str(root / "mlartifacts")]
     words += ["--host", HOST, "--port", str(port), "--workers", "1", "--uvicorn-opts", "--log-level=warning"]
     command = [sys.executable, "-m", "mlflow", "server", *words]
-    for number in (signal.SIGINT, signal.SIGTERM):  # the server must not be left behind
+    for number in (signal.SIGINT, signal.SIGTERM):  # the server must end, too
         signal.signal(number, signal.default_int_handler)
-    server = subprocess.Popen(
-        command,
-        env={**os.environ, **LIGHT},
-        cwd=root,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    null, env = subprocess.DEVNULL, {**os.environ, **LIGHT}
+    server = subprocess.Popen(command, env=env, cwd=root, stdout=null, stderr=null, start_new_session=True)
     try:
         yield server
     finally:
-        _stop(server)
-
-
-def _stop(server: subprocess.Popen[bytes]) -> None:
-    """End the server and its worker, which are a group of their own."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(server.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            server.wait(STOP_S)
-            return
+        for number in (signal.SIGTERM, signal.SIGKILL):  # the group of the server and its worker
+            with suppress(ProcessLookupError):
+                os.killpg(server.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                server.wait(STOP_S)
+                break
 
 
 def _wait(server: subprocess.Popen[bytes], port: int) -> None:
-    """Wait until the server answers."""
     until = time.monotonic() + START_S
     while time.monotonic() < until:
         if server.poll() is not None:
@@ -152,40 +131,31 @@ def _wait(server: subprocess.Popen[bytes], port: int) -> None:
 
 
 def view_state(metrics: Sequence[str], params: Sequence[str]) -> Json:
-    """Return the state of the page.
-
-    Args:
-        metrics: names of those that pipelines' runs have.
-        params: names of those in which they differ: columns of the table.
-    """
+    """Return the state of the page from the metrics of pipeline runs and the params in which they differ."""
     agents: dict[str, list[str]] = {}
     for name in metrics:
         section, _, policy = name.partition("/")
         if section.endswith(FROM_BEST):
             agents.setdefault(section.removesuffix(FROM_BEST), []).append(policy)
     folded = dict.fromkeys(name.rpartition("/")[0] or NO_SECTION for name in metrics)
+    bars = [
+        _chart("BAR", TOP, scenario, [f"{scenario}{FROM_BEST}/{policy}" for policy in policies])
+        for scenario, policies in agents.items()
+    ]
+    lines = [
+        _chart("LINE", CURVES, scenario, names) | {"xAxisKey": "step"}
+        for scenario, policies in agents.items()
+        if (names := [name for policy in policies if (name := f"{scenario}/{policy}") in metrics])
+    ]
     return {
         "isAccordionReordered": True,  # or sections would be sorted by name
         "compareRunSections": [
             {"uuid": name, "name": name, "display": name in (TOP, CURVES), "columns": 2, "cardHeight": 300}
             for name in (TOP, CURVES, *folded)
         ],
-        "compareRunCharts": [*_bars(agents), *_lines(agents, set(metrics))],
+        "compareRunCharts": [*bars, *lines],
         "selectedColumns": [*(f"params.`{name}`" for name in params), "attributes.`Created`"],
     }
-
-
-def _bars(agents: Mapping[str, Sequence[str]]) -> Iterator[Json]:
-    for scenario, policies in agents.items():
-        names = [f"{scenario}{FROM_BEST}/{policy}" for policy in policies]
-        yield _chart("BAR", TOP, scenario, names)
-
-
-def _lines(agents: Mapping[str, Sequence[str]], metrics: set[str]) -> Iterator[Json]:
-    for scenario, policies in agents.items():
-        names = [name for policy in policies if (name := f"{scenario}/{policy}") in metrics]
-        if names:
-            yield _chart("LINE", CURVES, scenario, names) | {"xAxisKey": "step"}
 
 
 def _chart(kind: str, section: str, title: str, names: Sequence[str]) -> dict[str, Json]:
@@ -202,13 +172,13 @@ def _chart(kind: str, section: str, title: str, names: Sequence[str]) -> dict[st
     }
 
 
-def _keep_view(address: str, database: Path, experiment: str) -> None:
-    """Keep the view as a tag of the experiment, by a server that answers."""
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as file:
+def _keep_view(address: str, experiment: str) -> None:
+    """Store the view as a tag of the experiment, through the server."""
+    with closing(sqlite3.connect(f"file:{database()}?mode=ro", uri=True)) as file:
         metrics, params = ([str(row[0]) for row in file.execute(ask, (experiment,))] for ask in (METRICS, PARAMS))
         shown = view_state(metrics, params)
-    short = "deflate;" + b64encode(zlib.compress(json.dumps(shown).encode())).decode()  # as MLflow's own page keeps it
+    short = "deflate;" + b64encode(zlib.compress(json.dumps(shown).encode())).decode()  # MLflow's own format
     body = json.dumps({"experiment_id": experiment, "key": VIEW_TAG, "value": short}).encode()
-    asked = urllib.request.Request(f"{address}/api/2.0/mlflow/experiments/set-experiment-tag", body)
-    asked.add_header("Content-Type", "application/json")
-    urllib.request.urlopen(asked, timeout=30).close()
+    request = urllib.request.Request(f"{address}/api/2.0/mlflow/experiments/set-experiment-tag", body)
+    request.add_header("Content-Type", "application/json")
+    urllib.request.urlopen(request, timeout=30).close()

@@ -9,8 +9,8 @@ import pytest
 from builders import REPOSITORY
 
 from pipeline.champions.gate import GATE, Trial, holm, judged
-from pipeline.config import Gate, Params
-from pipeline.storage import check_table
+from pipeline.core.config import Gate, Params
+from pipeline.core.storage import check_table
 
 REPEATS = 40  # docs/results/gate/measure.py has 400
 

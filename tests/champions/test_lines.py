@@ -2,11 +2,19 @@
 
 import pytest
 
-from pipeline.champions.lines import Champion, Seat, champions_in, digest_of_tuned, promoted, rolled_back, with_line
+from pipeline.champions.lines import (
+    Champion,
+    PolicyRef,
+    champions_in,
+    digest_of_tuned,
+    promoted,
+    rolled_back,
+    with_line,
+)
 from pipeline.errors import UserError
 
-HOLD = Seat(policy="hold", digest="ab", tuned={"hold": 10.0}, verdict="first: there was none")
-LEARNED = Seat(policy="deeprm3", digest="cd.dir", verdict="better: -5.0 %")
+HOLD = PolicyRef(policy="hold", digest="ab", tuned={"hold": 10.0}, verdict="first: there was none")
+LEARNED = PolicyRef(policy="deeprm3", digest="cd.dir", verdict="better: -5.0 %")
 TEXT = """# Who is champion.
 
 # Short runs.

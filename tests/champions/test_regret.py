@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from pipeline.champions.regret import ALARM, BEST, CANNOT_TELL, QUIET, Rival, regrets, watched, windows_needed
-from pipeline.config import Params
+from pipeline.core.config import Params
 
 BESIDE = {BEST: Rival({50: "sjf"}, 0.5), "sjf": Rival({50: "sjf"}, 0.5)}
 

@@ -17,13 +17,13 @@ from builders import REPOSITORY
 from commands import Command, Outcome
 from golden import GOLDEN
 
-from pipeline import storage
 from pipeline.cli import app
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.networks.loading import card_of
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.agents.networks.loading import card_of
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.nouns import Cluster
 
 SHARED = REPOSITORY.parent / "shared"
 HPC2N = SHARED / "traces" / "HPC2N-2002-2.2-cln.first15000.swf.gz"
@@ -199,7 +199,7 @@ def test_params_are_checked_without_running_anything(command: Command) -> None:
     outcome = command("check")
     assert (outcome.code, outcome.err) == (0, "")
     there = "online, offline, unknown_load, streams, overload, machines, machines_steady, shares"
-    said = f"params.yaml: as it should be; scenarios {there}; agents deeprm, "
+    said = f"params.yaml: valid; scenarios {there}; agents deeprm, "
     assert outcome.out.startswith(said)
     Path("params.yaml").write_text(Path("params.yaml").read_text().replace("recipe: ours", "recipe: our", 1))
     refused(command("check"), "params.yaml: agents.deeprm.finetune.recipe: unknown 'our'")

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from pipeline.comparing.advice import Advice, advise, best_heuristic, losers
-from pipeline.config import Evaluation
-from pipeline.schemas import TRIAL
+from pipeline.core.config import Evaluation
+from pipeline.core.schemas import TRIAL
 
 SETTINGS = Evaluation(resamples=400, confidence=0.95)
 WEEKS, EACH = 12, 40  # a block of each week has jobs

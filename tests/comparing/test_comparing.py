@@ -6,9 +6,9 @@ import pytest
 from builders import params
 
 from pipeline.comparing.comparing import Chosen, compare, key_metrics, slowdown_curves, trainings
-from pipeline.config import Evaluation
-from pipeline.problems.groups.tables import TABLES as GROUPS
-from pipeline.schemas import COMPARISON, DELAY, OBJECTIVES, SUMMARY, empty
+from pipeline.core.config import Evaluation
+from pipeline.core.schemas import COMPARISON, DELAY, OBJECTIVES, SUMMARY, empty
+from pipeline.problems.groups.env.tables import TABLES as GROUPS
 
 # Mean slowdown at loads 50 and 150; over both, sjf 4, tetris 3.5, hold 3, net 2.5, fcfs 8.
 MEANS = {"fcfs": (4.0, 12.0), "hold": (2.0, 4.0), "net": (2.0, 3.0), "sjf": (2.0, 6.0), "tetris": (1.5, 5.5)}

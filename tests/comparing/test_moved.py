@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from pipeline.comparing.moved import Gap, gap, line
-from pipeline.config import Evaluation, Params
+from pipeline.core.config import Evaluation, Params
 
 
 def results(agent: str, *slowdowns: float) -> pd.DataFrame:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.comparing.sequences import GRID, capital, lower_limits, seen_at, shared
-from pipeline.config import Params
+from pipeline.core.config import Params
 
 ALONE = np.ones(1)
 STREAMS, LENGTH = 200, 400

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from pipeline.comparing.resampling import FEW, interval, resample, windows
 from pipeline.comparing.statistics import comparison, summary
-from pipeline.config import Evaluation
-from pipeline.core import FloatArray
-from pipeline.problems.pool.tables import JOBSET_RESULTS
-from pipeline.schemas import COMPARISON, SUMMARY
+from pipeline.core.config import Evaluation
+from pipeline.core.schemas import COMPARISON, SUMMARY
+from pipeline.core.types import FloatArray
+from pipeline.problems.pool.env.tables import JOBSET_RESULTS
 
 SETTINGS = Evaluation(resamples=400, confidence=0.95)
 Scores = dict[str, dict[int, list[float]]]

@@ -5,7 +5,7 @@ import pandera.pandas as pa
 
 from pipeline.comparing.hindsight import hindsight_markdown
 from pipeline.comparing.words import closing, document, headline, headlines, objectives, stream_tables, table
-from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, empty
+from pipeline.core.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, empty
 
 COLUMNS = ["load", "policy", "mean", "mean_against", "difference", "difference_low", "difference_high", "unfinished"]
 ROWS = [

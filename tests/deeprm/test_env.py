@@ -12,10 +12,10 @@ from gymnasium.utils.env_checker import check_env
 from stable_baselines3.common.env_checker import check_env as check_for_sb3
 
 import deeprm
-from pipeline.core import CompiledRule, keys
+from pipeline.core.types import CompiledRule, keys
 from pipeline.errors import UserError
-from pipeline.problems.machines.simulator.compiled.rules import players as machines_players
-from pipeline.problems.pool.simulator.compiled.rules import players as pool_players
+from pipeline.problems.machines.env.simulator.rules import players as machines_players
+from pipeline.problems.pool.env.simulator.rules import players as pool_players
 
 GOLDEN = Path(__file__).with_name("golden.json")
 SLOTS = {
@@ -107,7 +107,7 @@ def test_sjf_by_what_is_seen_is_the_compiled_sjf(name: str) -> None:
 
 
 def test_equal_shares_of_groups_are_the_rule_equal() -> None:
-    from pipeline.problems.groups.evaluation.play import score
+    from pipeline.problems.groups.env.evaluation.play import score
     from pipeline.problems.groups.heuristics.tuning import rules_with, untuned
 
     env = made("deeprm/Groups-v0")
@@ -277,8 +277,8 @@ def test_make_and_gymnasium_make_are_one() -> None:
 
 def test_the_image_is_deeprms_cell_by_cell() -> None:
     """As the project's own network sees it, which draws it by other code."""
-    from pipeline.problems.pool.networks.encodings import Layout, draw
-    from pipeline.problems.pool.nouns import compact
+    from pipeline.problems.pool.agents.networks.encodings import Layout, draw
+    from pipeline.problems.pool.env.nouns import compact
 
     env = made("deeprm/Pool-v0", obs="image", load=190)
     check_env(env, skip_render_check=True)

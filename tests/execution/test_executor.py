@@ -15,11 +15,10 @@ from executed import broken, count, here, killed_always, killed_once, refused, s
 
 from pipeline.errors import UserError
 from pipeline.execution import executor as module
-from pipeline.execution.beginning import THREADS
+from pipeline.execution.environment import THREADS
 from pipeline.execution.executor import Executor, executor
-from pipeline.execution.processes import cores
-from pipeline.execution.setting import FOLDER, Setting
-from pipeline.execution.store import Store
+from pipeline.execution.setting import FOLDER, Setting, cores
+from pipeline.execution.tasks import Store
 
 TWO = Setting(backend="processes", workers=2)
 
@@ -31,7 +30,7 @@ def stored(place: Path) -> list[str]:
 def test_processes_find_what_is_found_here_and_leave_nothing(place: Path) -> None:
     tasks, told = sums(place, 7), list[float]()
     with executor(1) as alone:
-        assert alone.alone
+        assert alone.serial
         wanted = alone.map(partial(total, factor=2.0), tasks)
     with executor(1, TWO) as workers:
         found = workers.map(partial(total, factor=2.0), tasks, on_progress=told.append)
@@ -135,7 +134,7 @@ import numpy as np
 from executed import Sum, total
 from pipeline.execution.executor import executor
 from pipeline.execution.setting import Setting
-from pipeline.execution.store import Store
+from pipeline.execution.tasks import Store
 if __name__ == "__main__":
     tasks = [Sum(np.full(3, float(k)), Path(sys.argv[1]), 60.0) for k in range(2)]
     with executor(1, Setting(backend="processes", workers=2)) as workers:

@@ -32,18 +32,18 @@ def carried_out(folder: Folder, stage: str, **more: str) -> dict[str, bytes]:
 
 
 def with_a_transfer(folder: Folder) -> None:
-    """Two networks of sets, which serve any size, drawn and not trained, and a scenario to transfer them to."""
+    """Two networks of scores, which serve any size, drawn and not trained, and a scenario to transfer them to."""
     pipeline = (sys.executable, "-m", "pipeline")
     rows = YAML(typ="safe").load(folder.root / "params.yaml")
     finetune = YAML(typ="safe").load(REPOSITORY / "params.yaml")["agents"]["deeprm3"]["finetune"]
-    network = {"name": "sets", "hidden": 8, "elapsed": False, "ending": True}
+    network = {"name": "scores", "hidden": 2}
     agent = rows["agents"]["plain"] | {"network": network, "finetune": finetune | {"loads": [60, 150]}}
     folder.edit(threads=2, scenarios__other=rows["scenarios"]["online"] | {"loads": [90]})
-    folder.edit(transfers={"moved": {"agent": "sets", "scenario": "other"}})
-    models = folder.root / "models" / "sets"
+    folder.edit(transfers={"moved": {"agent": "scores", "scenario": "other"}})
+    models = folder.root / "models" / "scores"
     for seed, name in ((2, "policy"), (1, "pretrained")):
-        folder.edit(agents__sets=agent | {"pretrain": {"name": "none", "seed": seed}})
-        folder.run(*pipeline, "pretrain", "sets")
+        folder.edit(agents__scores=agent | {"pretrain": {"name": "none", "seed": seed}})
+        folder.run(*pipeline, "pretrain", "scores")
         (models / "pretrained").rename(models / name)
     folder.run(*pipeline, "generate", "other")
 

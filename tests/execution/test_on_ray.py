@@ -32,10 +32,10 @@ def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch)
 def test_where_nobody_answers_it_is_said() -> None:
     with own_ports(1) as (port,):
         address = f"127.0.0.1:{port}"
-        said = rf"^executor: nobody answers at {address} .*expected the head of a Ray cluster$"
+        said = rf"^executor: no answer from {address} .*expected the head of a Ray cluster$"
         with pytest.raises(UserError, match=said):
             found(Setting(backend="ray", workers=2, address=address))
-    with pytest.raises(UserError, match=r"nobody answers at nowhere\.invalid:6379"):
+    with pytest.raises(UserError, match=r"no answer from nowhere\.invalid:6379"):
         found(Setting(backend="ray", workers=2, address="nowhere.invalid:6379"))
 
 
@@ -81,13 +81,13 @@ def test_a_head_that_is_silent_for_some_time_is_gone(monkeypatch: pytest.MonkeyP
         address = f"127.0.0.1:{server.getsockname()[1]}"
         about = SimpleNamespace(gcs_address=address)
         head = on_ray.Head(SimpleNamespace(get_runtime_context=lambda: about), ours=False)
-        head.must_answer()
-    head.must_answer()  # a moment is not enough
+        head.check()
+    head.check()  # a moment is not enough
     monkeypatch.setattr(on_ray, "GONE_S", 0.0)
     with pytest.raises(
         UserError, match=rf"^executor: the head of Ray at {address} is gone .*; begin the cluster again"
     ):
-        head.must_answer()
+        head.check()
 
 
 @pytest.mark.slow

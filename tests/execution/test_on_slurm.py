@@ -42,9 +42,9 @@ def test_what_squeue_says_when_it_fails_is_passed_on_once(
     (tmp_path / "squeue").write_text("#!/bin/sh\necho 'slurm_load_jobs error: Unable to contact' >&2\nexit 1\n")
     (tmp_path / "squeue").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    crew = object.__new__(on_slurm.SlurmCrew)
-    crew._jobs, crew._said, crew._waiting_since = [SimpleNamespace(job_id="7_0")], "", 0.0
-    assert [crew._queued(), crew._queued()] == [True, True]
+    workers = object.__new__(on_slurm.SlurmWorkers)
+    workers._jobs, workers._said, workers._waiting_since = [SimpleNamespace(job_id="7_0")], "", 0.0
+    assert [workers._queued(), workers._queued()] == [True, True]
     assert capsys.readouterr().err == "executor: squeue: slurm_load_jobs error: Unable to contact\n"
 
 
@@ -84,7 +84,7 @@ def test_jobs_that_no_node_takes_are_told_of(
 ) -> None:
     told = []
 
-    def mended(text: str) -> None:
+    def fixed(text: str) -> None:
         """Do what the line asks for."""
         told.append(text)
         if "lets none" in text:
@@ -92,7 +92,7 @@ def test_jobs_that_no_node_takes_are_told_of(
 
     cluster.ask("scontrol", "update", "nodename=n[1-2]", "state=drain", "reason=odd")
     monkeypatch.setattr(on_slurm, "PATIENT_S", 1.0)
-    monkeypatch.setattr(on_slurm, "say", mended)
+    monkeypatch.setattr(on_slurm, "say", fixed)
     with executor(1, TWO) as workers:
         assert workers.map(abs, [-1, -2]) == [1, 2]
     (line,) = told

@@ -18,9 +18,9 @@ from trained import Trained, ready_to_train
 from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import slurm, why_not
 from pipeline.errors import UserError
-from pipeline.execution import by_slurm
+from pipeline.execution import on_slurm
 from pipeline.execution import relay as module
-from pipeline.execution.beginning import KILLED, code_digest
+from pipeline.execution.environment import KILLED, code_digest
 from pipeline.execution.relay import RELAYED, relay
 from pipeline.execution.setting import FOLDER, VARIABLE
 
@@ -86,10 +86,10 @@ def test_a_job_of_which_nothing_is_heard_is_cancelled_and_begins_again(
     once = f'{FIND_IT}; [ -e begun ] && exec "$@"; touch begun "$4.beat"'
     pretended(monkeypatch, place, f"{once}; echo $$ >pid; trap 'exit 0' TERM; sleep 60 & wait", ["true"])
     (place / "scancel").write_text("#!/bin/sh\nkill $(cat pid)\n")
-    monkeypatch.setattr(by_slurm, "SILENT_S", 0.2)
+    monkeypatch.setattr(on_slurm, "SILENT_S", 0.2)
     assert relay(1, "finetune", "plain")
     said = capsys.readouterr().err
-    assert re.search(r"nothing was heard of Slurm's job pipeline-\w+-finetune-plain for 0 s; it is cancelled", said)
+    assert re.search(r"Slurm's job pipeline-\w+-finetune-plain was silent for 0 s; it is cancelled", said)
     assert "executor: finetune plain was ended from outside; it begins again where it was" in said
 
 
@@ -98,10 +98,10 @@ def test_a_queue_that_cannot_be_read_is_not_taken_for_an_empty_one(
 ) -> None:
     """Else a job of before might still run when its work begins again."""
     pretended(monkeypatch, place, RUN_IT, ["true"])
-    monkeypatch.setattr(by_slurm, "ENDED_S", 0.2)
+    monkeypatch.setattr(on_slurm, "ENDED_S", 0.2)
     (place / "squeue").write_text("#!/bin/sh\necho 'slurm_load_jobs error: Socket timed out' >&2\nexit 1\n")
     with pytest.raises(
-        UserError, match=r"^executor: Slurm's job \S+ of before does not end: slurm_load_jobs error: So"
+        UserError, match=r"^executor: an earlier job of Slurm, \S+, does not end: slurm_load_jobs error: So"
     ):
         relay(1, "finetune", "plain")
 
@@ -113,9 +113,9 @@ def pretended(monkeypatch: pytest.MonkeyPatch, place: Path, srun: str, command: 
         (place / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(place), prepend=os.pathsep)
     monkeypatch.setenv(VARIABLE, "slurm:2")
-    monkeypatch.setattr(by_slurm, "WROTE_S", 0.1)
-    monkeypatch.setattr(by_slurm, "HEARD_S", 0.1)
-    monkeypatch.setattr(module, "_command", lambda words: [*command, *words])
+    monkeypatch.setattr(on_slurm, "WROTE_S", 0.1)
+    monkeypatch.setattr(on_slurm, "HEARD_S", 0.1)
+    monkeypatch.setattr(module, "COMMAND", command)
 
 
 @pytest.fixture(scope="module")

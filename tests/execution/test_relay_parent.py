@@ -75,7 +75,7 @@ def test_a_stage_whose_dvc_is_gone_before_it_looks_ends_at_once(
 ) -> None:
     numbers: list[int] = []
     monkeypatch.setattr(os, "getppid", lambda: 1)
-    monkeypatch.setattr(relay, "_of", lambda process: (0, first))
+    monkeypatch.setattr(relay, "_parent_and_name", lambda process: (0, first))
     monkeypatch.setattr(relay, "_watch", lambda line: None)
     monkeypatch.setattr(os, "kill", lambda process, number: numbers.append(number))
     end_with_dvc({"DVC_STAGE": "finetune@plain"})

@@ -9,7 +9,7 @@ import pytest
 from builders import many, observation
 from group_builders import CLUSTER, observed
 
-from pipeline.core import keys, uniform
+from pipeline.core.types import keys, uniform
 from pipeline.external import guard
 from pipeline.external.guard import Guard, PolicyError, located
 

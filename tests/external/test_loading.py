@@ -8,10 +8,10 @@ import pytest
 from builders import many, observation
 from elsewhere import POLICIES
 
-from pipeline.core import legal_actions
+from pipeline.core.types import legal_actions
 from pipeline.external.guard import PolicyError
 from pipeline.external.loading import external
-from pipeline.simulation.choosing import choose, sjf
+from pipeline.simulation.rollout import choose, sjf
 
 VIEW = many(observation([3, 2, 5]), 2)
 

@@ -15,7 +15,7 @@ from gymnasium import spaces
 from onnx import TensorProto, helper
 
 import deeprm
-from pipeline.core import Observation, legal_actions
+from pipeline.core.types import Observation, legal_actions
 from pipeline.external import models
 from pipeline.external.guard import PolicyError
 from pipeline.external.loading import external

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from builders import REPOSITORY
 
-from pipeline.config import Params, raw_params
+from pipeline.core.config import Params, raw_params
 from pipeline.errors import UserError
 from pipeline.farming.grid import agents_about, checked, grid, known_keys, seeds, settings
 
@@ -61,8 +61,8 @@ def test_a_sweep_is_about_those_whose_rows_it_changes(params: Params) -> None:
     [
         (["recipes"], "--set recipes: expected KEY=VALUE"),
         (["recipes.ours.clip= "], "expected KEY=VALUE"),
-        (["a=1", "a=2"], "--set a stands twice"),
-        (["a=1,2,1"], "--set a: 1 stands twice"),
+        (["a=1", "a=2"], "--set a is given twice"),
+        (["a=1,2,1"], "--set a: 1 is given twice"),
         (["a=[1"], "expected values with commas"),
         (["a={b: 1}"], "give the keys of a mapping one by one"),
     ],
@@ -80,7 +80,7 @@ def test_what_is_no_setting_is_refused(words: list[str], says: str) -> None:
         ("one", "expected a range, as 1..5"),
         ("-1", "expected a range, as 1..5"),
         ("", "expected a range, as 1..5"),
-        ("1,2,1", "a seed stands twice"),
+        ("1,2,1", "a seed is given twice"),
     ],
 )
 def test_what_is_no_range_of_seeds_is_refused(text: str, says: str) -> None:

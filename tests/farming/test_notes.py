@@ -9,7 +9,7 @@ from builders import REPOSITORY
 
 from pipeline.errors import UserError
 from pipeline.farming import notes
-from pipeline.farming.notes import Notes, alone, cut, keep
+from pipeline.farming.notes import Notes, cut, exclusive, keep
 
 LOCK = b"schema: '2.0'\nstages:\n  draw:\n    cmd: draw\n  learn:\n    cmd: learn\n    outs:\n    - path: model\n"
 
@@ -42,16 +42,15 @@ def test_a_lock_that_was_cut_anywhere_is_put_back_and_a_whole_one_stays() -> Non
 
 
 def test_another_farm_is_refused_while_one_lives_and_not_behind_it(folder: Path) -> None:
-    code = (
-        "import time; from pipeline.farming.notes import alone\nwith alone(): print('mine', flush=True); time.sleep(60)"
-    )
+    code = "import time; from pipeline.farming import notes\n"
+    code += "with notes.exclusive(): print('mine', flush=True); time.sleep(60)"
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, env={"PYTHONPATH": str(REPOSITORY)}, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "mine\n"
-        with pytest.raises(UserError, match=rf"another one is at work here \(process {other.pid}\)"), alone():
+        with pytest.raises(UserError, match=rf"another one is at work here \(process {other.pid}\)"), exclusive():
             pass
         other.kill()
         other.wait()
-    with alone() as held:
+    with exclusive() as held:
         assert not held.closed

@@ -1,7 +1,7 @@
 """The plan of a farm: which stage is next, what a failure holds back, and the time left."""
 
-from pipeline.farming.asking import Graph
-from pipeline.farming.plan import Plan, behind
+from pipeline.farming.dvc_cli import Graph
+from pipeline.farming.plan import Plan, with_dependents
 
 # draw -> short -> join -> last, draw -> long -> join, draw -> aside
 NEEDS: Graph = {
@@ -24,8 +24,8 @@ def plan(*done: str, seconds: dict[str, float] | None = None) -> Plan:
 
 
 def test_what_is_behind_a_stale_stage_is_taken_with_it_and_nothing_else() -> None:
-    assert behind(NEEDS, ["short"]) == {"short", "join", "last"}
-    assert behind(NEEDS, ["no stage of this graph"]) == set()
+    assert with_dependents(NEEDS, ["short"]) == {"short", "join", "last"}
+    assert with_dependents(NEEDS, ["no stage of this graph"]) == set()
 
 
 def test_a_stage_waits_for_those_of_the_plan_that_it_needs_and_for_no_others() -> None:

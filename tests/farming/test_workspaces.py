@@ -52,7 +52,7 @@ def test_a_point_has_what_is_changed_its_own_values_and_the_settings_of_this_mac
     base = Base.here()
     assert base.said == [
         "farm: files are changed since the last commit; every point has them so, as with dvc exp run",
-        "farm: git does not track note: left behind, as with dvc exp run --temp; git add takes them",
+        "farm: git does not track note: left out, as with dvc exp run --temp; git add takes them",
     ]
     task = lay_out(base, Point("rate=0.2", 3, {"rate": 0.2, "agents.net.seed": 3}), "point")
     place = PLACE / "point"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kubernetes_server import Cluster, api_server, node, pod, until
 from live_service import Service
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.kubernetes.api import Address, Api
 from pipeline.kubernetes.extender import Extender, args_of
 from pipeline.kubernetes.view import View

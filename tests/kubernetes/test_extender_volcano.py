@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kubernetes_server import Cluster, node, pod
 from live_service import Service
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 
 RESPONSE = {
     "type": "object",

@@ -8,8 +8,8 @@ import pytest
 from kubernetes_server import BEGIN, GATE, Cluster, api_server, node, pod, until
 from live_service import HOST, Service, service
 
-from pipeline.config import Params
-from pipeline.core import Json
+from pipeline.core.config import Params
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.kubernetes.api import Address, Api, UnreachableError
 from pipeline.kubernetes.gates import Ask, Gates, Patience

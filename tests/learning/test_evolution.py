@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 from pipeline.learning.evolution import DIAGONAL_FROM, Evolution
 
 TARGET = np.array([1.0, -2.0, 0.5])

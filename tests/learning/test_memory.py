@@ -8,7 +8,7 @@ from torch import nn
 from torch.optim import Adam, RMSprop
 
 from pipeline.learning.memory import Best, Memory
-from pipeline.problems.pool.networks.network import Network
+from pipeline.problems.pool.agents.networks.network import Network
 
 
 class Line(Network):
@@ -99,7 +99,7 @@ def test_a_new_memory_changes_nothing() -> None:
 def test_two_parts_of_one_name_are_refused() -> None:
     memory = Memory()
     memory.keep(network=Line())
-    with pytest.raises(ValueError, match="'network' is remembered already"):
+    with pytest.raises(ValueError, match="'network' is registered already"):
         memory.keep(network=Line())
 
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from pipeline.learning.memory import Average, Memory
-from pipeline.problems.pool.networks.network import Network
+from pipeline.problems.pool.agents.networks.network import Network
 
 
 class Line(Network):

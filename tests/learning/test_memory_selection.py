@@ -7,7 +7,7 @@ from torch import nn
 
 from pipeline.learning.memory import best_on_validation
 from pipeline.learning.update import Update
-from pipeline.problems.pool.networks.network import Network
+from pipeline.problems.pool.agents.networks.network import Network
 
 
 class Counter(Network):

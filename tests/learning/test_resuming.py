@@ -1,4 +1,4 @@
-"""A course: what was told before a kill is told no more, and a checkpoint that does not fit costs nothing."""
+"""A training_run: what was told before a kill is told no more, and a checkpoint that does not fit costs nothing."""
 
 import os
 import subprocess
@@ -11,12 +11,12 @@ import torch
 from builders import REPOSITORY
 from torch import nn
 
-from pipeline.config import Params
+from pipeline.core.config import Params
+from pipeline.core.storage import files, read_checkpoint
 from pipeline.errors import UserError
-from pipeline.learning.resuming import Course, course
+from pipeline.learning.resuming import TrainingRun, training_run
 from pipeline.learning.update import Update
-from pipeline.problems.pool.networks.network import Network
-from pipeline.storage import locks, read_checkpoint
+from pipeline.problems.pool.agents.networks.network import Network
 
 
 class Counter(Network):
@@ -34,7 +34,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "checkpoints" / "finetune@plain" / "key.safetensors"
 
 
-def counting(network: Counter, training: Course, updates: int) -> Iterator[Update]:
+def counting(network: Counter, training: TrainingRun, updates: int) -> Iterator[Update]:
     """An algorithm that counts."""
     for step in range(training.memory.done + 1, updates + 1):
         with torch.no_grad():
@@ -42,9 +42,11 @@ def counting(network: Counter, training: Course, updates: int) -> Iterator[Updat
         yield Update(step, {"b": 0.1 * step, "a": float(step)})
 
 
-def run(place: Path | None, updates: int = 5, killed_after: int | None = None) -> tuple[Course, Counter, list[int]]:
-    """Learn; return the course, the network and the updates that were told."""
-    training, network, told = Course("finetune plain", place, updates), Counter(), []
+def run(
+    place: Path | None, updates: int = 5, killed_after: int | None = None
+) -> tuple[TrainingRun, Counter, list[int]]:
+    """Learn; return the training_run, the network and the updates that were told."""
+    training, network, told = TrainingRun("finetune plain", place, updates), Counter(), []
     for update in training.checkpointed(counting(network, training, updates), network):
         if update.step == killed_after:
             break
@@ -112,7 +114,7 @@ def test_where_no_checkpoint_can_be_written_the_training_goes_on(
     training, _, told = run(place)
     training.finish()
     assert told == [1, 2, 3, 4, 5]
-    said = f"{place}: cannot be written (Not a directory); finetune plain goes on without checkpoints"
+    said = f"{place}: cannot be written (Not a directory); finetune plain continues without checkpoints"
     assert capsys.readouterr().err.splitlines()[-1] == said
 
 
@@ -120,7 +122,7 @@ def test_where_no_checkpoint_can_be_written_the_training_goes_on(
 def test_a_wrong_time_between_checkpoints_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("PIPELINE_CHECKPOINT_S", value)
     with pytest.raises(UserError, match=f"^PIPELINE_CHECKPOINT_S: expected seconds, got '{value}'$"):
-        Course("finetune plain", place, 5)
+        TrainingRun("finetune plain", place, 5)
 
 
 def test_every_number_that_a_training_reads_makes_another_checkpoint(
@@ -130,7 +132,7 @@ def test_every_number_that_a_training_reads_makes_another_checkpoint(
     (tmp_path / ".dvc").mkdir()
 
     def key(changed: Params, agent: str = "deeprm2", stage: str = "finetune") -> Path | None:
-        return course(changed, stage, agent, getattr(changed.agent(agent), stage), ()).place
+        return training_run(changed, stage, agent, getattr(changed.agent(agent), stage), ()).place
 
     raw = params.model_dump(mode="json")
 
@@ -166,9 +168,9 @@ def test_every_number_that_a_training_reads_makes_another_checkpoint(
 def test_a_training_that_another_process_still_does_is_not_begun_a_second_time(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "ENDING_S", 0.3)
-    code = "import sys, time\nfrom pathlib import Path\nfrom pipeline.learning.resuming import Course\n"
-    code += "held = Course('finetune plain', Path(sys.argv[1]), 5)\nprint('begun', flush=True)\ntime.sleep(60)"
+    monkeypatch.setattr(files, "ENDING_S", 0.3)
+    code = "import sys, time\nfrom pathlib import Path\nfrom pipeline.learning.resuming import TrainingRun\n"
+    code += "held = TrainingRun('finetune plain', Path(sys.argv[1]), 5)\nprint('begun', flush=True)\ntime.sleep(60)"
     given = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     line = [sys.executable, "-c", code, str(place)]
     with subprocess.Popen(line, env=given, stdout=subprocess.PIPE, text=True) as other:

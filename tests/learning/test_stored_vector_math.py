@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import nn
 
-from pipeline.config import QNetworkConfig
-from pipeline.learning.stored import OF_MKL, settle
-from pipeline.problems.groups.networks.features import Shape as GroupsShape
-from pipeline.problems.groups.networks.q_network import QNetwork
-from pipeline.problems.machines.networks.actor_critic import ActorCritic
-from pipeline.problems.machines.networks.features import Shape as MachinesShape
-from pipeline.problems.pool.networks.network import Network, Scorer
+from pipeline.core.config import QNetworkConfig
+from pipeline.learning.stored import MKL_FUNCTIONS, initialise_mkl
+from pipeline.problems.groups.agents.networks.features import Shape as GroupsShape
+from pipeline.problems.groups.agents.networks.q_network import QNetwork
+from pipeline.problems.machines.agents.networks.actor_critic import ActorCritic
+from pipeline.problems.machines.agents.networks.features import Shape as MachinesShape
+from pipeline.problems.pool.agents.networks.network import Network, Scorer
 
 
 def q_network() -> QNetwork:
@@ -30,11 +30,11 @@ def actor_critic() -> ActorCritic:
 def test_the_functions_are_those_that_pytorch_takes_from_mkl() -> None:
     header = Path(torch.__file__).parent / "include" / "ATen" / "cpu" / "vml.h"
     found = re.findall(r"^IMPLEMENT_VML_MKL\((\w+), \w+\)", header.read_text(), re.MULTILINE)
-    assert sorted(OF_MKL) == sorted(found)
+    assert sorted(MKL_FUNCTIONS) == sorted(found)
 
 
 @pytest.mark.parametrize("make", [Network, Scorer, actor_critic, q_network], ids=lambda make: make.__name__)
 def test_whoever_makes_a_network_has_called_them(make: Callable[[], nn.Module]) -> None:
-    settle.cache_clear()
+    initialise_mkl.cache_clear()
     make()
-    assert settle.cache_info().misses == 1
+    assert initialise_mkl.cache_info().misses == 1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline.core import FloatArray, IntArray
+from pipeline.core.types import FloatArray, IntArray
 from pipeline.lookahead.planner import ActionValues, Planner, SearchResult, best_liked
 from pipeline.simulation.rollout import Turn
 

@@ -24,8 +24,8 @@ from math import inf, nan
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.nouns import (
+from pipeline.core.types import FloatArray, IntArray
+from pipeline.problems.groups.env.nouns import (
     RECENT,
     Jobs,
     Observation,
@@ -86,12 +86,12 @@ class PlainGroups:
         self._remember(before[: len(before) - len(self.coming)])
         return cost
 
-    def what_if(self, setting: Setting, alone: bool = False, by_estimate: bool = False) -> FloatArray:
+    def what_if(self, setting: Setting, isolated: bool = False, by_estimate: bool = False) -> FloatArray:
         """Return the cost [G] that `step` would return; nothing changes.
 
         Args:
             setting: what the controller might set.
-            alone: each group plays as if the others were not there: its share is its own to the last unit, and it
+            isolated: each group plays as if the others were not there: its share is its own to the last unit, and it
                 can borrow nothing.
             by_estimate: as far as the controller may know: nobody arrives, and jobs end by their estimate; at once, if
                 they run for longer than that already.
@@ -101,14 +101,14 @@ class PlainGroups:
             other.coming = []
             other.runs = other.jobs.estimate
             other._handle_due(other.now)
-        return other._play(setting, alone)
+        return other._play(setting, isolated)
 
-    def _play(self, setting: Setting, alone: bool = False) -> FloatArray:
+    def _play(self, setting: Setting, isolated: bool = False) -> FloatArray:
         """Let the interval pass to its end, and return its cost [G]."""
         time, end = self.now, (self.decision + 1) * self.cluster.interval
         cost = np.zeros(self.cluster.groups)
         while time < end:
-            self._start_what_may(setting, alone)
+            self._start_what_may(setting, isolated)
             event = min(self._next_arrival(), self._next_end(), end)
             for job in self.waiting:
                 cost[self.jobs.group[job]] += self.weight[job] * (event - time)
@@ -116,7 +116,7 @@ class PlainGroups:
             self._handle_due(time)
         return cost
 
-    def _start_what_may(self, setting: Setting, alone: bool) -> None:
+    def _start_what_may(self, setting: Setting, isolated: bool) -> None:
         share, order = setting.share[0], setting.order[0]
 
         def within_share(job: int) -> bool:
@@ -126,7 +126,7 @@ class PlainGroups:
         def fits(job: int) -> bool:
             return bool((self.jobs.demand[job] <= self.cluster.capacity - self.used.sum(axis=0)).all())
 
-        if alone:
+        if isolated:
             self._start_all(order, within_share)
             return
         self._start_all(order, lambda job: fits(job) and within_share(job))

@@ -6,8 +6,8 @@ Jobs arrive and end in real time (Deepk8s, section 3). Who dispatches them is on
     blocking     a decision is asked for when a job waits; the chosen one holds all others until it fits
     easy_within  blocking, but while it is held others start that will end before its reservation (RLScheduler)
     easy         the same for others that will end by its reservation, or leave it room then (EASY, Lifka 1995)
-    easy_anew    as easy, but after every event a decision is asked for, and the reservation made, anew
-    easy_shortest    as easy_anew, but the shortest of the others start first (Tsafrir, Etsion and Feitelson 2007)
+    easy_dynamic    as easy, but after every event a decision is asked for, and the reservation made, anew
+    easy_shortest    as easy_dynamic, but the shortest of the others start first (Tsafrir, Etsion and Feitelson 2007)
 
 Greedy and the last two handle together all events of one time. The other rules handle them one by one, as they would
 reach a scheduler, so what happens in the same second may not be seen yet. The same three tell anew of a job that runs
@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import BoolArray, FloatArray, IntArray, Observation
-from pipeline.problems.machines.nouns import (
+from pipeline.core.types import BoolArray, FloatArray, IntArray, Observation
+from pipeline.problems.machines.env.nouns import (
     BLOCKING,
     EASY_SHORTEST,
     EASY_WITHIN,

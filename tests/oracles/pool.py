@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray, Observation
-from pipeline.problems.pool.nouns import Cluster, JobSet, Schedule
-from pipeline.problems.pool.simulator.compiled.state import requested_steps
-from pipeline.problems.pool.simulator.rewards import REWARDS
+from pipeline.core.types import FloatArray, IntArray, Observation
+from pipeline.problems.pool.env.nouns import Cluster, JobSet, Schedule
+from pipeline.problems.pool.env.simulator.rewards import REWARDS
+from pipeline.problems.pool.env.simulator.state import requested_steps
 
 
 @dataclass

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.nouns import Jobs, Setting, SharedCluster
+from pipeline.core.types import FloatArray, IntArray
+from pipeline.problems.groups.env.nouns import Jobs, Setting, SharedCluster
 from tests.oracles.groups import PlainGroups
 
 LONG_FIRST = 1  # place in `orders`
@@ -279,20 +279,20 @@ def test_alone_a_group_has_its_share_whatever_others_hold() -> None:
     simulator = begin(Job(0, 25, 10, group=0), Job(10, 1, 5, group=1), borrowing=True)
     step(simulator, give(5, 5))
     assert simulator.what_if(give(5, 5)).tolist() == [0.0, 10.0]
-    assert simulator.what_if(give(5, 5), alone=True).tolist() == [0.0, 0.0]
-    assert simulator.what_if(give(5, 4), alone=True).tolist() == [0.0, 10.0]
+    assert simulator.what_if(give(5, 5), isolated=True).tolist() == [0.0, 0.0]
+    assert simulator.what_if(give(5, 4), isolated=True).tolist() == [0.0, 10.0]
 
 
 def test_alone_a_group_borrows_nothing() -> None:
     simulator = begin(Job(0, 4, 6), borrowing=True)
     assert simulator.what_if(give(5, 5)).tolist() == [0.0, 0.0]
-    assert simulator.what_if(give(5, 5), alone=True).tolist() == [10.0, 0.0]
+    assert simulator.what_if(give(5, 5), isolated=True).tolist() == [10.0, 0.0]
 
 
 def test_alone_groups_may_have_more_than_the_cluster_between_them() -> None:
     simulator = begin(Job(0, 4, 7, group=0), Job(0, 4, 7, group=1))
     assert simulator.what_if(give(10, 10)).tolist() == [0.0, 4.0]
-    assert simulator.what_if(give(10, 10), alone=True).tolist() == [0.0, 0.0]
+    assert simulator.what_if(give(10, 10), isolated=True).tolist() == [0.0, 0.0]
 
 
 def test_by_estimate_nobody_arrives_and_jobs_end_when_they_should() -> None:
@@ -321,8 +321,8 @@ def test_alone_and_by_estimate_go_together() -> None:
     # Group 1 holds its five until 14, by estimate; alone, job 1 waits for that and not for the other five of job 2.
     simulator = begin(Job(0, 12, 5, group=1, estimate=14), Job(1, 5, 5, group=1), Job(2, 40, 5, group=0))
     step(simulator, give(5, 5))
-    assert simulator.what_if(give(5, 5), alone=True, by_estimate=True).tolist() == [0.0, 4.0]
-    assert simulator.what_if(give(5, 5), alone=True).tolist() == [0.0, 2.0]
+    assert simulator.what_if(give(5, 5), isolated=True, by_estimate=True).tolist() == [0.0, 4.0]
+    assert simulator.what_if(give(5, 5), isolated=True).tolist() == [0.0, 2.0]
 
 
 # --- what the controller sees ----------------------------------------------------------------------------------------

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from pipeline.core import ANY_KIND, Observation
-from pipeline.problems.machines.nouns import (
+from pipeline.core.types import ANY_KIND, Observation
+from pipeline.problems.machines.env.nouns import (
     BLOCKING,
     DISPATCH,
     EASY,
-    EASY_ANEW,
+    EASY_DYNAMIC,
     EASY_SHORTEST,
     EASY_WITHIN,
     GREEDY,
@@ -23,7 +23,7 @@ from tests.oracles.machines import PlainSimulator
 
 ONLY = np.array([0])
 HELD = (BLOCKING, EASY_WITHIN, EASY)
-RESERVING = (EASY, EASY_ANEW, EASY_SHORTEST)  # as EASY does
+RESERVING = (EASY, EASY_DYNAMIC, EASY_SHORTEST)  # as EASY does
 RULES = range(len(DISPATCH))
 
 
@@ -419,10 +419,10 @@ def test_jobs_that_should_have_ended_are_counted_as_ending_now() -> None:
     rows = (Job(0, 20, 1, estimate=5), Job(0, 20, 1, estimate=7), Job(10, 5, 3), Job(11, 100, 1))
     assert starts(to_end(start(EASY, [4], *rows))) == [0.0, 0.0, 20.0, 11.0]
     # Told anew they seem to end at 20 and at 14, when nothing is left besides job 2.
-    assert starts(to_end(start(EASY_ANEW, [4], *rows))) == [0.0, 0.0, 20.0, 20.0]
+    assert starts(to_end(start(EASY_DYNAMIC, [4], *rows))) == [0.0, 0.0, 20.0, 20.0]
 
 
-@pytest.mark.parametrize("rule", [EASY_ANEW, EASY_SHORTEST])
+@pytest.mark.parametrize("rule", [EASY_DYNAMIC, EASY_SHORTEST])
 def test_a_job_that_should_end_now_and_runs_still_is_told_anew(rule: int) -> None:
     """Job 0 runs on at 10, then thought to end at 20; job 2 would end at 15, before job 1 could start."""
     rows = (Job(0, 20, 3, estimate=10), Job(10, 1, 4), Job(10, 5, 1))
@@ -674,7 +674,7 @@ def test_blocking_first_come_first_served_starts_jobs_in_order_of_arrival(whole_
 
 # --- reservations made anew ------------------------------------------------------------------------------------------
 
-ANEW = (EASY_ANEW, EASY_SHORTEST)
+ANEW = (EASY_DYNAMIC, EASY_SHORTEST)
 
 
 @pytest.mark.parametrize("rule", ANEW)
@@ -701,7 +701,7 @@ OVERRUN = (Job(0, 10, 3, estimate=2), Job(0, 5, 4), Job(5, 3, 1), Job(5, 2, 1), 
 def test_a_job_that_overruns_is_told_to_run_twice_as_long_until_that_lies_ahead() -> None:
     """Job 0 runs until 10 and is told to end at 2; at 5 that is 8, and at 8 it is 16."""
     # In order of arrival job 2 starts at 5, for it ends at 8, and at 8 job 3, for it ends before 16.
-    assert starts(to_end(start(EASY_ANEW, [4], *OVERRUN, slots=9))) == [0.0, 10.0, 5.0, 8.0, 15.0]
+    assert starts(to_end(start(EASY_DYNAMIC, [4], *OVERRUN, slots=9))) == [0.0, 10.0, 5.0, 8.0, 15.0]
     # The shortest first, job 3 starts at 5; at 7 job 2 would end at 10 and not at 8, at 9 it would end before 16.
     assert starts(to_end(start(EASY_SHORTEST, [4], *OVERRUN, slots=9))) == [0.0, 12.0, 9.0, 5.0, 17.0]
 
@@ -712,7 +712,7 @@ def two_behind(rule: int) -> PlainSimulator:
 
 
 def test_others_start_in_order_of_arrival_or_the_shortest_first_from_the_backlog_too() -> None:
-    assert starts(two_behind(EASY_ANEW)) == [0.0, 10.0, 1.0, 6.0]
+    assert starts(two_behind(EASY_DYNAMIC)) == [0.0, 10.0, 1.0, 6.0]
     assert starts(two_behind(EASY_SHORTEST)) == [0.0, 10.0, 4.0, 1.0]
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from builders import ONLY, act, cluster, jobset, rewards, start
 
-from pipeline.core import Observation
-from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.core.types import Observation
+from pipeline.problems.pool.env.simulator.batch import Batched
 from tests.oracles.pool import Timestep
 
 VOID = 2  # of two slots

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 from builders import ONLY, act, cluster, jobset, random_jobset, rewards, start, wander
 
-from pipeline.core import Observation, keys
-from pipeline.problems.pool.evaluation.metrics import outcome
+from pipeline.core.types import Observation, keys
+from pipeline.problems.pool.env.evaluation.metrics import outcome
+from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.env.simulator.batch import Batched
+from pipeline.problems.pool.env.simulator.rules import players
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.nouns import Cluster, JobSet, batch
-from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.compiled.rules import players
-from pipeline.simulation.choosing import compiled_rule_of
-from pipeline.simulation.rollout import play
+from pipeline.simulation.rollout import compiled_rule_of, play
 from tests.oracles.pool import Timestep
 
 VOID = 2  # of two slots

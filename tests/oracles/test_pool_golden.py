@@ -9,13 +9,12 @@ import pytest
 from builders import ONLY, act, jobset, rewards
 from golden import GOLDEN, JOBSETS
 
-from pipeline.core import FloatArray, IntArray, Observation, Policy, keys
+from pipeline.core.types import FloatArray, IntArray, Observation, Policy, keys
+from pipeline.problems.pool.agents.networks.encodings import Layout, clock, draw
+from pipeline.problems.pool.env.nouns import Cluster, JobSet, Schedule, batch, compact
+from pipeline.problems.pool.env.simulator.batch import Batched
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.networks.encodings import Layout, clock, draw
-from pipeline.problems.pool.nouns import Cluster, JobSet, Schedule, batch, compact
-from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.simulation.choosing import Score, heuristic
-from pipeline.simulation.rollout import play
+from pipeline.simulation.rollout import Score, heuristic, play
 from tests.oracles.pool import Timestep
 
 SLOTS, HORIZON, BACKLOG = 10, 20, 60

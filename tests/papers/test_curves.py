@@ -7,15 +7,15 @@ import pytest
 from papers_cases import SMALL
 from papers_evidence import agent, curve, evidence, falling
 
-from pipeline.papers.curves import PARTS, Course, apart, course, sooner, tenths
+from pipeline.papers.curves import PARTS, Convergence, convergence, difference_interval, sooner, tenths
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.learning import CLAIMS
-from pipeline.papers.rules import CANNOT, NO, YES
+from pipeline.papers.rules import NO, UNDECIDED, YES
 from pipeline.papers.verdicts import CannotTellError, judged
 
 
 def test_means_of_draws_are_apart_by_welchs_error() -> None:
-    low, high = apart(np.array([1.0, 3.0]), np.array([0.0, 0.0]), 0.95)
+    low, high = difference_interval(np.array([1.0, 3.0]), np.array([0.0, 0.0]), 0.95)
     assert (low, high) == pytest.approx((2 - 1.959964, 2 + 1.959964))
 
 
@@ -27,13 +27,13 @@ def test_an_agent_has_converged_in_the_first_tenth_that_is_not_clearly_above_the
     until: int, after: int, by: float
 ) -> None:
     made = evidence({"net": agent(**SMALL)}, curves={"net": curve(slowdown=falling(until, 100))})
-    assert course(made, "net") == Course("net", after, by, 100, 20)
+    assert convergence(made, "net") == Convergence("net", after, by, 100, 20)
 
 
 def test_an_agent_that_learned_nothing_has_not_converged() -> None:
     made = evidence({"net": agent(**SMALL)}, curves={"net": curve(slowdown={k: 2 + (-1) ** k for k in range(1, 101)})})
     with pytest.raises(CannotTellError, match="the cost of net did not fall clearly while it learned"):
-        course(made, "net")
+        convergence(made, "net")
 
 
 def test_a_curve_of_less_than_two_updates_a_tenth_has_no_interval() -> None:
@@ -47,16 +47,16 @@ def test_a_curve_of_less_than_two_updates_a_tenth_has_no_interval() -> None:
     [
         ((0, 10), (10, 20), YES),
         ((10, 20), (0, 10), NO),
-        ((0, 10), (5, 15), CANNOT),
+        ((0, 10), (5, 15), UNDECIDED),
         ((0, 10), (90, inf), YES),  # the other was still falling at its end
         ((90, inf), (0, 10), NO),
-        ((90, inf), (95, inf), CANNOT),
+        ((90, inf), (95, inf), UNDECIDED),
     ],
 )
 def test_the_sooner_of_two_is_told_where_their_tenths_do_not_overlap(
     one: tuple[int, float], other: tuple[int, float], word: str
 ) -> None:
-    first, second = Course("one", *one, 100, 1), Course("other", *other, 100, 1)
+    first, second = Convergence("one", *one, 100, 1), Convergence("other", *other, 100, 1)
     assert sooner(first, second, by_episodes=False).word == word
 
 
@@ -82,5 +82,5 @@ def test_better_than_tetris_after_200_updates_of_few_episodes_is_open_by_episode
         made = evidence({"shallow": agent(**SMALL)}, curves={"shallow": curve(validation={0: 9.0, 200: value})})
         return [verdict.word for *_, verdict in judged([claim], made, "shallow")]
 
-    assert words(8.0) == [NO, CANNOT]  # 4,000 episodes of the paper's 400,000
+    assert words(8.0) == [NO, UNDECIDED]  # 4,000 episodes of the paper's 400,000
     assert words(3.0) == [YES, YES]

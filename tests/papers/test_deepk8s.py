@@ -22,23 +22,23 @@ from deepk8s_evidence import (
 from machine_rows import AGENT, DAGGER_RECIPE, PPO_RECIPE, rows
 from papers_evidence import OURS
 
-from pipeline import storage
 from pipeline.comparing.plots import png
 from pipeline.comparing.statistics import comparison
-from pipeline.config import Params, check_params
+from pipeline.core import storage
+from pipeline.core.config import Params, check_params
+from pipeline.core.schemas import PAPERS
 from pipeline.papers import deepk8s
-from pipeline.papers.deepk8s import HEURISTICS, looked_at
+from pipeline.papers.deepk8s import HEURISTICS, policies_shown
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.figures import figures, table
 from pipeline.papers.roles import roles_of
-from pipeline.papers.rules import CANNOT, NO, YES
-from pipeline.papers.verdicts import CannotTellError, Claim, Verdict, judged
-from pipeline.problems.machines.tables import TABLES
-from pipeline.schemas import PAPERS
+from pipeline.papers.rules import NO, UNDECIDED, YES
+from pipeline.papers.verdicts import CannotTellError, Claim, Finding, judged
+from pipeline.problems.machines.env.tables import TABLES
 from pipeline.stages import papers
 
 
-def verdicts(claims: Sequence[Claim], words: str, made: Evidence) -> dict[str, Verdict]:
+def verdicts(claims: Sequence[Claim], words: str, made: Evidence) -> dict[str, Finding]:
     """Judge the parts of the one claim whose text has those words."""
     (claim,) = [claim for claim in claims if words in claim.text]
     return {part.text: found for _, part, found in judged([claim], made)}
@@ -87,7 +87,7 @@ def test_tasks_are_told_apart_at_their_mean_run_time() -> None:
 def test_without_long_tasks_the_claims_about_them_are_left_open() -> None:
     made = few(long=10.0)
     found = verdicts(deepk8s.OF_COMPLETION, "Long tasks", made)
-    assert set(found.values()) == {Verdict("at load 50 there are no tasks of more than 10", CANNOT)}
+    assert set(found.values()) == {Finding("at load 50 there are no tasks of more than 10", UNDECIDED)}
     _, completion, _ = deepk8s.shown(made)
     assert completion.drawing is not None
     assert len(completion.drawing.axes) == 2  # short, and all
@@ -123,7 +123,7 @@ def test_claims_about_an_algorithm_that_nobody_learns_by_are_left_open(missing: 
     made = few({name: agent for name, agent in ALL.items() if name != missing})
     found = table(deepk8s.shown(made))
     for words in open_ones:
-        assert set(found.loc[found["claim"].str.contains(words, regex=False), "verdict"]) == {CANNOT}
+        assert set(found.loc[found["claim"].str.contains(words, regex=False), "verdict"]) == {UNDECIDED}
     reason = f"no agent of scenario few has finetune {missing} and objective slowdown"
     assert (found["found"] == reason).any()
     assert set(found.loc[found["claim"].str.startswith("FCFS"), "verdict"]) == {YES}
@@ -133,13 +133,13 @@ def test_no_event_driven_scenario_with_an_agent_for_slowdown_leaves_all_claims_o
     found = PAPERS.validate(table(figures([])))
     machines = found[found["paper"].str.startswith("Deepk8s")]
     assert machines["claim"].nunique() == 13
-    assert set(machines["verdict"]) == {CANNOT}
+    assert set(machines["verdict"]) == {UNDECIDED}
     assert set(machines["found"]) == {"no agent of an event-driven scenario has objective slowdown"}
 
 
 def test_agents_for_other_objectives_are_not_asked() -> None:
     made = few({"hasty": learner("ppo", objective="completion_time"), **ALL})
-    assert looked_at(made.roles) == [*HEURISTICS, *ALL]
+    assert policies_shown(made.roles) == [*HEURISTICS, *ALL]
     assert "hasty" not in made.policies
     assert made.roles.lead_by("ppo") == "ppo"
     with pytest.raises(CannotTellError, match="policy hasty was not scored in scenario few"):

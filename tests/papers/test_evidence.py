@@ -8,7 +8,7 @@ import pytest
 from papers_evidence import OURS, agent, evidence, job_table, jobset_table
 
 from pipeline.comparing.statistics import comparison
-from pipeline.config import PoolLog
+from pipeline.core.config import PoolLog
 from pipeline.papers.evidence import groups, nearest, slowdown_of
 from pipeline.papers.figures import jobs_needed, long_from
 from pipeline.papers.roles import Roles, roles_of

@@ -10,17 +10,17 @@ from matplotlib.axes import Axes
 from papers_evidence import LENGTHS, agent, curve, evidence, job_table
 
 from pipeline.comparing.plots import png
-from pipeline.papers import durations, loads, objectives, withheld
-from pipeline.papers.durations import box
+from pipeline.core.schemas import PAPERS
+from pipeline.papers import job_lengths, means
 from pipeline.papers.figures import figures, table
-from pipeline.papers.rules import CANNOT
+from pipeline.papers.job_lengths import box
+from pipeline.papers.rules import UNDECIDED
 from pipeline.papers.verdicts import Shown
-from pipeline.schemas import PAPERS
 
 TWO = {"shallow": agent(), "deep": agent("cnn", cloned=True)}
 TIME = {"shallow_time": agent("mlp", "completion_time"), "deep_time": agent("cnn", "completion_time")}
 OFFLINE = evidence({"off": agent("cnn", cloned=True)}, loads=[100], setting="offline")
-NO_ANSWER = {CANNOT}
+NO_ANSWER = {UNDECIDED}
 
 
 def drawn(found: Sequence[Shown]) -> set[str]:
@@ -52,8 +52,8 @@ def test_every_figure_is_drawn_where_every_agent_is_there() -> None:
     rows = PAPERS.validate(table(found))
     # Made jobs fare alike under every policy, and so do agents; of many machines there is no scenario.
     machines = rows["paper"].str.startswith("Deepk8s")
-    assert set(rows.loc[machines, "verdict"]) == {CANNOT}
-    open_ones = set(rows.loc[~machines & (rows["verdict"] == CANNOT), "figure"])
+    assert set(rows.loc[machines, "verdict"]) == {UNDECIDED}
+    open_ones = set(rows.loc[~machines & (rows["verdict"] == UNDECIDED), "figure"])
     alike = {"durations_shallow", "durations_deep", "withheld_shallow", "objectives_made_70", "objectives_made_130"}
     assert open_ones == alike | {"loads_made", "learning_deep"}
 
@@ -71,7 +71,7 @@ def test_a_log_has_its_durations_in_groups() -> None:
     made = evidence(TWO, loads=[99])
     lengths = dict.fromkeys(range(1, 21), (2.0, 1))
     jobs = job_table(made.policies, [99], dict.fromkeys(made.policies, lengths)).assign(held=1.0)
-    (shown,) = withheld.shown(replace(made, jobs=jobs, long=11.0))
+    (shown,) = job_lengths.withheld(replace(made, jobs=jobs, long=11.0))
     assert shown.drawing is not None
     _, below = shown.drawing.axes
     assert [text.get_text() for text in below.get_xticklabels()] == ["1", "2-3", "4-7", "8-15", "16-20"]
@@ -93,7 +93,7 @@ def test_a_scheduler_that_nobody_plays_leaves_its_claims_open(agents: dict, figu
 
 
 def test_the_withheld_jobs_of_another_network_are_shown_where_deeprms_is_not() -> None:
-    assert [shown.figure for shown in withheld.shown(evidence({"deep": TWO["deep"]}))] == ["withheld_deep"]
+    assert [shown.figure for shown in job_lengths.withheld(evidence({"deep": TWO["deep"]}))] == ["withheld_deep"]
 
 
 def test_agents_for_other_objectives_only_leave_figures_out() -> None:
@@ -133,7 +133,7 @@ def test_the_same_evidence_gives_the_same_bytes() -> None:
 
 
 def test_lines_over_load_go_through_the_means() -> None:
-    (shown,) = loads.shown(evidence(TWO))
+    (shown,) = means.loads(evidence(TWO))
     assert shown.drawing is not None
     (axes,) = shown.drawing.axes
     found = {str(drawing.get_label()): list(np.asarray(drawing.get_ydata())) for drawing in axes.get_lines()}
@@ -143,8 +143,8 @@ def test_lines_over_load_go_through_the_means() -> None:
 
 def test_our_strong_rules_are_in_every_figure_of_means_where_they_were_scored() -> None:
     made = evidence(TWO, slowdown={"hold_until": 1.6, "hold_long": 1.4, "wspt": 1.9})
-    for module in (loads, objectives):
-        for shown in module.shown(made):
+    for draw in (means.loads, means.objectives):
+        for shown in draw(made):
             assert shown.drawing is not None
             axes = shown.drawing.axes[0]
             said = {str(label.get_text()) for label in (*axes.texts, *axes.get_yticklabels())}
@@ -158,7 +158,7 @@ def test_a_box_leaves_five_percent_outside_at_each_end() -> None:
 
 
 def test_boxes_stand_beside_each_other_for_every_length() -> None:
-    shown = durations.shown(evidence(TWO))[0]
+    shown = job_lengths.durations(evidence(TWO))[0]
     assert shown.drawing is not None
     (axes,) = shown.drawing.axes
     assert [text.get_text() for text in axes.get_xticklabels()] == [str(steps) for steps in LENGTHS]
@@ -176,7 +176,7 @@ def bars(axes: Axes) -> list[list[float]]:
 def test_withheld_jobs_are_shown_as_shares_of_jobs_and_of_steps() -> None:
     lengths = {1: (2.0, 0), 3: (2.0, 1), 10: (3.0, 1), 15: (4.0, 2)}
     made = evidence(TWO, by_length={"shallow": lengths}, withheld={"shallow": 0.2})
-    (shown,) = withheld.shown(made)
+    (shown,) = job_lengths.withheld(made)
     assert shown.drawing is not None
     above, below = shown.drawing.axes
     np.testing.assert_allclose(bars(above), [[25, 25, 25, 25], [0, 100 / 3, 100 / 3, 100 / 3], [0, 25, 25, 50]])

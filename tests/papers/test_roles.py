@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from papers_evidence import agent, curve, evidence, falling
 
-from pipeline.config import Agent
-from pipeline.papers import durations, figures, learning, loads, objectives, withheld
+from pipeline.core.config import Agent
+from pipeline.papers import figures, job_lengths, learning, means
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.roles import Roles
 from pipeline.papers.rules import NO, YES
-from pipeline.papers.verdicts import Verdict, judged
+from pipeline.papers.verdicts import Finding, judged
 
 LOADS = (70, 90, 100, 110, 130)
 SMALL = {"jobsets": 5, "episodes": 4}
@@ -33,7 +33,7 @@ def made(**given: Any) -> Evidence:
     return evidence(AGENTS, loads=LOADS, **given)
 
 
-def verdict(claims: Any, words: str, part: str, evidence: Evidence) -> Verdict:
+def verdict(claims: Any, words: str, part: str, evidence: Evidence) -> Finding:
     (claim,) = [claim for claim in claims if words in claim.text]
     (found,) = [found for _, one, found in judged([claim], evidence) if part in one.text]
     return found
@@ -77,7 +77,7 @@ def drawn_loads(shown: Any) -> set[str]:
 
 
 def test_each_paper_has_a_figure_over_loads_with_its_own_agents() -> None:
-    first, second = loads.shown(made())
+    first, second = means.loads(made())
     assert (first.figure, second.figure) == ("loads_made_deeprm", "loads_made_deeprm2")
     rules = {"random", "sjf", "packer", "tetris"}
     assert drawn_loads(first) == rules | {f"at_{load} (trained at {load} %)" for load in (70, 110, 130)}
@@ -108,7 +108,7 @@ def test_each_paper_has_a_figure_over_loads_with_its_own_agents() -> None:
 def test_claims_over_loads_ask_the_agents_of_each_load(
     words: str, part: str, changed: Any, word: str, said: str
 ) -> None:
-    found = verdict(loads.CLAIMS, words, part, made(slowdown=changed))
+    found = verdict(means.LOAD_CLAIMS, words, part, made(slowdown=changed))
     assert found.word == word, found.found
     assert said in found.found
 
@@ -122,13 +122,13 @@ def test_claims_over_loads_ask_the_agents_of_each_load(
     ],
 )
 def test_every_seed_must_be_best_on_its_objective(part: str, changed: Any, word: str, said: str) -> None:
-    found = verdict(objectives.CLAIMS[130], "trained for slowdown", part, made(slowdown=changed))
+    found = verdict(means.OBJECTIVE_CLAIMS[130], "trained for slowdown", part, made(slowdown=changed))
     assert found.word == word, found.found
     assert said in found.found
 
 
 def test_at_70_the_second_meets_the_one_under_equal_conditions() -> None:
-    found = verdict(objectives.CLAIMS[70], "lower slowdown", "", made(slowdown={"little_deep_70": 1.3}))
+    found = verdict(means.OBJECTIVE_CLAIMS[70], "lower slowdown", "", made(slowdown={"little_deep_70": 1.3}))
     assert found.found.startswith("at load 70 little_deep_70 2.00, little_70 2.20")
 
 
@@ -148,8 +148,8 @@ def test_claims_about_learning_at_a_load_are_asked_of_the_agent_trained_there() 
 
 
 def test_single_jobs_are_shown_of_the_agents_that_the_paper_is_about() -> None:
-    assert [shown.figure for shown in withheld.shown(made())] == ["withheld_at_110"]
-    assert [shown.figure for shown in durations.shown(made())] == ["durations_little", "durations_little_deep"]
+    assert [shown.figure for shown in job_lengths.withheld(made())] == ["withheld_at_110"]
+    assert [shown.figure for shown in job_lengths.durations(made())] == ["durations_little", "durations_little_deep"]
 
 
 def test_all_of_it_is_drawn() -> None:

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from pipeline.errors import UserError
-from pipeline.explaining.explain import Explaining
-from pipeline.live.deciding import Live
+from pipeline.interactive.explaining.explain import Explaining
+from pipeline.interactive.live.deciding import Live
+from pipeline.interactive.scheduling.schedule import Scheduling
+from pipeline.interactive.showing.show import Showing
 from pipeline.problems import PROBLEMS, Problem, problem
-from pipeline.scheduling.schedule import Scheduling
-from pipeline.showing.show import Showing
 
 
 def unlike(found: object, declared: object) -> str:

@@ -51,7 +51,7 @@ def test_what_would_change_the_advice_is_told() -> None:
         "at 20 % less load, saf stays the best heuristic (on the validation period)",
         "at 20 % more load, f1 would be the best heuristic (on the validation period)",
         "the learned mine_ppo is not clearly better than saf on the test period (+5.0 %, -10.0 to +20.0)",
-        "about 84 more days of log, if the difference stays as it is",
+        "about 84 more days of log, if the difference does not change",
     ]
 
 

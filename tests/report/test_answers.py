@@ -2,8 +2,8 @@
 
 import pandas as pd
 
+from pipeline.core.schemas import COMPARISON, DELAY, OBJECTIVES, empty
 from pipeline.report.answers import Answer, Evidence, answers, best_by_load
-from pipeline.schemas import COMPARISON, DELAY, OBJECTIVES, empty
 
 NOTHING, NO_AGENTS = empty(DELAY), empty(OBJECTIVES)
 

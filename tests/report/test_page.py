@@ -2,9 +2,9 @@
 
 import pandas as pd
 
+from pipeline.core.schemas import STREAM_SUMMARY
 from pipeline.report.answers import Answer
 from pipeline.report.page import overloads
-from pipeline.schemas import STREAM_SUMMARY
 
 # Policy, load, slowdown, growth and its interval, jobs finished in 100 steps. SJF has the least slowdown.
 ROWS = (

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from live_service import Service, service
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.stages.serve import heuristic
 
 

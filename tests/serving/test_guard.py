@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 from live_service import HOST, Service, service
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.problems import problem_of
 from pipeline.serving import guard
 from pipeline.serving.app import MOST_BYTES, MOST_VALUES

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 from live_service import HOST, Service, service
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.serving import listening
 from pipeline.serving.listening import bound, token_for

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from pipeline.serving.named import Named, Shown, Standing, reply_of
 from pipeline.serving.page import LONGEST, MOST_ROWS, page
+from pipeline.serving.records import ActivePolicy, RecentDecisions, ServedPolicy, reply_of
 from pipeline.stages.serve import said_in
 
-STANDING = Standing(
+ACTIVE = ActivePolicy(
     scenario="machines", policy="sjf", digest="0123456789", ready=True, fallback="fcfs", limit_ms=200.0, restarts=0
 )
 TEXTUAL = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "dl", "dt", "dd", "div", "span"}
@@ -36,20 +36,20 @@ class Tags(HTMLParser):
         self.text += data
 
 
-def shown(state: Any, decision: Any, why: str = "") -> Shown:
-    found = Shown()
-    found.decided(to_json(state), reply_of("s", Named("sjf", "sjf", "0"), why, to_json(decision)), why)
+def shown(state: Any, decision: Any, why: str = "") -> RecentDecisions:
+    found = RecentDecisions()
+    found.record(to_json(state), reply_of("s", ServedPolicy("sjf", "sjf", "0"), why, to_json(decision)), why)
     return found
 
 
 def test_nothing_was_asked_yet() -> None:
-    assert "Nothing was asked yet" in page(STANDING, Shown())
+    assert "No decision yet" in page(ACTIVE, RecentDecisions())
 
 
 def test_order_starts_and_queue_are_tables() -> None:
     waiting = [{"id": str(k), "demand": {"cpu": 1.5}} for k in range(MOST_ROWS + 1)]
     order = [{"job": "7", "score": -3.25}, {"job": "8", "score": None}]
-    said = Tags(page(STANDING, shown({"now": 5.0, "waiting": waiting}, {"order": order, "more": False}))).text
+    said = Tags(page(ACTIVE, shown({"now": 5.0, "waiting": waiting}, {"order": order, "more": False}))).text
     assert "decided: order: 2" in said
     assert "-3.25" in said
     assert f"asked: waiting: {MOST_ROWS + 1}, the first {MOST_ROWS}" in said
@@ -57,14 +57,14 @@ def test_order_starts_and_queue_are_tables() -> None:
 
 
 def test_why_the_fallback_decided_is_told() -> None:
-    said = Tags(page(STANDING, shown({}, {}, "no answer within 5 ms"))).text
+    said = Tags(page(ACTIVE, shown({}, {}, "no answer within 5 ms"))).text
     assert said.count("no answer within 5 ms") == 2
     assert "1, of them 1 by the fallback" in said
 
 
 def test_a_policy_that_does_not_answer_and_a_champion_that_is_not_loaded_are_told() -> None:
-    standing = STANDING.model_copy(update={"ready": False, "said": "it is <b>broken</b>"})
-    said = page(standing, Shown())
+    active = ACTIVE.model_copy(update={"ready": False, "said": "it is <b>broken</b>"})
+    said = page(active, RecentDecisions())
     assert "does not answer: the fallback decides" in said
     assert "it is &lt;b&gt;broken&lt;/b&gt;" in said
 
@@ -81,7 +81,7 @@ NASTY = st.sampled_from(
 
 @given(st.dictionaries(NASTY | st.text(max_size=9), ANYTHING | NASTY | st.lists(NASTY), max_size=4), NASTY | st.text())
 def test_whatever_comes_is_text(told: dict[str, Any], why: str) -> None:
-    said = page(STANDING, shown(told, told, why))
+    said = page(ACTIVE, shown(told, told, why))
     found = Tags(said)
     assert found.tags <= TAGS
     assert found.attributes <= {"lang", "charset", "name", "content", "http-equiv", "class"}
@@ -92,9 +92,9 @@ def test_what_shadow_said_is_text(tmp_path: Path) -> None:
     verdict = said_in(tmp_path)
     assert verdict() == said_in(None)() == ()
     (tmp_path / "verdict.txt").write_text("work: mean wait, s: better\n<script>x</script>\n")
-    shown = Shown(verdict=verdict())
-    found = Tags(page(STANDING, shown))
-    assert "What shadow said last" in found.text
+    shown = RecentDecisions(verdict=verdict())
+    found = Tags(page(ACTIVE, shown))
+    assert "Last verdict of mode shadow" in found.text
     assert "work: mean wait, s: better" in found.text
     assert "<script>x</script>" in found.text
     assert found.tags <= TAGS

@@ -11,12 +11,12 @@ from builders import REPOSITORY
 from commands import Command
 from swf_lines import line
 
-from pipeline import storage
-from pipeline.config import Params, load_params
+from pipeline.core import storage
+from pipeline.core.config import Params, load_params
+from pipeline.core.schemas import TRIAL
 from pipeline.errors import UserError
+from pipeline.problems.machines.agents.learning import LEARNING
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.learning import LEARNING
-from pipeline.schemas import TRIAL
 from pipeline.stages import advise, log, site
 
 DAY = 86_400

@@ -7,12 +7,13 @@ import pandas as pd
 import pytest
 from builders import jobset
 
-from pipeline import storage, tracking
+from pipeline import tracking
 from pipeline.comparing import plots
-from pipeline.config import Params
-from pipeline.problems.pool.storage import write_jobsets
-from pipeline.problems.pool.tables import JOBSET_RESULTS
-from pipeline.schemas import COMPARISON, STREAM_BACKLOG, STREAM_FAIRNESS
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.schemas import COMPARISON, STREAM_BACKLOG, STREAM_FAIRNESS
+from pipeline.problems.pool.env.storage import write_jobsets
+from pipeline.problems.pool.env.tables import JOBSET_RESULTS
 from pipeline.stages import compare
 
 

@@ -12,9 +12,9 @@ import pytest
 from builders import REPOSITORY
 from repositories import Folder, begin, copied
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.stages import compiling
-from pipeline.stages.compiling import AT_MOST, parts, play, smoke_test_params
+from pipeline.stages.compiling import LIMITS, parts, play, smoke_test_params
 
 
 def test_the_smallest_problem_has_the_same_rows_and_less_to_do(params: Params) -> None:
@@ -26,8 +26,8 @@ def test_the_smallest_problem_has_the_same_rows_and_less_to_do(params: Params) -
     for name, row in small.scenarios.items():
         big = params.scenarios[name]
         assert row.model_copy(update={"jobsets": big.jobsets}) == big
-        assert row.jobsets.validation == min(AT_MOST["validation"], big.jobsets.validation)
-        assert row.jobsets.test == AT_MOST["test"]
+        assert row.jobsets.validation == min(LIMITS["validation"], big.jobsets.validation)
+        assert row.jobsets.test == LIMITS["test"]
     budgets = {row.pretrain.budget for row in small.agents.values()} | {
         row.finetune.budget for row in small.agents.values()
     }
@@ -57,10 +57,7 @@ def test_processes_share_no_kernel_but_those_of_sampling() -> None:
     package = REPOSITORY / "pipeline"
     kept = [path.relative_to(package) for path in package.rglob("*.py") if "cache=True" in path.read_text()]
     shared = {path.as_posix() for path in kept if path.parts[0] != "problems"}
-    decorator = {"simulation/compiled.py"}  # `lean`: what it compiles is kept beside whoever uses it, as here in `pool`
-    assert shared - decorator == {"learning/sampling.py"}
-    users = [path.relative_to(package) for path in package.rglob("*.py") if "@lean" in path.read_text()]
-    assert {path.parts[:2] for path in users} == {("problems", "pool")}
+    assert shared == {"learning/sampling.py"}
     assert {path.parts[1] for path in kept if path.parts[0] == "problems"} == {"pool", "machines", "groups"}
 
 
@@ -126,7 +123,7 @@ def test_a_process_that_the_system_ends_is_told_and_no_harm(started: Started) ->
     playing[0].kill()
     said = process.communicate(timeout=30)[0].splitlines()
     assert process.returncode == 0
-    assert said[-1].startswith("compile: a process was ended from outside")
+    assert said[-1].startswith("compile: a process was killed")
     assert not [line for line in said if "Traceback" in line]
 
 
@@ -146,11 +143,11 @@ def test_a_log_that_is_not_there_is_one_line(started: Started) -> None:
 
 
 MORE = """
-from pipeline.config import load_params
+from pipeline.core.config import load_params
 from pipeline.stages import compiling
 from pipeline.stages.compiling import parts, play
 
-compiling.AT_MOST = {**compiling.AT_MOST, "validation": 20, "test": 70, "jobsets": 20, "updates": 2, "windows": 3}
+compiling.LIMITS = {**compiling.LIMITS, "validation": 20, "test": 70, "jobsets": 20, "updates": 2}
 params = load_params()
 less = compiling.smoke_test_params(params)
 for steps in ([("log", "")], *parts(params, list(params.scenarios))):

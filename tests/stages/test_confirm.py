@@ -6,15 +6,15 @@ import pytest
 from elsewhere import POLICIES
 from swf_lines import line
 
-from pipeline import storage
-from pipeline.config import Counts, External, Params, PoolLog
+from pipeline.core import storage
+from pipeline.core.config import Counts, External, Params, PoolLog
+from pipeline.core.schemas import COMPARISON
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
-from pipeline.problems.pool.learning import LEARNING
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.tables import JOBSET_RESULTS
-from pipeline.schemas import COMPARISON
+from pipeline.problems.pool.agents.learning import LEARNING
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.nouns import Cluster
+from pipeline.problems.pool.env.tables import JOBSET_RESULTS
 from pipeline.stages import confirm, generate, heuristics, log
 
 AGENT = "deeprm"

@@ -23,7 +23,7 @@ def test_all_is_brought_up_to_date_and_the_second_time_nothing_is_done(folder: F
     page = (folder.root / "reports" / "index.html").read_bytes()
 
     again = folder.run(*REPRO)
-    assert "farm: nothing is stale" in again
+    assert "farm: no stage is stale" in again
     assert WRITTEN not in again
     assert again.rstrip().endswith("the report: reports/index.html; runs: make ui")
     assert (folder.root / "reports" / "index.html").read_bytes() == page

@@ -11,17 +11,17 @@ from builders import many, observation
 from builders import params as read_params
 from repositories import SCENARIO
 
-from pipeline import storage
-from pipeline.config import Params
-from pipeline.core import Observation
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.types import Observation
 from pipeline.errors import UserError
-from pipeline.explaining.explain import ExplainRequest
-from pipeline.explaining.placing import SCHEMAS
-from pipeline.explaining.tree import TreeCard, tree_by_name
+from pipeline.interactive.explaining.explain import ExplainRequest
+from pipeline.interactive.explaining.placing import SCHEMAS
+from pipeline.interactive.explaining.tree import TreeCard, tree_by_name
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.networks.loading import card_of
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.agents.networks.loading import card_of
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.nouns import Cluster
 from pipeline.stages import generate
 from pipeline.stages.explain import resolved, run
 
@@ -171,7 +171,7 @@ def test_jobs_placed_ahead_are_not_explained(tmp_path: Path, monkeypatch: pytest
         ("--policy sjf --scenario nowhere", "unknown scenario 'nowhere'"),
         (
             "--policy plan_sjf --scenario online",
-            "policy 'plan_sjf': a policy that looks ahead is explained where a row",
+            "policy 'plan_sjf': a policy with look-ahead needs a row",
         ),
     ],
 )

@@ -86,7 +86,7 @@ def test_stages_side_by_side_leave_the_bytes_and_the_lock_of_one_behind_the_othe
     ends = [line.split()[1] for line in said if " ran, " in line and line.startswith("farm: ")]
     assert ends == ["second", "first", "third"], said
     assert "first | first: 1 of 1, cost 2.5" in said
-    assert said[0] == "farm: 3 of 3 stages are stale or behind such, 2 at a time"
+    assert said[0] == "farm: 3 of 3 stages are stale or depend on stale ones, 2 at a time"
     assert any(line.startswith("farm: 3 ran; ") for line in said)
     assert not [line for line in said if "Running stage" in line or "dvc.lock" in line]
     found = toy.results()
@@ -95,7 +95,7 @@ def test_stages_side_by_side_leave_the_bytes_and_the_lock_of_one_behind_the_othe
         (toy.root / name).unlink()
     toy.dvc("repro", "--force")
     assert toy.results() == found
-    assert toy.run(*FARM).splitlines() == ["farm: nothing is stale"]
+    assert toy.run(*FARM).splitlines() == ["farm: no stage is stale"]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_a_kill_has_cut_of_dvcs_own_notes_stops_no_later_farm(left: str, to
     said = toy.run(*FARM).splitlines()
     assert said[0] == "farm: .dvc/tmp/rwlock was cut by a kill; removed"
     assert (toy.root / "third.txt").exists()
-    assert toy.run(*FARM).splitlines() == ["farm: nothing is stale"]
+    assert toy.run(*FARM).splitlines() == ["farm: no stage is stale"]
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_behind_a_failure_the_others_go_on_and_the_next_farm_makes_the_rest(toy:
     lock = toy.root / "dvc.lock"
     lock.write_bytes(lock.read_bytes()[:-30])  # as a kill does, for DVC writes it in place
     again = toy.run(*FARM).splitlines()
-    assert again[0] == "farm: dvc.lock was cut by a kill; put back as it was when a stage last ended"
+    assert again[0] == "farm: dvc.lock was cut by a kill; restored its state when a stage last ended"
     assert [line for line in again if line.startswith("farm: 2 ran; ")]
     assert not [line for line in again if line.startswith("second |")]
     assert toy.dvc("status").strip() == NOTHING

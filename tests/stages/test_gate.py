@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from dvc.repo import Repo
 
-from pipeline import storage
 from pipeline.champions.gate import GATE, Verdict
-from pipeline.champions.lines import CHAMPIONS, Seat, champions_in, promoted, with_line
-from pipeline.config import Counts, Params
+from pipeline.champions.lines import CHAMPIONS, PolicyRef, champions_in, promoted, with_line
+from pipeline.core import storage
+from pipeline.core.config import Counts, Params
 from pipeline.errors import UserError
-from pipeline.problems.pool.learning import LEARNING
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.agents.learning import LEARNING
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.nouns import Cluster
 from pipeline.stages import evaluate, gate, generate, heuristics
 from pipeline.tracking.digests import measured
 
@@ -56,7 +56,7 @@ def train(params: Params, seed: int) -> None:
     evaluate.run(params, AGENT)
 
 
-def crown(seat: Seat) -> None:
+def crown(seat: PolicyRef) -> None:
     CHAMPIONS.write_text(with_line(CHAMPIONS.read_text(), "online", promoted(None, seat)))
 
 
@@ -99,7 +99,7 @@ def test_chance_is_nobodys_champion(few: Params) -> None:
 
 
 def test_an_agent_that_was_trained_again_is_judged_against_what_was_promoted(few: Params) -> None:
-    crown(Seat(policy=AGENT, digest=measured(POLICY), verdict="once the best"))
+    crown(PolicyRef(policy=AGENT, digest=measured(POLICY), verdict="once the best"))
     old = storage.read_jobset_results(few, "online", gate.problem_of(few, "online").tables)
     keep(POLICY)
     train(few, 1)
@@ -114,7 +114,7 @@ def test_an_agent_that_was_trained_again_is_judged_against_what_was_promoted(few
 
 
 def test_a_champion_with_other_numbers_plays_again_by_its_own(few: Params) -> None:
-    crown(Seat(policy="tetris", digest="of before", tuned={"tetris": 0.0}, verdict="once the best"))
+    crown(PolicyRef(policy="tetris", digest="of before", tuned={"tetris": 0.0}, verdict="once the best"))
     gate.run(few)
     assert set(storage.read_table(gate.TABLE, GATE)["champion"]) == {"tetris (champion)"}
 
@@ -130,7 +130,7 @@ def test_a_champion_with_other_numbers_plays_again_by_its_own(few: Params) -> No
     ],
 )
 def test_a_champion_that_is_gone_is_one_line_and_nothing_is_written(few: Params, policy: str, said: str) -> None:
-    crown(Seat(policy=policy, digest="gone.dir", verdict="once the best"))
+    crown(PolicyRef(policy=policy, digest="gone.dir", verdict="once the best"))
     shutil.rmtree(POLICY)
     storage.write_model(
         POLICY, LEARNING.model(few, AGENT, build(few.agent(AGENT).network, Cluster.of(few.pool_scenario("online")), 5))

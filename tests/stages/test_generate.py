@@ -7,11 +7,11 @@ import machine_rows
 import pytest
 from builders import params as builders_params
 
-from pipeline.config import Counts, Params, PoolLog
+from pipeline.core.config import Counts, Params, PoolLog
+from pipeline.core.storage import LOG, jobsets_folder, scenario_log
 from pipeline.errors import UserError
-from pipeline.problems.pool.storage import read_jobsets
+from pipeline.problems.pool.env.storage import read_jobsets
 from pipeline.stages.generate import run
-from pipeline.storage import LOG, jobsets_folder, scenario_log
 
 
 def cut_from(log: Path, format: str, **accepted: object) -> dict[str, Params]:

@@ -9,13 +9,13 @@ from builders import REPOSITORY
 from repositories import SCENARIO
 from ruamel.yaml import YAML
 
-from pipeline import storage
-from pipeline.config import Params, check_params
+from pipeline.core import storage
+from pipeline.core.config import Params, check_params
+from pipeline.core.schemas import HINDSIGHT
 from pipeline.errors import UserError
-from pipeline.problems.pool.evaluation.hindsight import warm_starts
+from pipeline.problems.pool.env.evaluation.hindsight import warm_starts
+from pipeline.problems.pool.env.storage import read_jobsets
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.storage import read_jobsets
-from pipeline.schemas import HINDSIGHT
 from pipeline.stages import generate, hindsight
 
 FILE = Path("reports/tables/hindsight/online/hindsight.parquet")

@@ -5,10 +5,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pipeline.config import Params
+from pipeline.core.config import Params
+from pipeline.core.storage.evidence import Commit, Lock, Out
 from pipeline.stages import moved
-from pipeline.storage.evidence import Lock, Out
-from pipeline.storage.revisions import Commit
 
 RESULTS, JOBSETS = "reports/tables/agents/deeprm", "data/jobsets/online"
 LOCK = Lock([Out(RESULTS, "old.dir", 1), Out(JOBSETS, "drawn.dir", 1)], [])
@@ -47,7 +46,7 @@ def said(
     frames = {Path("cached"): results(1, 1, 3, 3), Path(RESULTS): results(2, 2, 3, 3)}
     monkeypatch.setattr(moved, "_results", lambda params, agent, place: frames[place])
     monkeypatch.setattr(moved, "StoredOutputs", lambda scratch: Stored(here, cached))
-    monkeypatch.setattr(moved.revisions, "head", lambda: Commit("0123456789abcdef", "one", []))
+    monkeypatch.setattr(moved.evidence, "head", lambda: Commit("0123456789abcdef", "one", []))
     monkeypatch.setattr(moved.evidence, "committed_lock", lambda: lock)
     monkeypatch.setattr(moved.evidence, "committed_table", lambda path, columns: before if lock.outs else None)
     moved.run(only)

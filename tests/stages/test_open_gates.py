@@ -12,14 +12,14 @@ from builders import REPOSITORY
 from kubernetes_server import Cluster, api_server, node, pod, until
 from live_service import HOST, Service, service
 
-from pipeline.config import Params
-from pipeline.core import Json
+from pipeline.core.config import Params
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.kubernetes.api import Address, AnsweredError, Api
-from pipeline.kubernetes.asked import Words
 from pipeline.kubernetes.gates import Patience
+from pipeline.kubernetes.objects import StateFormat
 from pipeline.stages import open_gates
-from pipeline.stages.open_gates import run, words_of
+from pipeline.stages.open_gates import format_of, run
 from pipeline.stages.serve import heuristic
 
 
@@ -81,13 +81,13 @@ def test_a_server_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(open_gates, "BEGIN_S", 0.3)
     nobody = Address("http://127.0.0.1:1")
     with pytest.raises(UserError, match=r"^http://127.0.0.1:1: .*refused"):
-        run(nobody, nobody, Words(), Patience(), 1.0, False)
+        run(nobody, nobody, StateFormat(), Patience(), 1.0, False)
 
 
 def test_a_resource_that_is_not_known_is_one_line() -> None:
-    assert words_of("cpu,gpu", 5.0) == Words(("cpu", "gpu"), 5.0)
+    assert format_of("cpu,gpu", 5.0) == StateFormat(("cpu", "gpu"), 5.0)
     with pytest.raises(UserError, match="--resources: expected some of cpu, memory, gpu, got 'disk'"):
-        words_of("cpu,disk", 5.0)
+        format_of("cpu,disk", 5.0)
 
 
 def test_gates_that_the_server_refuses_to_open_are_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,5 +101,5 @@ def test_gates_that_the_server_refuses_to_open_are_no_success(monkeypatch: pytes
     cluster = cluster_of(3)
     with api_server(cluster) as url:
         with pytest.raises(UserError, match=r": 1 gates are still closed, that of work/p1 first; try again$"):
-            run(Address(url), Address(url), Words(), Patience(), 1.0, True)
+            run(Address(url), Address(url), StateFormat(), Patience(), 1.0, True)
         assert cluster.patched == ["p0", "p2"]

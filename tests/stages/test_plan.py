@@ -8,21 +8,23 @@ from typing import Any
 import pytest
 from builders import REPOSITORY
 from commands import contents
-from set_learning import with_gradient
 
-from pipeline import storage
-from pipeline.config import Counts, Params, PoolCard, PoolPlan
+from pipeline.core import storage
+from pipeline.core.config import Counts, Params, PoolPlan
 from pipeline.errors import UserError
-from pipeline.explaining.explain import CANDIDATES, ExplainRequest
+from pipeline.interactive.explaining.explain import CANDIDATES, ExplainRequest
 from pipeline.problems import check
-from pipeline.problems.pool.tables import JOBSET_RESULTS, TABLES
+from pipeline.problems.pool.agents.learning import LEARNING
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.nouns import Cluster
+from pipeline.problems.pool.env.tables import JOBSET_RESULTS, TABLES
 from pipeline.stages import explain, generate, plan
 
 Command = Callable[..., Any]
 NAME = "plan_deeprm3"
 ROW = PoolPlan(
     problem="pool", scenario="online", base="deeprm3", candidates=3, futures=3, ahead=60, left_job=4.0, left_work=2.5,
-    decisions=300, sure=0.5,
+    decisions=300, min_z=0.5,
 )  # fmt: skip
 HOLD = ROW.model_copy(update={"base": "hold"})
 FOLDER = Path("reports/tables/plans") / NAME
@@ -32,22 +34,22 @@ def small(params: Params, row: PoolPlan = ROW) -> Params:
     """One scenario at two loads, and a plan on it."""
     few = Counts(train=1, validation=1, test=3)
     online = params.pool_scenario("online").model_copy(update={"loads": (70, 150), "jobsets": few})
-    agents = {"deeprm3": with_gradient(params).agent("gradient")}
+    agents = {"deeprm3": params.agent("deeprm")}
     rows = {"scenarios": {"online": online}, "agents": agents, "transfers": {}, "plans": {NAME: row}}
-    return with_gradient(params).model_copy(update=rows)
+    return params.model_copy(update=rows)
 
 
 @pytest.fixture(scope="module")
 def planned(params: Params, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the network that comes with the package looked ahead."""
+    """A folder in which a network looked ahead that is drawn and not trained."""
     root = tmp_path_factory.mktemp("planned")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
         patch.setenv("PIPELINE_TRACKING", "off")
         few = small(params)
         generate.run(few, "online")
-        stored = storage.read_model(REPOSITORY / "tests" / "data" / "sets", PoolCard)
-        storage.write_model(storage.model_folder("deeprm3", "policy"), stored)
+        network = build(few.agent("deeprm3").network, Cluster.of(few.pool_scenario("online")), seed=3)
+        storage.write_model(storage.model_folder("deeprm3", "policy"), LEARNING.model(few, "deeprm3", network))
         plan.run(few, NAME)
     return root
 
@@ -89,7 +91,7 @@ def test_explain_names_what_each_candidate_would_have_gained(
     assert (own["gain"] == 0).all()
     taken = frame[frame["taken"] & (frame["rank"] > 0)]
     assert len(taken) > 0
-    assert (taken["gain"] > ROW.sure * taken["error"] - 1e-5).all()
+    assert (taken["gain"] > ROW.min_z * taken["error"] - 1e-5).all()
     changed = f"took another action than deeprm3 in {len(taken)} ({100 * len(taken) / len(own):.1f} %)"
     assert f"{NAME}: tried {len(frame)} candidates in {len(own)} decisions; {changed}" in said
 
@@ -122,7 +124,7 @@ def test_who_is_to_be_explained_is_looked_for_among_agents_and_plans(command: Co
     subprocess.run(["patch", "--strip=1", "--quiet", f"--input={patch}"], check=True)
     outcome = command("explain", "--policy", "plan_deprm3")
     assert outcome.code == 2
-    assert outcome.err.startswith("error: policy 'plan_deprm3': a policy that looks ahead is explained where ")
+    assert outcome.err.startswith("error: policy 'plan_deprm3': a policy with look-ahead needs ")
     assert "did you mean 'plan_deeprm3'?" in outcome.err
 
 

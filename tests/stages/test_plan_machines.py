@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 from commands import contents
 
-from pipeline import storage
-from pipeline.config import Counts, MachinesCard, MachinesPlan, Params
+from pipeline.core import storage
+from pipeline.core.config import Counts, MachinesCard, MachinesPlan, Params
 from pipeline.errors import UserError
-from pipeline.explaining.explain import CANDIDATES, ExplainRequest
+from pipeline.interactive.explaining.explain import CANDIDATES, ExplainRequest
 from pipeline.problems import check
+from pipeline.problems.machines.agents.learning import LEARNING
+from pipeline.problems.machines.env.tables import TABLES
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.learning import LEARNING
-from pipeline.problems.machines.tables import TABLES
 from pipeline.stages import explain, generate, heuristics, plan
 
 AGENT = "deepk8s_ppo"
 ROW = MachinesPlan(
-    problem="machines", scenario="machines", base=AGENT, candidates=3, futures=3, jobs=4, decisions=2000, sure=0.5
+    problem="machines", scenario="machines", base=AGENT, candidates=3, futures=3, jobs=4, decisions=2000, min_z=0.5
 )
-SJF = ROW.model_copy(update={"base": "sjf", "sure": 0.0})
+SJF = ROW.model_copy(update={"base": "sjf", "min_z": 0.0})
 FOLDER = Path("reports/tables/plans")
 ROWS = {"plan_mine": ROW, "plan_sjf": SJF}
 
@@ -91,10 +91,10 @@ def test_explain_names_what_each_candidate_would_have_gained(
     own, taken = frame[frame["rank"] == 0], frame[frame["taken"] & (frame["rank"] > 0)]
     assert (own["gain"] == 0).all()
     assert len(taken) > 0
-    assert (taken["gain"] > ROWS[name].sure * taken["error"] - 1e-5).all()
-    best = frame.assign(net=frame["gain"] - ROWS[name].sure * frame["error"]).groupby(["load", "jobset", "decision"])
+    assert (taken["gain"] > ROWS[name].min_z * taken["error"] - 1e-5).all()
+    best = frame.assign(net=frame["gain"] - ROWS[name].min_z * frame["error"]).groupby(["load", "jobset", "decision"])
     chosen = frame[frame["taken"]].set_index(["load", "jobset", "decision"])
-    np.testing.assert_allclose(chosen["gain"] - ROWS[name].sure * chosen["error"], best["net"].max(), atol=1e-5)
+    np.testing.assert_allclose(chosen["gain"] - ROWS[name].min_z * chosen["error"], best["net"].max(), atol=1e-5)
     words = f"took another action than {ROWS[name].base} in {len(taken)} ({100 * len(taken) / len(own):.1f} %)"
     assert f"{name}: tried {len(frame)} candidates in {len(own)} decisions; {words}" in capsys.readouterr().err
 

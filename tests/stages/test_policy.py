@@ -11,12 +11,12 @@ import pytest
 from elsewhere import POLICIES
 from repositories import Folder, bytes_of, ran
 
-from pipeline import storage
-from pipeline.config import Counts, External, Params
+from pipeline.core import storage
+from pipeline.core.config import Counts, External, Params
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
 from pipeline.problems.groups.heuristics.tuning import untuned
-from pipeline.problems.machines.heuristics.tuning import MIX
+from pipeline.problems.machines.heuristics.rules import MIX
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.stages import generate, log, passed, policy
 
@@ -204,8 +204,8 @@ def test_a_row_that_is_wrong_is_told_in_one_line(command: Command, place: Path) 
     assert "policies.drf: 'drf' is the name of another" in checked(
         "drf: {problem: groups, scenario: shares, policy: 'a:b'}"
     )
-    assert "policies.mine.sure: unknown key" in checked(
-        "mine: {problem: pool, scenario: online, policy: 'a:b', sure: 1}"
+    assert "policies.mine.speed: unknown key" in checked(
+        "mine: {problem: pool, scenario: online, policy: 'a:b', speed: 1}"
     )
 
 

@@ -7,10 +7,10 @@ import pytest
 from commands import Command
 
 from pipeline.champions.gate import Verdict
-from pipeline.champions.lines import Champion, Seat, champions_in
+from pipeline.champions.lines import Champion, PolicyRef, champions_in
 
-HOLD = Seat(policy="hold", digest="ab", tuned={"hold": 10.0}, verdict="there was none")
-LEARNED = Seat(policy="deeprm3", digest="cd.dir", verdict="against hold -5.0 % over all loads")
+HOLD = PolicyRef(policy="hold", digest="ab", tuned={"hold": 10.0}, verdict="there was none")
+LEARNED = PolicyRef(policy="deeprm3", digest="cd.dir", verdict="against hold -5.0 % over all loads")
 HEAD = "# Who is champion.\n"
 
 
@@ -34,7 +34,7 @@ def test_who_passed_is_champion_and_the_one_before_comes_back(place: Path, lines
     judge(place, online=Verdict(champion=HOLD, promote=LEARNED))
     assert command("promote", "online").out == f"online: deeprm3 in place of hold: {LEARNED.verdict}\n"
     assert champions_in(lines.read_text()) == {"online": Champion(**LEARNED.model_dump(), previous=HOLD)}
-    assert command("rollback", "online").out.startswith("online: hold again; deeprm3 as it was is not promoted any")
+    assert command("rollback", "online").out.startswith("online: hold again; this deeprm3 is not promoted any")
     assert champions_in(lines.read_text()) == {"online": Champion(**HOLD.model_dump(), rolled_back=("cd.dir",))}
     assert lines.read_text().startswith(HEAD)
 
@@ -55,7 +55,7 @@ def test_nobody_is_said_to_be_champion_before_that_is_written(place: Path, lines
         (
             "promote online",
             Verdict(champion=None, stays="sjf"),
-            "reports/gate.json: online: nobody passed the gate: sj",
+            "reports/gate.json: online: no candidate passed the gate: sj",
         ),
         (
             "promote",

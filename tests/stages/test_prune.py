@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.storage import leftovers
+from pipeline.core.storage import leftovers
 from pipeline.tracking.digests import measured
 
 STAGES = "stages: {finetune: {foreach: '${agents}', do: {cmd: run}}}\n"

@@ -9,16 +9,25 @@ import pandas as pd
 import pytest
 from builders import jobset
 
-from pipeline import storage
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.schemas import (
+    COMPARISON,
+    CURVE,
+    DELAY,
+    HINDSIGHT_SUMMARY,
+    OBJECTIVES,
+    STREAM_SUMMARY,
+    SUMMARY,
+    empty,
+)
+from pipeline.core.storage import evidence
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.networks.loading import card_of
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.storage import write_jobsets
-from pipeline.problems.pool.tables import JOBSET_RESULTS
-from pipeline.schemas import COMPARISON, CURVE, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY, empty
-from pipeline.storage import revisions
+from pipeline.problems.pool.agents.networks.loading import card_of
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.nouns import Cluster
+from pipeline.problems.pool.env.storage import write_jobsets
+from pipeline.problems.pool.env.tables import JOBSET_RESULTS
 
 UNITS = {"cpu": 10, "memory": 10}
 LOCK = """schema: '2.0'
@@ -149,7 +158,7 @@ def test_the_page_compares_with_the_last_commit(command: Command, outputs: Path)
     assert "holds neither dvc.lock nor reports/summary.csv" in report(command)[0]
     git("add", "dvc.lock", "reports/summary.csv")
     git("commit", "--quiet", "-m", "a run")
-    assert "Nothing: metrics, parameters and outputs are those of commit " in report(command)[0]
+    assert "No changes: metrics, parameters and outputs are those of commit " in report(command)[0]
     write_summary(1.5)
     params = outputs / "params.yaml"
     params.write_text(params.read_text().replace("\nseed: 1 ", "\nseed: 2 "))
@@ -195,15 +204,15 @@ def test_the_schedule_is_drawn_where_model_and_jobsets_are(command: Command, out
 
 
 def test_files_of_the_last_commit_are_read_as_they_were(outputs: Path) -> None:
-    assert revisions.head() is None
-    assert revisions.committed(Path("dvc.lock")) is None
+    assert evidence.head() is None
+    assert evidence.committed(Path("dvc.lock")) is None
     git("init", "--quiet")
-    assert revisions.head() is None
+    assert evidence.head() is None
     git("add", "dvc.lock")
     git("commit", "--quiet", "-m", "first: é\n\nbody")
     Path("dvc.lock").write_text("changed")
-    found = revisions.head()
+    found = evidence.head()
     assert found is not None
     assert (found.subject, found.dirty) == ("first: é", ["params.yaml"])  # never added
-    assert revisions.committed(Path("dvc.lock")) == LOCK.encode()
-    assert revisions.committed(Path("none")) is None
+    assert evidence.committed(Path("dvc.lock")) == LOCK.encode()
+    assert evidence.committed(Path("none")) is None

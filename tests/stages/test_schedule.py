@@ -7,19 +7,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from set_learning import with_gradient
 
-from pipeline import storage
-from pipeline.config import Params
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.interactive.pool.policies import policy_for
+from pipeline.interactive.pool.scheduling.schedule import MOST_STEPS, MOST_TRIED
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.heuristics.tuning import KNOB_OF, heuristics_with
-from pipeline.problems.pool.networks.loading import card_of
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.policies import policy_for
-from pipeline.problems.pool.scheduling.schedule import MOST_STEPS, MOST_TRIED
-from pipeline.problems.pool.workload.source import source
+from pipeline.problems.pool.agents.networks.loading import card_of
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.evaluation.play import score
+from pipeline.problems.pool.env.nouns import Cluster, JobSet
+from pipeline.problems.pool.env.workload.source import source
+from pipeline.problems.pool.heuristics.scores import LINEAR_KNOBS, heuristics_with
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"
 
@@ -41,12 +40,12 @@ def crowds(place: Path) -> None:
     Path("jobs.csv").write_text("\n".join([*rows, ""]))
 
 
-@pytest.fixture(params=["deeprm", "deeprm2", "gradient"])
+@pytest.fixture(params=["deeprm", "deeprm2"])
 def model(request: pytest.FixtureRequest, place: Path, params: Params) -> str:
-    """An agent's directory with a policy of the initial weights: of an image, of another, and of sets."""
-    agent, rows = str(request.param), with_gradient(params)
-    network = build(rows.agent(agent).network, Cluster.of(rows.pool_scenario("online")), seed=3)
-    storage.write_model(Path("model"), storage.Model(card_of(rows, agent), weights_of(network)))
+    """An agent's directory with a policy of the initial weights, which draws images."""
+    agent = str(request.param)
+    network = build(params.agent(agent).network, Cluster.of(params.pool_scenario("online")), seed=3)
+    storage.write_model(Path("model"), storage.Model(card_of(params, agent), weights_of(network)))
     return "model"
 
 
@@ -169,7 +168,7 @@ def test_a_policy_that_is_given_the_end_of_arrivals_does_what_it_does_in_the_sce
     Path("jobs.csv").write_text(f"{HEAD}\n0,a,0,15,10,1\n0,b,1,1,10,1\n1,a,0,15,10,1\n")
     end = params.pool_scenario("online").arrivals_end
     assert end == 50
-    knobs = dict.fromkeys(KNOB_OF.values(), 0.0) | {"linear_short": 1.0, "linear_always": -2.9}
+    knobs = dict.fromkeys(LINEAR_KNOBS, 0.0) | {"linear_short": 1.0, "linear_always": -2.9}
     knobs["linear_to_end"] = 0.35
     storage.write_chosen("online", storage.Chosen(knobs=knobs, validation={}, best={}, best_delay={}))
     done = schedule(command, "--arrivals-end", end, policy="linear")
@@ -194,8 +193,8 @@ def test_a_policy_that_is_given_the_end_of_arrivals_does_what_it_does_in_the_sce
 BOTH = """
 import numpy as np
 
-from pipeline.core import legal_actions
-from pipeline.simulation.choosing import choose, sjf
+from pipeline.core.types import legal_actions
+from pipeline.simulation.rollout import choose, sjf
 
 
 def decide(view, draws):

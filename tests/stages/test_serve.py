@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.champions.lines import Champion, digest_of_tuned, with_line
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.problems import PROBLEMS
 from pipeline.stages.serve import Listening, by_name, looking, run
@@ -80,6 +80,6 @@ def test_a_token_that_others_may_read_is_pointed_out(
 
 @pytest.mark.parametrize("scenario", ["machines", "shares"])
 def test_looking_ahead_where_it_is_not_served_is_refused_with_the_reason(params: Params, scenario: str) -> None:
-    said = r"^plan_sjf: policies that look ahead are not served in scenarios of this problem"
+    said = r"^plan_sjf: policies with look-ahead are not served in scenarios of this problem"
     with pytest.raises(UserError, match=said), looking(params, scenario, "plan_sjf"):
         pass

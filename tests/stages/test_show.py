@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from builders import jobset
 
-from pipeline import storage
-from pipeline.core import Observation
-from pipeline.problems.pool import showing
+from pipeline.core import storage
+from pipeline.core.types import Observation
+from pipeline.interactive.pool import showing
+from pipeline.interactive.pool.scheduling import schedule as scheduling
+from pipeline.problems.pool.env.storage import write_jobsets
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.scheduling import schedule as scheduling
-from pipeline.problems.pool.storage import write_jobsets
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"
 # On ten units of each, shortest first: b at 0, c and a at 1. First come first served: a at 0, c at 1, b at 3.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from builders import REPOSITORY
 
-from pipeline import storage
-from pipeline.config import PoolCard, load_params
+from pipeline.core import storage
+from pipeline.core.config import PoolCard, load_params
 from pipeline.stages.show import AGENT, TRIAL
 
 SAID = re.compile(r"deeprm3 serves 60 jobs with a mean slowdown of ([\d.]+), SJF .* with ([\d.]+): (\d+) % lower\.")

@@ -9,7 +9,7 @@ from commands import Command
 from ruamel.yaml import YAML
 from swf_lines import line
 
-from pipeline.config import check_params, load_params
+from pipeline.core.config import check_params, load_params
 
 DAY_S = 86_400
 LIMITS, NONE = 3_600, -1

@@ -12,19 +12,19 @@ from group_rows import AGENT, ROW, rows
 from repositories import SCENARIO as STEPS
 from repositories import bytes_of
 
-from pipeline import storage
-from pipeline.config import Params, check_params
+from pipeline.core import storage
+from pipeline.core.config import Params, check_params
+from pipeline.core.schemas import COMPARISON, CURVE, DELAY, SUMMARY
 from pipeline.errors import UserError
-from pipeline.problems.groups import learning
+from pipeline.problems.groups.agents import learning
+from pipeline.problems.groups.agents.training import algorithms, off_policy
+from pipeline.problems.groups.agents.training.q_learning import Learner
+from pipeline.problems.groups.env.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES, jobs_schema
 from pipeline.problems.groups.heuristics.names import RULES
 from pipeline.problems.groups.heuristics.tuning import HEURISTICS
-from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES, jobs_schema
-from pipeline.problems.groups.training import algorithms, off_policy
-from pipeline.problems.groups.training.q_learning import Learner
-from pipeline.problems.machines.tables import SUMMARY as MACHINES_SUMMARY
+from pipeline.problems.machines.env.tables import SUMMARY as MACHINES_SUMMARY
+from pipeline.problems.pool.env.tables import TABLES as TABLES_OF_POOL
 from pipeline.problems.pool.heuristics.scores import HEURISTICS as OF_POOL
-from pipeline.problems.pool.tables import TABLES as TABLES_OF_POOL
-from pipeline.schemas import COMPARISON, CURVE, DELAY, SUMMARY
 from pipeline.stages import compare, evaluate, finetune, gate, generate, heuristics, log, pretrain
 
 MINE = ["mine_pretrained", "mine", "mine_own"]

@@ -10,16 +10,16 @@ from machine_rows import AGENT, LOG, PPO_RECIPE, rows, write_log
 from repositories import SCENARIO as POOLED
 from repositories import Folder, begin, ran
 
-from pipeline import storage
-from pipeline.config import Params, check_params
+from pipeline.core import storage
+from pipeline.core.config import Params, check_params
+from pipeline.core.schemas import COMPARISON, SUMMARY
 from pipeline.errors import UserError
 from pipeline.problems import problem
+from pipeline.problems.machines.env.tables import SUMMARY as MACHINES_SUMMARY
+from pipeline.problems.machines.env.tables import TABLES
 from pipeline.problems.machines.heuristics.rules import HEURISTICS as MACHINES_HEURISTICS
-from pipeline.problems.machines.scoring import scoring
-from pipeline.problems.machines.tables import SUMMARY as MACHINES_SUMMARY
-from pipeline.problems.machines.tables import TABLES
+from pipeline.problems.machines.heuristics.scoring import scoring
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.schemas import COMPARISON, SUMMARY
 from pipeline.stages import compare, generate, heuristics, log
 
 

@@ -7,11 +7,11 @@ import pytest
 from builders import REPOSITORY
 from ruamel.yaml import YAML
 
-from pipeline.config import Counts, Params, PoolCard, check_params
-from pipeline.problems.pool.learning import read_task
-from pipeline.problems.pool.nouns import JobSet
+from pipeline.core.config import Counts, Params, PoolCard, check_params
+from pipeline.core.storage import model_folder, read_model
+from pipeline.problems.pool.agents.learning import read_task
+from pipeline.problems.pool.env.nouns import JobSet
 from pipeline.stages import generate, pretrain
-from pipeline.storage import model_folder, read_model
 
 
 def seeded(root: int, start: int | None, play: int | None) -> Params:

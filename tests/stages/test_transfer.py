@@ -7,14 +7,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from pipeline import storage
-from pipeline.config import Counts, Params, Transfer
+from pipeline.core import storage
+from pipeline.core.config import Counts, Params, Transfer
 from pipeline.errors import UserError
-from pipeline.problems.pool.learning import LEARNING
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.storage import read_jobsets
-from pipeline.problems.pool.tables import JOB_RESULTS, JOBSET_RESULTS, TABLES
+from pipeline.problems.pool.agents.learning import LEARNING
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.nouns import Cluster, JobSet
+from pipeline.problems.pool.env.storage import read_jobsets
+from pipeline.problems.pool.env.tables import JOB_RESULTS, JOBSET_RESULTS, TABLES
 from pipeline.stages import generate, transfer
 
 Command = Callable[..., Any]

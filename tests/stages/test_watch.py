@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from swf_lines import line
 
-from pipeline import storage
-from pipeline.champions.lines import CHAMPIONS, Champion, Seat, champions_in, digest_of_tuned, promoted, with_line
+from pipeline.champions.lines import CHAMPIONS, Champion, PolicyRef, champions_in, digest_of_tuned, promoted, with_line
 from pipeline.champions.regret import ALARM, CANNOT_TELL, QUIET
-from pipeline.config import MachinesScenario, Params
+from pipeline.core import storage
+from pipeline.core.config import MachinesScenario, Params
 from pipeline.errors import UserError
-from pipeline.logs.growth import grown
+from pipeline.interactive.logs.growth import grown
 from pipeline.progress import no_progress
 from pipeline.stages import generate, heuristics, watch
 
@@ -62,7 +62,7 @@ def site(params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: l
     storage.link_log(found)
     generate.run(found, "site")
     heuristics.run(found, "site")
-    seat = Seat(policy="fcfs", digest=digest_of_tuned("fcfs", {}), verdict="what the site runs")
+    seat = PolicyRef(policy="fcfs", digest=digest_of_tuned("fcfs", {}), verdict="what the site runs")
     CHAMPIONS.write_text(with_line("", "site", promoted(None, seat)))
     return found
 

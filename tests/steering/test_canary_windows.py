@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from pipeline.comparing.sequences import seen_at
-from pipeline.config import Params
-from pipeline.core import Json
+from pipeline.core.config import Params
+from pipeline.core.types import Json
 from pipeline.stages.serve import heuristic
-from pipeline.steering.canary import judged
+from pipeline.steering.canary import judge
 from pipeline.steering.journal import JOURNAL, Journal
 
 CASES = Path(__file__).parent / "cases"
@@ -39,7 +39,7 @@ def test_jobs_that_wait_longer_are_in_the_window_of_those_that_came_with_them(tm
     first = ((1, 10, 5), (2, 10, 5), (5, 10, 5), (6, 10, 5))
     rest = ((4, 100, 10), (8, 100, 10), (3, 10, 100), (7, 10, 100))
     ended(tmp_path, *(("ran", job, run, limit, {}) for job, run, limit in (*first, *rest)))
-    assert judged(tmp_path, "machines", "sjf", DIGEST, 4, 1.0) == (2, pytest.approx(0.6), False)
+    assert judge(tmp_path, "machines", "sjf", DIGEST, 4, 1.0) == (2, pytest.approx(0.6), False)
 
 
 def test_jobs_shorter_than_a_tick_count_and_those_that_could_not_start_do_not(tmp_path: Path) -> None:
@@ -48,16 +48,16 @@ def test_jobs_shorter_than_a_tick_count_and_those_that_could_not_start_do_not(tm
     held = ("left", 5, -480.0, 100.0, {"could_start": False})
     rest = (("ran", job, run, limit, {}) for job, run, limit in ((1, 10.0, 5.0), (2, 10.0, 5.0), (4, 100.0, 10.0)))
     ended(tmp_path, gone, held, *rest)
-    assert judged(tmp_path, "machines", "sjf", DIGEST, 4, 1.0) == (1, pytest.approx(0.6), False)
-    assert judged(tmp_path, "machines", "sjf", DIGEST, 5, 1.0).windows == 0
+    assert judge(tmp_path, "machines", "sjf", DIGEST, 4, 1.0) == (1, pytest.approx(0.6), False)
+    assert judge(tmp_path, "machines", "sjf", DIGEST, 5, 1.0).windows == 0
 
 
 def test_a_window_waits_for_the_jobs_that_came_before(tmp_path: Path) -> None:
     still = {"open": 0.0}  # a job that came at 0 is still there
     ended(tmp_path, ("ran", 1, 10.0, 100.0, still), ("ran", 2, 10.0, 100.0, still))
-    assert judged(tmp_path, "machines", "sjf", DIGEST, 2, 1.0).windows == 0
+    assert judge(tmp_path, "machines", "sjf", DIGEST, 2, 1.0).windows == 0
     ended(tmp_path, ("ran", 3, 10.0, 100.0, {"open": 1.0}))
-    assert judged(tmp_path, "machines", "sjf", DIGEST, 2, 1.0).windows == 1
+    assert judge(tmp_path, "machines", "sjf", DIGEST, 2, 1.0).windows == 1
 
 
 @pytest.mark.parametrize("window", [10, 20, 50])
@@ -67,10 +67,10 @@ def test_a_policy_that_is_a_fifth_worse_is_seen_to_be(tmp_path: Path, window: in
     As one window, the 145 jobs that were seen to run wait 148.3 s under the policy and 118.0 s by arrival: 20.5 %.
     """
     (tmp_path / JOURNAL).write_bytes(gzip.decompress((CASES / "canary_journal.jsonl.gz").read_bytes()))
-    found = judged(tmp_path, "machines", "sjf", "89bdfc55ace5512b7f9b2b502c1cca18", window, 1.0)
+    found = judge(tmp_path, "machines", "sjf", "89bdfc55ace5512b7f9b2b502c1cca18", window, 1.0)
     assert found.windows == 200 // window
     assert 0.17 < found.regret < 0.3
-    assert found.behind == (window == 10)
+    assert found.worse == (window == 10)
 
 
 def test_the_documents_say_after_how_many_windows_a_regret_is_seen(params: Params) -> None:

@@ -11,7 +11,7 @@ from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import LoopbackSlurm, slurm, why_not
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
-DENIED = "SiteFactor may be set by Slurm's operators and administrators alone, not by you"
+DENIED = "SiteFactor may be set only by Slurm's operators and administrators, not by you"
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_slurmctld_dies_with_the_controller(alone: Steered) -> None:
     alone.slurm.begin(*words)
     alone.until_reset()
     until_free(alone.folder)
-    assert alone.by_hand().stderr == f"steer: nothing is set, by what {alone.folder} says\n"
+    assert alone.by_hand().stderr == f"steer: {alone.folder}: no changes to take back\n"
 
 
 @pytest.mark.slow

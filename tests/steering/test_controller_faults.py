@@ -13,13 +13,13 @@ from faulty_slurm import FaultySlurm, KilledError
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.errors import UserError
-from pipeline.steering import holding, resetting, running
-from pipeline.steering.asking import Slurm
-from pipeline.steering.book import Book
+from pipeline.steering import release, reset, session
 from pipeline.steering.controller import Controller
 from pipeline.steering.journal import Journal
-from pipeline.steering.resetting import all_back, until_reset
+from pipeline.steering.ledger import Ledger
+from pipeline.steering.reset import retry_undo, undo_all
 from pipeline.steering.settings import Mode, Settings
+from pipeline.steering.slurm import Slurm
 
 CALLS = ("timeout", "busy", "slow", "done all the same", "half", "killed before", "killed behind")
 SAVES = ("disk once", "disk full")
@@ -33,12 +33,12 @@ class State(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-class Desk:
+class Gateway:
     """A policy that starts one job a tick, and turns the queue round at each."""
 
     scenario, example = "machines", {"waiting": [{"demand": {"cpu": 1, "memory": 1}}]}
-    standing = SimpleNamespace(scenario="machines", policy="sjf", digest="d" * 8)
-    named = SimpleNamespace(policy="sjf", digest="d" * 8, place="sjf")
+    active = SimpleNamespace(scenario="machines", policy="sjf", digest="d" * 8)
+    served = SimpleNamespace(policy="sjf", digest="d" * 8, place="sjf")
     fallback, live = SimpleNamespace(policy="fcfs"), SimpleNamespace(state=State)
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Desk:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., FaultySlurm]:
     """Run a controller for four ticks with one fault, and let a watchdog take back what that left."""
-    for module in (holding, resetting):
+    for module in (release, reset):
         monkeypatch.setattr(module, "sleep", lambda seconds: None)
     number = iter(range(1_000_000))
 
@@ -80,12 +80,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Faulty
 
 def _steer(slurm: Slurm, settings: Settings, killed: bool) -> None:
     try:
-        controller = Controller(slurm, Desk(), settings, Book(settings.folder), Journal(settings.folder))  # type: ignore[arg-type]
+        controller = Controller(slurm, Gateway(), settings, Ledger(settings.folder), Journal(settings.folder))  # type: ignore[arg-type]
         controller.begin({})
         if killed:  # none of what a controller does when it ends is done
-            asyncio.run(controller.go_round(asyncio.Event(), None))
+            asyncio.run(controller.run_loop(asyncio.Event(), None))
         else:
-            asyncio.run(running._run(controller, None))
+            asyncio.run(session._run(controller, None))
     except (UserError, KilledError):
         return
 
@@ -93,17 +93,17 @@ def _steer(slurm: Slurm, settings: Settings, killed: bool) -> None:
 def _take_back(slurm: FaultySlurm, folder: Path) -> None:
     """Do what a watchdog does, and where that is killed, --reset; a disk that is full stays so at first."""
     while True:
-        book = Book(folder)
-        if slurm.fault in SAVES and not book.held_in:
-            book.held_in = ("held",)  # it could not even begin, so a person names the partition
+        ledger = Ledger(folder)
+        if slurm.fault in SAVES and not ledger.held_in:
+            ledger.held_in = ("held",)  # it could not even begin, so a person names the partition
         try:
-            assert until_reset(Slurm({}), book, lambda line: None, 0.0, 60.0)
+            assert retry_undo(Slurm({}), ledger, lambda line: None, 0.0, 60.0)
             break
         except KilledError:
             continue
     assert_nothing_left(slurm)
     slurm.met_it, slurm.fault = slurm.met, ""
-    assert all_back(Slurm({}), Book(folder)) == ""  # what a restart begins with
+    assert undo_all(Slurm({}), Ledger(folder)) == ""  # what a restart begins with
     assert_nothing_left(slurm)
 
 

@@ -9,9 +9,9 @@ from steered import steered
 
 from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import slurm, why_not
-from pipeline import storage
-from pipeline.config import Params
-from pipeline.problems.machines.learning import LEARNING
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.problems.machines.agents.learning import LEARNING
 from pipeline.stages import generate
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not())]

@@ -30,8 +30,8 @@ def test_a_line_that_was_cut_is_skipped_and_the_next_is_whole(tmp_path: Path) ->
 
 def test_users_are_told_apart_and_not_named(tmp_path: Path) -> None:
     one = Journal(tmp_path / ".")
-    ann, bob = one.called("ann"), one.called("bob")
-    assert (ann, bob) == (Journal(tmp_path).called("ann"), Journal(tmp_path).called("bob"))
+    ann, bob = one.pseudonym("ann"), one.pseudonym("bob")
+    assert (ann, bob) == (Journal(tmp_path).pseudonym("ann"), Journal(tmp_path).pseudonym("bob"))
     assert ann != bob
     assert "ann" not in ann
     assert (tmp_path / "users.key").stat().st_mode & 0o777 == 0o600

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.steering.book import BOOK, LOCK, Book, locked
 from pipeline.steering.journal import JOURNAL, KEY, Journal
+from pipeline.steering.ledger import LEDGER, LOCK, Ledger, lock_folder
 
 
 @pytest.fixture(autouse=True)
@@ -28,13 +28,13 @@ def test_a_folder_and_its_files_are_the_owners_also_where_the_folder_was_there(t
     folder = tmp_path / "steering"
     if there:
         folder.mkdir(mode=0o755)
-    with locked(folder):
+    with lock_folder(folder):
         journal = Journal(folder, most_bytes=1)
         journal.add("tick", 0.0)
         journal.keep()  # and a new file is begun
         journal.close()
-        Book(folder).save()
-    files = (JOURNAL, "journal.000001.jsonl", KEY, BOOK, LOCK)
+        Ledger(folder).save()
+    files = (JOURNAL, "journal.000001.jsonl", KEY, LEDGER, LOCK)
     assert modes(folder) == {"": 0o700} | dict.fromkeys(files, 0o600)
 
 
@@ -43,13 +43,13 @@ def test_files_that_others_could_read_are_closed_and_it_is_said(
 ) -> None:
     folder = tmp_path / "steering"
     folder.mkdir(mode=0o755)
-    for name in (JOURNAL, "journal.000001.jsonl", BOOK, LOCK, "other.txt"):
+    for name in (JOURNAL, "journal.000001.jsonl", LEDGER, LOCK, "other.txt"):
         (folder / name).touch(mode=0o644)
-    (folder / BOOK).write_text('{"jobs": {}}')
-    with locked(folder):
+    (folder / LEDGER).write_text('{"jobs": {}}')
+    with lock_folder(folder):
         Journal(folder).close()
     assert modes(folder) == {
-        **{"": 0o700, JOURNAL: 0o600, "journal.000001.jsonl": 0o600, KEY: 0o600, BOOK: 0o600, LOCK: 0o600},
+        **{"": 0o700, JOURNAL: 0o600, "journal.000001.jsonl": 0o600, KEY: 0o600, LEDGER: 0o600, LOCK: 0o600},
         "other.txt": 0o644,
     }
     said = capfd.readouterr().err.splitlines()

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from live_machines import assert_answers
 from slurm_said import SUBMIT, TABLES, sinfo, squeue
 
-from pipeline.config import Params
+from pipeline.core.config import Params
+from pipeline.interactive.machines.live.state import MachinesDecision
 from pipeline.problems import problem_of
-from pipeline.problems.machines.live.state import MachinesDecision
-from pipeline.steering.competing import competing
-from pipeline.steering.planning import Decided, changes
+from pipeline.steering.factors import PoolDecision, changed_factors
+from pipeline.steering.pools import find_pools
 from pipeline.steering.rows import OddError, Reading, factors_in, jobs_in, nodes_in
-from pipeline.steering.states import checked, scored, state_of
+from pipeline.steering.states import check_state, scored_jobs, state_of
 
 
 def test_a_job_is_read_to_the_letter() -> None:
@@ -60,7 +60,7 @@ def test_a_state_of_a_node_is_a_word_and_flags(states: str, takes: bool) -> None
 def test_a_job_that_is_suspended_still_holds_its_node() -> None:
     """Else it would be taken for one that has ended, and its node for a free one."""
     running = [squeue(JobID=k, StateCompact=state, StartTime=SUBMIT) for k, state in enumerate(("R", "S", "SO", "RS"))]
-    (pool,) = competing(
+    (pool,) = find_pools(
         Reading(0.0, jobs_in("\n".join([*running, squeue(JobID=9)])), nodes_in(sinfo("n1")), {9: 0}), {}
     ).pools
     assert [job.number for job in pool.running] == [0, 1, 2, 3]
@@ -97,8 +97,8 @@ def refused_or_answered(params: Params, said: tuple[str, str, str]) -> None:
     live = problem_of(params, "machines").live
     try:
         reading = Reading(2e9, jobs_in(said[0]), nodes_in(said[1]), factors_in(said[2]))
-        pools = competing(reading, {}).pools
-        states = [checked(live.state, state_of(pool, reading.now, ("cpu", "memory"), 1.0)) for pool in pools]
+        pools = find_pools(reading, {}).pools
+        states = [check_state(live.state, state_of(pool, reading.now, ("cpu", "memory"), 1.0)) for pool in pools]
     except OddError as error:
         must_be_a_line(str(error))
         return
@@ -107,8 +107,8 @@ def refused_or_answered(params: Params, said: tuple[str, str, str]) -> None:
         decision = sjf(state)
         assert isinstance(decision, MachinesDecision)
         assert_answers(json.loads(state.model_dump_json()), decision.model_dump())
-        order, _ = scored(decision, pool)
-        new = changes(Decided(pool, order, "", "", ""), reading.factors, 5000)
+        order, _ = scored_jobs(decision, pool)
+        new = changed_factors(PoolDecision(pool, order, "", "", ""), reading.factors, 5000)
         before = {job.array: reading.factors[job.number] for job in pool.waiting}
         after = [new.get(number, before[number]) for number in order]
         assert after == sorted(set(after), reverse=True)

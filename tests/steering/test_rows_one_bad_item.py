@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from slurm_said import SUBMIT, sinfo, squeue
 
-from pipeline.config import Params
+from pipeline.core.config import Params
+from pipeline.interactive.machines.live.state import MachinesDecision
 from pipeline.problems import problem_of
-from pipeline.problems.machines.live.state import MachinesDecision
-from pipeline.steering.competing import UNREAD, by_arrival, competing, without_jobs
+from pipeline.steering.pools import UNREAD, by_arrival, empty_pools, find_pools
 from pipeline.steering.rows import OddError, Reading, factors_in, jobs_in, nodes_in
-from pipeline.steering.states import checked, misfits, scored, state_of
+from pipeline.steering.states import check_state, misfits, scored_jobs, state_of
 
 NOW = float(SUBMIT) + 100
 SHORT, LONG = squeue(JobID=2, TimeLimit="1:00"), squeue(JobID=3, TimeLimit="9:00")
@@ -23,12 +23,12 @@ def asked(
     """What shortest-first says of a queue: its order, the decision, and the jobs that are left alone."""
     live, jobs = problem_of(params, "machines").live, jobs_in("\n".join(lines))
     factors = factors_in("\n".join(f"{job.number}|0" for job in jobs if job.state == "PD"))
-    queue = competing(Reading(NOW, jobs, nodes_in(nodes), factors), {})
+    queue = find_pools(Reading(NOW, jobs, nodes_in(nodes), factors), {})
     (pool,) = queue.pools
-    state = checked(live.state, state_of(pool, NOW, ("cpu", "memory"), unit_s))
+    state = check_state(live.state, state_of(pool, NOW, ("cpu", "memory"), unit_s))
     decision = live.decider(params, "machines", "sjf", {})(state)
     assert isinstance(decision, MachinesDecision)
-    return scored(decision, pool)[0], decision, queue.left
+    return scored_jobs(decision, pool)[0], decision, queue.left
 
 
 @pytest.mark.parametrize(
@@ -118,15 +118,15 @@ def test_five_thousand_nodes_and_twenty_thousand_pairs_are_decided(params: Param
 def test_order_of_arrival_is_what_is_left_where_nothing_can_be_asked() -> None:
     later = squeue(JobID=1, EligibleTime=int(SUBMIT) + 5)
     reading = Reading(NOW, jobs_in("\n".join([later, LONG, SHORT])), nodes_in(NODES), {1: 0, 2: 0, 3: 0})
-    assert by_arrival(competing(reading, {}).pools[0]) == [2, 3, 1]
+    assert by_arrival(find_pools(reading, {}).pools[0]) == [2, 3, 1]
 
 
 def test_a_model_of_other_machines_says_so_for_each_queue(params: Params) -> None:
     nodes = nodes_in(f"{NODES}\n{sinfo('m1', 'other')}")
-    assert [pool.partitions for pool in without_jobs(nodes)] == [("other",), ("work",)]
+    assert [pool.partitions for pool in empty_pools(nodes)] == [("other",), ("work",)]
     assert list(misfits(params, "machines", nodes)) == [
-        "other: the model refuses these nodes (trained for 5 machines; here: 1): Slurm's own order stands",
-        "work: the model refuses these nodes (trained for 5 machines; here: 2): Slurm's own order stands",
+        "other: the model refuses these nodes (trained for 5 machines; here: 1): Slurm's own order applies",
+        "work: the model refuses these nodes (trained for 5 machines; here: 2): Slurm's own order applies",
     ]
     five = nodes_in("\n".join(sinfo(f"n{k}") for k in range(5)))
     known = [node._replace(units={"cpu": 10.0, "memory": 64.0, "gpu": 0.0}) for node in five]

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from slurm_said import SUBMIT, sinfo, squeue
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.errors import UserError
-from pipeline.live.states import Ranked
+from pipeline.interactive.live.states import Ranked
+from pipeline.interactive.machines.live.state import MachinesDecision
 from pipeline.problems import problem_of
-from pipeline.problems.machines.live.state import MachinesDecision
-from pipeline.steering.competing import Pool
+from pipeline.steering.pools import Pool
 from pipeline.steering.rows import OddError, jobs_in, nodes_in
-from pipeline.steering.states import ENDLESS_S, resources_of, scored, state_of
+from pipeline.steering.states import ENDLESS_S, resources_of, scored_jobs, state_of
 
 NOW = float(SUBMIT) + 100
 
@@ -63,7 +63,7 @@ def ordered(*numbers: int) -> MachinesDecision:
 
 def test_an_order_of_other_jobs_is_refused() -> None:
     pool = Pool(("work",), [], jobs_in(squeue()), [])
-    assert scored(ordered(2), pool) == ([2], [1.0])
+    assert scored_jobs(ordered(2), pool) == ([2], [1.0])
     for other in ([3], [2, 2]):
         with pytest.raises(OddError, match="none of these jobs"):
-            scored(ordered(*other), pool)
+            scored_jobs(ordered(*other), pool)

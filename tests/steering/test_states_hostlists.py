@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.steering.rows import OddError
-from pipeline.steering.states import MOST_NODES, expanded
+from pipeline.steering.states import MOST_NODES, expand_hostlist
 
 
 @pytest.mark.parametrize(
@@ -13,17 +13,17 @@ from pipeline.steering.states import MOST_NODES, expanded
 )
 def test_what_is_none_is_refused(text: str) -> None:
     with pytest.raises(OddError, match=r"^(expected a list of nodes, found '|a list of more than 20000 nodes)"):
-        expanded(text)
+        expand_hostlist(text)
 
 
 def test_no_node_is_an_empty_list() -> None:
-    assert expanded("") == []
+    assert expand_hostlist("") == []
 
 
 @given(text=st.text(alphabet="n[]0123456789-,x", max_size=14))
 def test_any_text_is_a_list_or_refused(text: str) -> None:
     try:
-        found = expanded(text)
+        found = expand_hostlist(text)
     except OddError:
         return
     assert len(found) <= MOST_NODES

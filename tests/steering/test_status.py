@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 from slurm_said import sinfo, squeue
 
-from pipeline.steering.competing import Pool
-from pipeline.steering.planning import Decided
+from pipeline.steering.factors import PoolDecision
+from pipeline.steering.pools import Pool
 from pipeline.steering.rows import Reading, jobs_in, nodes_in
 from pipeline.steering.status import Status
 
 ROWS = jobs_in("\n".join(squeue(JobID=k) for k in (9, 7, 8)))  # by Slurm's priorities
 READING = Reading(0.0, ROWS, nodes_in(sinfo("n1")), {})
 POOL = Pool(("gpu", "work"), [], ROWS, [])
-ORDERED = Decided(POOL, [7, 8, 9], "sjf", "d", "")
-LACKING = Decided(POOL, None, "sjf", "d", "no answer within 200 ms")
+ORDERED = PoolDecision(POOL, [7, 8, 9], "sjf", "d", "")
+LACKING = PoolDecision(POOL, None, "sjf", "d", "no answer within 200 ms")
 
 
 class Clock:
@@ -39,13 +39,13 @@ def test_a_line_a_minute_has_both_orders_and_what_was_done(capsys: pytest.Captur
 
 def test_a_queue_without_a_policy_is_said_at_the_third_tick_and_each_minute(capsys: pytest.CaptureFixture[str]) -> None:
     status = Status("moved", Clock())
-    assert [status.lacking(one) for one in (LACKING, ORDERED, LACKING, LACKING)] == [1, 0, 1, 2]
+    assert [status.count_lacking(one) for one in (LACKING, ORDERED, LACKING, LACKING)] == [1, 0, 1, 2]
     assert capsys.readouterr().err == ""
-    assert [status.lacking(LACKING), status.lacking(LACKING)] == [3, 4]
+    assert [status.count_lacking(LACKING), status.count_lacking(LACKING)] == [3, 4]
     status.tick([LACKING], READING, 0, "", 1.0)
-    assert status.lacking(ORDERED) == 0
+    assert status.count_lacking(ORDERED) == 0
     assert capsys.readouterr().err.splitlines() == [
-        "steer: gpu,work: no policy for 3 ticks: no answer within 200 ms; Slurm's own order stands",
+        "steer: gpu,work: no policy for 3 ticks: no answer within 200 ms; Slurm's own order applies",
         "steer: 3 jobs wait; gpu,work: no policy for 4 ticks: no answer within 200 ms; 0 moved; 1 ms a tick",
         "steer: gpu,work: the policy answers again",
     ]
@@ -54,12 +54,12 @@ def test_a_queue_without_a_policy_is_said_at_the_third_tick_and_each_minute(caps
 def test_a_queue_without_a_policy_is_a_metric(tmp_path: Path) -> None:
     status = Status("moved", Clock())
     for one in (LACKING, LACKING, ORDERED._replace(pool=Pool(("work",), [], ROWS, []))):
-        status.lacking(one)
+        status.count_lacking(one)
     name = "deeprm_steer_ticks_without_policy"
     expected = f'# TYPE {name} gauge\n{name}{{queue="gpu,work"}} 2\n{name}{{queue="work"}} 0\n'
-    status.keep(tmp_path)
+    status.write_metrics(tmp_path)
     assert (tmp_path / "metrics.prom").read_text() == expected
-    status.keep(tmp_path / "gone" / "full")  # nowhere to write: no error
+    status.write_metrics(tmp_path / "gone" / "full")  # nowhere to write: no error
 
 
 def test_many_queues_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:

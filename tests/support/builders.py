@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 from hypothesis import strategies as st
 
-from pipeline.config import Counts, Demand, Params, PoolScenario, Recipe, Streaming, Synthetic, load_params
-from pipeline.core import Observation, Policy, keys
-from pipeline.problems.pool.nouns import Cluster, CompactObservation, JobSet, Schedule, batch, compact
-from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.training.task import Task
-from pipeline.problems.pool.workload.synthetic import draw_jobset
+from pipeline.core.config import Counts, Demand, Params, PoolScenario, Recipe, Streaming, Synthetic, load_params
+from pipeline.core.types import Observation, Policy, keys
+from pipeline.problems.pool.agents.training.task import Task
+from pipeline.problems.pool.env.nouns import Cluster, CompactObservation, JobSet, Schedule, batch, compact
+from pipeline.problems.pool.env.simulator.batch import Batched
+from pipeline.problems.pool.env.workload.synthetic import draw_jobset
 from pipeline.simulation.rollout import play
 from tests.oracles.pool import Timestep
 

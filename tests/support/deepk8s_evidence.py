@@ -8,12 +8,12 @@ import pandas as pd
 from machine_rows import AGENT
 from papers_evidence import OURS, curve, falling
 
-from pipeline.config import MachinesAgent
-from pipeline.papers.deepk8s import HEURISTICS, looked_at
+from pipeline.core.config import MachinesAgent
+from pipeline.papers.deepk8s import HEURISTICS, policies_shown
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.figures import gathered
 from pipeline.papers.roles import Roles
-from pipeline.problems.machines.tables import TABLES
+from pipeline.problems.machines.env.tables import TABLES
 
 LOADS = (50, 110)
 UPS = 3 * (-0.05, 0.05, 0.0, 0.0)  # of the jobsets, about their load's mean
@@ -92,7 +92,7 @@ def few(
     there = (*HEURISTICS, *roles.agents)
     slow = {name: ({**SLOWDOWN, **(slowdown or {})}).get(name, 1.4) for name in there}
     took = {name: ({**COMPLETION, **(completion or {})}).get(name, 99.7) for name in there}
-    spent = {name: ({**TASKS, **(tasks or {})}).get(name, (15.0, 130.0)) for name in looked_at(roles)}
+    spent = {name: ({**TASKS, **(tasks or {})}).get(name, (15.0, 130.0)) for name in policies_shown(roles)}
     learned = {**FALLS, **(falls or {})}
     lines = {
         name: curve(validation=VALIDATION.get(name, {0: 2.0}), cost=falling(*learned.get(name, FALLS["ppo"])))

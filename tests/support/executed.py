@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.slurm.loopback import own_ports
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 
 

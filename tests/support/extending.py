@@ -7,11 +7,11 @@ from typing import Any
 from kubernetes_server import Cluster, api_server, until
 from live_service import Service, service
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.kubernetes.api import Address, Api
-from pipeline.kubernetes.extender import Extender, doors
+from pipeline.kubernetes.extender import Extender, router_of
 from pipeline.kubernetes.view import View
-from pipeline.serving.desk import Desk
+from pipeline.serving.gateway import PolicyGateway
 from pipeline.stages.serve import heuristic
 
 
@@ -23,8 +23,8 @@ def extender_of(params: Params, cluster: Cluster) -> Iterator[Service]:
         view.begin()
         until(lambda: view.synced)
 
-        def more(desk: Desk) -> list[Any]:
-            return [doors(Extender(view, desk.answer))]
+        def more(gateway: PolicyGateway) -> list[Any]:
+            return [router_of(Extender(view, gateway.answer))]
 
         with service(params, lambda: heuristic("most_allocated"), more=more) as one:
             yield one

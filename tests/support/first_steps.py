@@ -39,7 +39,7 @@ def stepped(step: Callable[[torch.optim.Adam], object], optimizer: torch.optim.A
 def begin(agent: str, unsettled: bool) -> None:
     """Train until the first step."""
     if unsettled:
-        stored.settle = lambda: None  # type: ignore[assignment]
+        stored.initialise_mkl = lambda: None  # type: ignore[assignment]
     step = torch.optim.Adam.step
     torch.optim.Adam.step = lambda optimizer: stepped(step, optimizer)  # type: ignore[method-assign,assignment]
     sys.argv = ["pipeline", "finetune", agent]

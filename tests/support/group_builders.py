@@ -5,12 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.config import DqnRecipe, EvolutionRecipe, QNetworkConfig, Replay
-from pipeline.core import FloatArray
-from pipeline.problems.groups.networks import q_network
-from pipeline.problems.groups.networks.features import past, shape_of
-from pipeline.problems.groups.networks.worth import Worth
-from pipeline.problems.groups.nouns import (
+from pipeline.core.config import DqnRecipe, EvolutionRecipe, QNetworkConfig, Replay
+from pipeline.core.types import FloatArray
+from pipeline.problems.groups.agents.networks import q_network
+from pipeline.problems.groups.agents.networks.features import past, shape_of
+from pipeline.problems.groups.agents.networks.worth import Worth
+from pipeline.problems.groups.agents.training.task import Task
+from pipeline.problems.groups.env.nouns import (
     Configurations,
     Jobs,
     Observation,
@@ -18,7 +19,6 @@ from pipeline.problems.groups.nouns import (
     SharedCluster,
     equal_shares,
 )
-from pipeline.problems.groups.training.task import Task
 
 CLUSTER = SharedCluster(np.array([4]), 2, np.array([[0, 1], [1, 0]]), 10.0, False, 100.0)
 CONFIGURATIONS = Configurations(np.array([[0], [2], [4]]), orders=2)

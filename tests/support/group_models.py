@@ -4,14 +4,14 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline import storage
-from pipeline.config import Params
-from pipeline.problems.groups.learning import model
-from pipeline.problems.groups.networks import q_network
-from pipeline.problems.groups.networks.features import past
-from pipeline.problems.groups.nouns import Jobs
-from pipeline.problems.groups.storage import write_jobsets
-from pipeline.problems.groups.workload.source import cluster_of, draw_jobs
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.problems.groups.agents.learning import model
+from pipeline.problems.groups.agents.networks import q_network
+from pipeline.problems.groups.agents.networks.features import past
+from pipeline.problems.groups.env.nouns import Jobs
+from pipeline.problems.groups.env.storage import write_jobsets
+from pipeline.problems.groups.env.workload.source import cluster_of, draw_jobs
 
 HEAD = "job,arrival,duration,cpu,memory,group,queue"
 # Equal shares are 4 cpu and 3 memory. Of group 0, b waits for a until 4; c of group 1 starts at once.

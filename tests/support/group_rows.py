@@ -8,8 +8,8 @@ import numpy as np
 from builders import REPOSITORY
 from ruamel.yaml import YAML
 
-from pipeline.config import Params, check_params
-from pipeline.problems.groups.nouns import Jobs, SharedCluster
+from pipeline.core.config import Params, check_params
+from pipeline.problems.groups.env.nouns import Jobs, SharedCluster
 
 SINUSOIDAL: dict[str, Any] = {
     "name": "sinusoidal",

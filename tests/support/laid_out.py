@@ -12,12 +12,12 @@ from repositories import HINDSIGHT
 from ruamel.yaml import YAML
 from tracking_records import REPOSITORY, Records
 
-from pipeline.config import load_params
+from pipeline.core.config import load_params
+from pipeline.core.storage import Model, write_model
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.networks.loading import card_of
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster
-from pipeline.storage import Model, write_model
+from pipeline.problems.pool.agents.networks.loading import card_of
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.nouns import Cluster
 from pipeline.tracking.digests import measured
 
 import_module("dvc")  # it writes to the stdout of its first import for good: that must not be one test's

@@ -9,7 +9,7 @@ FILES = {
     "test_controller_release",
     "test_executor_stages",
     "test_hooks",
-    "test_importing_slurm",
+    "test_slurm_import_real",
     "test_loopback",
     "test_on_ray",
     "test_on_slurm",

@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pipeline.config import MachinePark
-from pipeline.problems.machines.live.state import MachinesState
+from pipeline.core.config import MachinePark
+from pipeline.interactive.machines.live.state import MachinesState
 from tests.oracles.machines import PlainSimulator
 
 NAMES = ("first", "second", "third")

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from pipeline.problems.pool.live.state import PoolState
-from pipeline.problems.pool.nouns import Cluster
+from pipeline.interactive.pool.live.state import PoolState
+from pipeline.problems.pool.env.nouns import Cluster
 from tests.oracles.pool import Timestep
 
 NAMES = ("first", "second", "third")

@@ -11,13 +11,12 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.problems import problem_of
 from pipeline.serving.app import application
-from pipeline.serving.desk import Desk
+from pipeline.serving.gateway import PolicyGateway
 from pipeline.serving.listening import bound, server_of
-from pipeline.serving.measured import Measured
-from pipeline.serving.named import Named
+from pipeline.serving.records import Metrics, ServedPolicy
 from pipeline.stages.serve import heuristic
 
 HOST = "127.0.0.1"
@@ -26,8 +25,8 @@ HOST = "127.0.0.1"
 class Service:
     """A service that can be asked."""
 
-    def __init__(self, desk: Desk, port: int) -> None:
-        self.desk, self.port = desk, port
+    def __init__(self, gateway: PolicyGateway, port: int) -> None:
+        self.gateway, self.port = gateway, port
 
     def ask(self, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
         """Ask once; a body that is not bytes is sent as JSON."""
@@ -49,23 +48,23 @@ class Service:
 @contextmanager
 def service(
     params: Params,
-    look: Callable[[], Named],
+    look: Callable[[], ServedPolicy],
     token: str | None = None,
     limit_s: float = 5.0,
     scenario: str = "machines",
-    more: Callable[[Desk], Sequence[APIRouter]] = lambda desk: (),
+    more: Callable[[PolicyGateway], Sequence[APIRouter]] = lambda gateway: (),
     defaults: Mapping[str, float] = MappingProxyType({}),
 ) -> Iterator[Service]:
     """Let a service listen on a free port."""
-    found = Measured()
+    found = Metrics()
     fallback = heuristic(problem_of(params, scenario).live.fallback)
-    desk = Desk(params, scenario, look, fallback, limit_s, found, defaults)
-    assert desk.wait(120.0), desk.why
+    gateway = PolicyGateway(params, scenario, look, fallback, limit_s, found, defaults)
+    assert gateway.wait(120.0), gateway.why
     where = bound(HOST, 0)
-    server = server_of(application(desk, found, token, more(desk)))
+    server = server_of(application(gateway, found, token, more(gateway)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [where]}, daemon=True)
     thread.start()
-    one = Service(desk, where.getsockname()[1])
+    one = Service(gateway, where.getsockname()[1])
     one.until(lambda: server.started)
     try:
         yield one

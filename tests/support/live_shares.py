@@ -5,8 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pipeline.problems.groups.live.deciding import Names
-from pipeline.problems.groups.live.state import GroupMemory, SharesState
+from pipeline.interactive.groups.live import GroupMemory, Names, SharesState
 from tests.oracles.groups import PlainGroups
 
 

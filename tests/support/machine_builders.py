@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import Observation
-from pipeline.problems.machines.nouns import Jobs, Machines, Placed, end_to_end
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.core.types import Observation
+from pipeline.problems.machines.env.nouns import Jobs, Machines, Placed, end_to_end
+from pipeline.problems.machines.env.simulator.batch import Simulator
 from tests.oracles.machines import PlainSimulator
 
 HALF = 500  # thousandths of a unit, in which demands are drawn

@@ -4,14 +4,14 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.config import A3cRecipe, DaggerRecipe, EvolutionRecipe, MachinesRecipe, PpoRecipe
-from pipeline.core import ANY_KIND, keys
-from pipeline.problems.machines.networks.actor_critic import ActorCritic, DeepSets, Linear, Vector
-from pipeline.problems.machines.networks.features import Shape
-from pipeline.problems.machines.networks.loading import greedy
-from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines
-from pipeline.problems.machines.simulator.compiled.batch import costed
-from pipeline.problems.machines.training.task import Task
+from pipeline.core.config import A3cRecipe, DaggerRecipe, EvolutionRecipe, MachinesRecipe, PpoRecipe
+from pipeline.core.types import ANY_KIND, keys
+from pipeline.problems.machines.agents.networks.actor_critic import ActorCritic, DeepSets, Linear, Vector
+from pipeline.problems.machines.agents.networks.features import Shape
+from pipeline.problems.machines.agents.networks.loading import greedy
+from pipeline.problems.machines.agents.training.task import Task
+from pipeline.problems.machines.env.nouns import GREEDY, Jobs, Machines
+from pipeline.problems.machines.env.simulator.batch import costed
 from pipeline.simulation.rollout import play
 
 MACHINES = Machines(np.array([[4000, 8000], [2000, 4000]]), np.array([0, 0]), 4, GREEDY, 4.0, 1e6)

@@ -9,9 +9,9 @@ import numpy as np
 from builders import REPOSITORY
 from ruamel.yaml import YAML
 
-from pipeline.config import MachinesScenario, Params, check_params
-from pipeline.core import ANY_KIND
-from pipeline.logs.trace import MachineTable, Trace, thousandths
+from pipeline.core.config import MachinesScenario, Params, check_params
+from pipeline.core.logs.trace import MachineTable, Trace, thousandths
+from pipeline.core.types import ANY_KIND
 
 TRACES = REPOSITORY.parent / "shared" / "traces"
 TASKS: dict[str, Any] = {

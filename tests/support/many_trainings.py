@@ -18,8 +18,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from pipeline import storage
-from pipeline.config import load_params
+from pipeline.core import storage
+from pipeline.core.config import load_params
 from pipeline.problems import problem_of
 from pipeline.stages import finetune
 

@@ -9,7 +9,7 @@ LONG = (
     "test_tracking_outages",
     "test_search",
     "test_publish",
-    "test_rlscheduler",
+    "test_benchmark",
     "test_failures",
     "test_workflows",
     "test_recipes",

@@ -1,4 +1,4 @@
-"""Evidence by which each part of each claim is refuted, holds, and cannot be told."""
+"""Evidence by which each part of each claim is refuted, holds, and is undecided."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from deepk8s_evidence import ALL, COMPLETION, SLOWDOWN, TASKS, few, learner
 from papers_evidence import HEURISTICS, agent, curve, evidence, falling, rising
 
 from pipeline.papers.evidence import Evidence
-from pipeline.papers.rules import CANNOT, NO, YES
+from pipeline.papers.rules import NO, UNDECIDED, YES
 from pipeline.papers.verdicts import Claim
 
 Made = Callable[[], tuple[Evidence, str]]  # the evidence, and the agent that is asked about
@@ -44,7 +44,7 @@ def machines(**given: Any) -> Made:
 
 def words(yes: Made, no: Made, cannot: Made) -> dict[str, Made]:
     """The three cases of a part."""
-    return {YES: yes, NO: no, CANNOT: cannot}
+    return {YES: yes, NO: no, UNDECIDED: cannot}
 
 
 NOBODY = pool(agents={})
@@ -349,6 +349,6 @@ def lacking(claims: Iterable[Claim]) -> list[str]:
     for claim in claims:
         has = cases(claim)
         texts = [""] if "" in has and len(claim.parts) == 1 else [part.text for part in claim.parts]
-        missing += [f"{claim.text}: {text}" for text in texts if has.get(text, {}).keys() < {YES, NO, CANNOT}]
+        missing += [f"{claim.text}: {text}" for text in texts if has.get(text, {}).keys() < {YES, NO, UNDECIDED}]
         missing += [f"{claim.text}: {text}: no such part" for text in has if text not in texts]
     return missing

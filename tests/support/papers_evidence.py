@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from builders import params
 
-from pipeline.config import Agent
+from pipeline.core.config import Agent
+from pipeline.core.schemas import CURVE
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.figures import gathered
 from pipeline.papers.roles import Roles, Setting
-from pipeline.problems.pool.tables import JOB_RESULTS, JOBSET_RESULTS
-from pipeline.schemas import CURVE
+from pipeline.problems.pool.env.tables import JOB_RESULTS, JOBSET_RESULTS
 
 UPS = 3 * (-0.1, 0.1, 0.0, 0.0)  # of the jobsets, about their load's mean
 HEURISTICS = {"sjf": 2.0, "packer": 4.0, "tetris": 1.9, "random": 5.0, "hold": 1.8}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 from builders import REPOSITORY
 
-from pipeline.accounting.importing import SlurmImport, run
+from pipeline.accounting.slurm_import import SlurmImport, run
 
 DUMPS = REPOSITORY / "tests" / "data" / "slurm"
 

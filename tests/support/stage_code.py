@@ -24,15 +24,13 @@ OF_CONFIG = (
     "__init__",
     "cards",
     "checks",
-    "external",
-    "gate",
+    "evaluation",
     "learning",
     "parsing",
     "problems",
     "records",
-    "site",
 )
-PASSED_THROUGH = tuple(f"pipeline/config/{name}.py" for name in OF_CONFIG)  # left out, but not what they import
+PASSED_THROUGH = tuple(f"pipeline/core/config/{name}.py" for name in OF_CONFIG)  # left out, but not what they import
 SEAM = Path("pipeline/problems/__init__.py")
 WORDS = Path("pipeline/problems/parts.py")  # of the seam: types, and stand-ins that refuse or do nothing
 PARTS = ("tables", "draw", "scoring", "planning", "learning", "algorithms", "hindsight", "comparison")
@@ -146,7 +144,7 @@ def closure(root: Path, file: Path, problems: Sequence[str] = (), left_out: Sequ
         to_read += [at for problem in problems for at in reached(root, problem, parts)]
     others = tuple(
         folder.relative_to(root).as_posix()
-        for folder in (root / "pipeline" / "config").glob("*/")
+        for folder in (root / "pipeline" / "core" / "config").glob("*/")
         if folder.is_dir() and folder.name not in problems
     )
     while to_read:

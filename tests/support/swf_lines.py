@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.logs import swf
-from pipeline.logs.trace import Trace
+from pipeline.core.logs import swf
+from pipeline.core.logs.trace import Trace
 
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
 HPC2N = TRACES / "HPC2N-2002-2.2-cln.first15000.swf.gz"

@@ -12,7 +12,7 @@ from mlflow import MlflowClient
 from once import once
 from tracking_records import FOREIGN, REPOSITORY
 
-from pipeline.config import Params, load_params
+from pipeline.core.config import Params, load_params
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ def test_a_stage_that_dvc_does_not_know_has_no_outputs(bare: Path) -> None:
     assert declared("finetune@deeprm") == []
 
 
-@pytest.mark.parametrize("folder", ["pipeline/comparing", "pipeline/storage", "pipeline/config"])
+@pytest.mark.parametrize("folder", ["pipeline/comparing", "pipeline/core/storage", "pipeline/core/config"])
 def test_a_folder_of_code_has_the_md5_that_dvc_gives_it(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
     with Repo(str(REPOSITORY)) as repo:

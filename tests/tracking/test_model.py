@@ -8,14 +8,14 @@ import pytest
 from mlflow.exceptions import MlflowException
 from tracking_records import Records, environment
 
-from pipeline.config import Params, PoolCard
-from pipeline.core import Observation
+from pipeline.core.config import Params, PoolCard
+from pipeline.core.storage import Model, read_model, write_model
+from pipeline.core.types import Observation
+from pipeline.interactive.pool.serving import layout, unflatten
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.networks.loading import card_of, restore
-from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.serving import layout, unflatten
-from pipeline.storage import Model, read_model, write_model
+from pipeline.problems.pool.agents.networks.loading import card_of, restore
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.env.nouns import Cluster, JobSet
 from pipeline.tracking import stage
 from pipeline.tracking.delivery import send_waiting
 from pipeline.tracking.model import served_by

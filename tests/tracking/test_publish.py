@@ -14,7 +14,7 @@ from laid_out import LaidOut, snapshot
 from mlflow import MlflowClient
 from tracking_records import Records, environment
 
-from pipeline.config import Params, load_params
+from pipeline.core.config import Params, load_params
 from pipeline.errors import UserError
 from pipeline.tracking import stage
 from pipeline.tracking.delivery import Delivery
@@ -28,7 +28,7 @@ NOWHERE = "http://127.0.0.1:9"  # the port of `discard`: nobody listens
 KILLED = """
 import os, signal
 from pathlib import Path
-from pipeline.config import load_params
+from pipeline.core.config import load_params
 from pipeline.tracking import stage
 with stage("finetune", "deeprm", load_params()) as run:
     run.inputs(Path("data/jobsets/online"))
@@ -170,7 +170,7 @@ def test_a_publish_that_is_cut_short_is_finished_by_the_next(
     shutil.copy(database, laid.root / "mlflow.db")
     with monkeypatch.context() as dead:
         dead.setattr(Delivery, "send", gone_after(after))
-        with pytest.raises(UserError, match="publish: gone; nothing is lost"):
+        with pytest.raises(UserError, match="publish: gone; no result is lost"):
             published()
     published()
     assert snapshot(laid.root, exact=False) == whole
@@ -306,7 +306,7 @@ def test_without_stages_in_dvc_lock_there_is_one_line(laid: LaidOut) -> None:
 
 def test_off_publishes_nothing(laid: LaidOut, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIPELINE_TRACKING", "off")
-    assert published() == ["publish: nothing, for PIPELINE_TRACKING is off"]
+    assert published() == ["publish: skipped, because PIPELINE_TRACKING is off"]
 
 
 # The spool
@@ -340,7 +340,7 @@ def test_what_a_dead_server_missed_is_sent_later_and_once(
         finetune(small)
         (kept,) = spool(laid)
         with pytest.raises(
-            UserError, match=r"^publish: API request to .* failed; nothing is lost; once that is fixed, run it again$"
+            UserError, match=r"^publish: API request to .* failed; no result is lost; once that is fixed, run it again$"
         ):
             published()
     assert len(capfd.readouterr().err.splitlines()) == 1

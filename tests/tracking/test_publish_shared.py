@@ -15,7 +15,7 @@ from servers import refusing
 from shared_stores import in_bucket, mlflow, postgres, s3, why_no_postgres
 from tracking_records import Records, environment
 
-from pipeline.config import load_params
+from pipeline.core.config import load_params
 from pipeline.tracking import stage
 from pipeline.tracking.publish import publish
 

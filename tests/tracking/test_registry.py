@@ -8,7 +8,7 @@ from laid_out import LaidOut, snapshot
 from mlflow.entities.model_registry import ModelVersion
 from tracking_records import Records
 
-from pipeline.config import Params, load_params
+from pipeline.core.config import Params, load_params
 from pipeline.tracking import stage
 from pipeline.tracking.digests import measured
 from pipeline.tracking.publish import publish

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.storage.revisions import from_commit, head
+from pipeline.core.storage.evidence import from_commit, head
 from pipeline.tracking.source_tree import git, refusal
 
 

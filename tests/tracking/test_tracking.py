@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tracking_records import Records, environment
 
-from pipeline.config import Params, PoolLog
+from pipeline.core.config import Params, PoolLog
 from pipeline.tracking import delivery, stage
 from pipeline.tracking.identity import every_param
 
@@ -18,7 +18,7 @@ LOST = "the results are safe, only MLflow misses this"
 SCRIPT = """
 import sys
 from pathlib import Path
-from pipeline.config import load_params
+from pipeline.core.config import load_params
 from pipeline.tracking import stage
 with stage("generate", "online", load_params()) as run:
     run.metrics({"jobs": float(sys.argv[1])}, step=0)

@@ -9,7 +9,7 @@ import pytest
 from servers import HOST
 from tracking_records import Records, environment
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.tracking import run, stage
 from pipeline.tracking.delivery import send_waiting
@@ -19,7 +19,7 @@ from pipeline.tracking.ui import serve
 
 SHORT = """
 import sys
-from pipeline.config import load_params
+from pipeline.core.config import load_params
 from pipeline.tracking import stage
 with stage("generate", "online", load_params()) as run:
     run.metrics({"jobs": 1.0}, step=0)

@@ -28,7 +28,7 @@ STAGE = f"""
 import os, sys, time
 from pathlib import Path
 {IMPORTS}
-from pipeline.config import load_params
+from pipeline.core.config import load_params
 from pipeline.tracking import stage
 params = load_params()
 begun = time.monotonic()

@@ -11,7 +11,7 @@ import pytest
 from servers import HOST, free_port
 from tracking_records import environment
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.tracking import stage
 from pipeline.tracking.ui import serve

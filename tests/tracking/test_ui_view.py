@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tracking_records import Records
 
-from pipeline.config import Params
+from pipeline.core.config import Params
 from pipeline.tracking import stage
 from pipeline.tracking.identity import from_best
 from pipeline.tracking.ui import CURVES, NO_SECTION, TOP, view_state

@@ -10,7 +10,7 @@ import pandas as pd
 from layout import difference, number, paired_by_seed, table
 
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import Evaluation, load_params
+from pipeline.core.config import Evaluation, load_params
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline import storage
 from pipeline.comparing.resampling import windows
-from pipeline.config import GroupsLog, load_params
+from pipeline.core import storage
+from pipeline.core.config import GroupsLog, load_params
 from pipeline.problems import problem_of
 
 HERE = Path(__file__).resolve().parent

@@ -9,8 +9,8 @@ import pandas as pd
 from layout import FROM_END, change, difference, number, table
 
 from pipeline.comparing.statistics import comparison
-from pipeline.config import load_params
-from pipeline.problems.machines.evaluation.metrics import CLEARLY
+from pipeline.core.config import load_params
+from pipeline.problems.machines.env.evaluation.metrics import CLEARLY
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]

@@ -13,19 +13,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline.config import MachinesAgent, MachinesEvolution, Params, load_params
-from pipeline.core import FloatArray
+from pipeline.core.config import MachinesAgent, MachinesEvolution, Params, load_params
+from pipeline.core.types import FloatArray
 from pipeline.learning.memory import best_on_validation
-from pipeline.problems.machines.evaluation.metrics import jobset_results
-from pipeline.problems.machines.evaluation.play import game_of, played, score
+from pipeline.problems.machines.agents.learning import LEARNING
+from pipeline.problems.machines.agents.networks.actor_critic import Linear
+from pipeline.problems.machines.agents.training.evolution import evolution, play_candidates, weights_in
+from pipeline.problems.machines.env.evaluation.metrics import jobset_results
+from pipeline.problems.machines.env.evaluation.play import game_of, played, score
+from pipeline.problems.machines.env.nouns import Jobs
+from pipeline.problems.machines.env.simulator.batch import costed
+from pipeline.problems.machines.env.workload.park import machines_of
+from pipeline.problems.machines.env.workload.source import Drawn, source
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.learning import LEARNING
-from pipeline.problems.machines.networks.actor_critic import Linear
-from pipeline.problems.machines.nouns import Jobs
-from pipeline.problems.machines.simulator.compiled.batch import costed
-from pipeline.problems.machines.training.evolution import evolution, play_candidates, weights_in
-from pipeline.problems.machines.workload.park import machines_of
-from pipeline.problems.machines.workload.source import Drawn, source
 
 HERE = Path(__file__).resolve().parent
 SCENARIO, AGENT = "machines_steady", "machines_evolved"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline import storage
 from pipeline.comparing.resampling import windows
-from pipeline.config import load_params
+from pipeline.core import storage
+from pipeline.core.config import load_params
+from pipeline.core.schemas import PAPERS
 from pipeline.problems import problem_of
-from pipeline.schemas import PAPERS
 
 HERE = Path(__file__).resolve().parent
 KEPT = ["scenario", "policy", "load", "jobset", "unit", "unfinished", "mean_slowdown", "completion_time"]

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline import storage
-from pipeline.config import Counts, Params, PoolCard, PoolLog, PoolScenario, Streaming, load_params
-from pipeline.core import Policy
-from pipeline.problems.pool.evaluation.metrics import span_of
-from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
-from pipeline.problems.pool.networks.loading import Loaded, restore
-from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.workload.source import source
+from pipeline.core import storage
+from pipeline.core.config import Counts, Params, PoolCard, PoolLog, PoolScenario, Streaming, load_params
+from pipeline.core.types import Policy
+from pipeline.problems.pool.agents.networks.loading import Loaded, restore
+from pipeline.problems.pool.env.evaluation.metrics import span_of
+from pipeline.problems.pool.env.evaluation.play import score
+from pipeline.problems.pool.env.nouns import Cluster, JobSet
+from pipeline.problems.pool.env.workload.source import source
+from pipeline.problems.pool.heuristics.scores import heuristics_with, tuned
 from pipeline.progress import say
 from pipeline.simulation.results import Results
 

@@ -19,11 +19,11 @@ import pandas as pd
 from layout import FROM_END, change, difference, number, table
 from ruamel.yaml import YAML
 
-from pipeline import storage
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import Evaluation, Params, load_params
+from pipeline.core import storage
+from pipeline.core.config import Evaluation, Params, load_params
 from pipeline.problems import problem_of
-from pipeline.problems.machines.evaluation.metrics import from_end
+from pipeline.problems.machines.env.evaluation.metrics import from_end
 from pipeline.stages import confirm
 from pipeline.stages.replaying import measures
 
@@ -314,7 +314,7 @@ def claims() -> str:
     """Return how many parts of each paper's claims hold in this run."""
     found = layout.claims(ROOT / "reports" / "papers.csv")
     counts = found.groupby([found["paper"].str.split(",").str[0], "verdict"]).size().unstack(fill_value=0)
-    words = [word for word in ("yes", "partly", "no", "cannot be told") if word in counts]
+    words = [word for word in ("yes", "partly", "no", "undecided") if word in counts]
     return table(["paper", *words], [[name, *(str(row[word]) for word in words)] for name, row in counts.iterrows()])
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from layout import difference, number, paired_by_seed, table
 
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import load_params
+from pipeline.core.config import load_params
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]

@@ -10,7 +10,7 @@ from benchmarks.fidelity.comparison import MEASURES, SLURM, figures, ranked, wit
 from benchmarks.fidelity.simulated import CLOCKS, DISPATCHES
 from benchmarks.fidelity.tables import PLAYS
 from benchmarks.slurm.configuration import Cluster
-from pipeline.storage.files import read_table
+from pipeline.core.storage.files import read_table
 
 PLAYED = Path(__file__).resolve().parent / "plays.csv.gz"
 PLAYERS = [f"{dispatch}, {clock}" for dispatch in DISPATCHES for clock in CLOCKS]

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline import storage
-from pipeline.config import MachinesCard
-from pipeline.problems.machines.benchmark import PAST
-from pipeline.problems.machines.evaluation.rlscheduler import Player, apart, fitting, rows
+from pipeline.core import storage
+from pipeline.core.config import MachinesCard
+from pipeline.interactive.machines.benchmark import PAST, Player, apart, fitting, rows
+from pipeline.interactive.machines.rlscheduler_workload import Protocol, read_protocol
+from pipeline.problems.machines.agents.networks.loading import restore
 from pipeline.problems.machines.lookahead.futures import arrival_model
-from pipeline.problems.machines.lookahead.naming import LEARNED, USUAL, network_base, planned
-from pipeline.problems.machines.networks.loading import restore
-from pipeline.problems.machines.workload.rlscheduler import Protocol, read_protocol
+from pipeline.problems.machines.lookahead.plans import LEARNED, USUAL, network_base, planned
 from pipeline.progress import say
 
 HERE = Path(__file__).resolve().parent
@@ -46,7 +45,7 @@ def played(log: Protocol, title: str, folder: Path) -> pd.DataFrame:
     """Return a row a sequence and policy of one agent; `set`: of the published ten, or apart."""
     backfill, further = "backfilled" in folder.name, folder.name.endswith("_1")
     parts = []
-    for kind, starts in (("ten", fitting(log)), ("apart", apart(log, behind=PAST))):
+    for kind, starts in (("ten", fitting(log)), ("apart", apart(log, after=PAST))):
         who = players(log, folder, further)
         parts.append(rows(log, title, backfill, who, starts, lambda share: None)[KEPT].assign(set=kind))
     say(f"{folder.name}: " + ", ".join(f"{k} {v:.1f}" for k, v in _means(parts[0]).items()))

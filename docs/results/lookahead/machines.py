@@ -14,13 +14,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from pipeline.interactive.machines.benchmark import PAST, Player, apart, rows
+from pipeline.interactive.machines.rlscheduler_workload import SEQUENCE, read_protocol
 from pipeline.lookahead.planner import SearchBudget
-from pipeline.problems.machines.benchmark import PAST
-from pipeline.problems.machines.evaluation.rlscheduler import Player, apart, rows
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead.futures import arrival_model
-from pipeline.problems.machines.lookahead.naming import USUAL, planned
-from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, read_protocol
+from pipeline.problems.machines.lookahead.plans import USUAL, planned
 from pipeline.progress import say
 
 HERE = Path(__file__).resolve().parent
@@ -43,7 +42,7 @@ def played(trace: Path, budgets: Sequence[SearchBudget], most: int | None = None
         who |= {f"plan_{name}{end}": Player(planned(HEURISTICS[name], name, past, budget), SEQUENCE) for name in BASES}
     title = trace.name.split(".")[0].split("-")[0]
     for backfill in (False, True):
-        parts.append(rows(log, title, backfill, who, apart(log, behind=PAST)[:most], lambda share: None))
+        parts.append(rows(log, title, backfill, who, apart(log, after=PAST)[:most], lambda share: None))
         say(f"{title}, backfilling {backfill}")
     return pd.concat(parts)[KEPT]
 

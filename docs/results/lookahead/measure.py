@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline import storage
-from pipeline.config import load_params
-from pipeline.problems.pool.evaluation.metrics import span_of
-from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.heuristics.tuning import heuristics_with
+from pipeline.core import storage
+from pipeline.core.config import load_params
+from pipeline.problems.pool.env.evaluation.metrics import span_of
+from pipeline.problems.pool.env.evaluation.play import score
+from pipeline.problems.pool.env.nouns import Cluster
+from pipeline.problems.pool.env.workload.source import source
+from pipeline.problems.pool.heuristics.scores import heuristics_with
 from pipeline.problems.pool.lookahead.naming import plain_base, planned
-from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.workload.source import source
 from pipeline.progress import progress, say
 from pipeline.stages.confirm import SEED
 

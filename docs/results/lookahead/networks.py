@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline import storage
-from pipeline.config import load_params
-from pipeline.problems.pool.evaluation.play import score
+from pipeline.core import storage
+from pipeline.core.config import load_params
+from pipeline.interactive.pool.policies import base_by_name
+from pipeline.problems.pool.env.evaluation.play import score
+from pipeline.problems.pool.env.nouns import Cluster
+from pipeline.problems.pool.env.workload.source import source
 from pipeline.problems.pool.lookahead.naming import planned
-from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.policies import base_by_name
-from pipeline.problems.pool.workload.source import source
 from pipeline.progress import progress, say
 
 SCENARIO, SEED = "online", 20261126

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline import storage
-from pipeline.config import Params, load_params
+from pipeline.core import storage
+from pipeline.core.config import Params, load_params
 from pipeline.problems import problem_of
-from pipeline.problems.pool.evaluation.hindsight import warm_starts
-from pipeline.problems.pool.evaluation.searching import order_of, search
-from pipeline.problems.pool.heuristics.tuning import heuristics_with
-from pipeline.problems.pool.nouns import Cluster, batch
-from pipeline.problems.pool.storage import read_jobsets
+from pipeline.problems.pool.env.evaluation.hindsight import warm_starts
+from pipeline.problems.pool.env.evaluation.searching import mean_slowdown, order_of, search
+from pipeline.problems.pool.env.nouns import Cluster, batch
+from pipeline.problems.pool.env.storage import read_jobsets
+from pipeline.problems.pool.heuristics.scores import heuristics_with
 
 HERE = Path(__file__).resolve().parent
 SCENARIO = "offline"
@@ -43,7 +43,7 @@ def searched(params: Params) -> pd.DataFrame:
         pd.DataFrame(
             {
                 **{"policy": f"search {tried}", **places, "unfinished": 0},
-                "mean_slowdown": search(jobs, cluster.capacity, order, tried, params.seed).slowdown,
+                "mean_slowdown": mean_slowdown(jobs, search(jobs, cluster.capacity, order, tried, params.seed)),
             }
         )
         for tried in TRIED

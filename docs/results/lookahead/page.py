@@ -9,8 +9,8 @@ import pandas as pd
 from layout import difference, number, paired_by_seed, table
 
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import load_params
-from pipeline.problems.machines.evaluation.rlscheduler import paired
+from pipeline.core.config import load_params
+from pipeline.interactive.machines.benchmark import paired
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline import storage
-from pipeline.config import load_params
-from pipeline.core import Policy
+from pipeline.core import storage
+from pipeline.core.config import load_params
+from pipeline.core.types import Policy
 from pipeline.problems import problem_of
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.lookahead.naming import USUAL, past_of, planned
-from pipeline.problems.machines.scoring import scoring
+from pipeline.problems.machines.heuristics.scoring import scoring
+from pipeline.problems.machines.lookahead.plans import USUAL, past_of, planned
 from pipeline.simulation.rollout import Insider
 
 HERE = Path(__file__).resolve().parent

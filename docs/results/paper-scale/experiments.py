@@ -27,20 +27,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline import storage
 from pipeline.comparing.resampling import interval, resample
-from pipeline.config import Params, PoolCard, load_params
-from pipeline.core import FloatArray, IntArray, Observation, Policy, keys
-from pipeline.problems.pool.evaluation.metrics import job_results
-from pipeline.problems.pool.heuristics.scores import tetris
-from pipeline.problems.pool.networks.loading import restore
-from pipeline.problems.pool.nouns import Cluster, JobSet, batch
-from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.storage import read_jobsets
-from pipeline.problems.pool.tables import TABLES
+from pipeline.core import storage
+from pipeline.core.config import Params, PoolCard, load_params
+from pipeline.core.types import FloatArray, IntArray, Observation, Policy, keys
+from pipeline.problems.pool.agents.networks.loading import restore
+from pipeline.problems.pool.env.evaluation.metrics import job_results
+from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.env.simulator.batch import Batched
+from pipeline.problems.pool.env.storage import read_jobsets
+from pipeline.problems.pool.env.tables import TABLES
+from pipeline.problems.pool.heuristics.scores import with_knobs
 from pipeline.progress import say
-from pipeline.simulation.choosing import heuristic, sjf
-from pipeline.simulation.rollout import play
+from pipeline.simulation.rollout import heuristic, play, sjf
 
 HERE = Path(__file__).resolve().parent
 SCENARIO = "bernoulli"
@@ -100,7 +99,7 @@ def tables(params: Params) -> Iterator[pd.DataFrame]:
     for policy in ("random", "sjf", "packer", "tetris", "hold", *agents, *(f"{name}_pretrained" for name in agents)):
         yield storage.read_job_results(params, SCENARIO, TABLES, [policy], row.loads)
     for name, weight in TETRIS.items():
-        yield played(params, name, heuristic(tetris(weight)), test)
+        yield played(params, name, with_knobs("tetris", weight), test)
     yield played(params, "random_of_all", random_of_all, test, masked=False)
     yield played(params, "random_of_all_ahead", random_of_all, test, masked=False, ahead=True)
     for agent in agents:
@@ -111,7 +110,7 @@ def seen(params: Params) -> Iterator[dict[str, object]]:
     """Give how each agent and two heuristics do on the agent's training jobsets, and on test jobsets of that load."""
     rules = {
         "sjf": heuristic(sjf),
-        "tetris": heuristic(tetris(storage.read_chosen(SCENARIO).knobs["tetris"])),
+        "tetris": with_knobs("tetris", storage.read_chosen(SCENARIO).knobs["tetris"]),
     }
     for agent in online(params):
         part, masked = params.agents[agent].finetune, params.pool_recipe(agent).masked

@@ -8,7 +8,7 @@ WORDS = {
     "yes": "holds",
     "partly": "holds in part",
     "no": "does not hold",
-    "cannot be told": "cannot be checked",
+    "undecided": "cannot be checked",
 }
 LESS = 0.375  # of the time of an epoch: DeepRM2 section 4.2
 
@@ -88,7 +88,7 @@ def time_of_an_epoch(times: pd.DataFrame) -> tuple[str, str]:
     alike = times[(times["load"] == 100) & (times["objective"] == "slowdown") & times["agent"].str.startswith("pair")]
     seconds = dict(zip(alike["network"], alike["seconds_an_update"], strict=True))
     if not seconds.keys() >= {"mlp", "cnn"} or alike["seconds_an_update"].isna().any():
-        return WORDS["cannot be told"], "no times of both"
+        return WORDS["undecided"], "no times of both"
     change = seconds["cnn"] / seconds["mlp"] - 1
     word = "yes" if change <= -LESS else "no"
     said = f"median of an update at load 100, DeepRM {seconds['mlp']:.3f} s, DeepRM2 {seconds['cnn']:.3f} s"

@@ -19,8 +19,8 @@ import pandas as pd
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from pipeline import storage
-from pipeline.config import Params, load_params
+from pipeline.core import storage
+from pipeline.core.config import Params, load_params
 from pipeline.problems import problem_of
 
 HERE = Path(__file__).resolve().parent

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing.statistics import comparison
-from pipeline.config import load_params
+from pipeline.core.config import load_params
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from pipeline.config import load_params
+from pipeline.core.config import load_params
 from pipeline.papers.figures import figures, table
 from pipeline.papers.roles import roles_of
 from pipeline.stages.papers import evidence

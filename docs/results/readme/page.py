@@ -13,7 +13,7 @@ import pandas as pd
 from layout import difference, number, table
 
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import Params
+from pipeline.core.config import Params
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tables import page  # the folder of all pages

@@ -17,14 +17,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline.core import SHORTEST_BOUNDED, THOUSANDTHS, FloatArray
-from pipeline.problems.machines.benchmark import PAST
-from pipeline.problems.machines.evaluation.rlscheduler import Player, apart, play
+from pipeline.core.types import SHORTEST_BOUNDED, THOUSANDTHS, FloatArray
+from pipeline.interactive.machines.benchmark import PAST, Player, apart, play
+from pipeline.interactive.machines.rlscheduler_workload import ESTIMATE, SEQUENCE, Protocol, read_protocol
+from pipeline.problems.machines.env.nouns import end_to_end
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, PEERS
 from pipeline.problems.machines.lookahead.futures import arrival_model
-from pipeline.problems.machines.lookahead.naming import planned
-from pipeline.problems.machines.nouns import end_to_end
-from pipeline.problems.machines.workload.rlscheduler import ESTIMATE, SEQUENCE, Protocol, read_protocol
+from pipeline.problems.machines.lookahead.plans import planned
 from pipeline.progress import say
 
 OUT = Path(__file__).resolve().with_name("ahead.csv.gz")
@@ -45,7 +44,7 @@ LOGS = {
 
 def sequences(log: Protocol) -> list[tuple[int, int]]:
     """Return (number, index of the first job) of sequences, in an order drawn by chance."""
-    behind = apart(log, behind=PAST)
+    behind = apart(log, after=PAST)
     return [behind[k] for k in np.random.default_rng(SEED).permutation(len(behind))]
 
 

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from pipeline.problems.machines.benchmark import run
+from pipeline.interactive.machines.benchmark import run
 
 HERE = Path(__file__).resolve().parent
 CELLS = {"HPC2N": "hpc2n", "lublin_256": "lublin"}  # log: how its agents' names begin

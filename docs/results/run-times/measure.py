@@ -20,23 +20,31 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline import storage
 from pipeline.comparing.resampling import gap_interval, resample
-from pipeline.config import MachinesCard
-from pipeline.core import ANY_KIND, SHORTEST_BOUNDED, CompiledRule, FloatArray, KeyArray, Policy
-from pipeline.logs.predicting.history import FEATURES, Asked, asked, features
-from pipeline.logs.predicting.run_times import boosted, quantiles, told, within
-from pipeline.logs.registry import read
-from pipeline.logs.trace import Trace
+from pipeline.core import storage
+from pipeline.core.config import MachinesCard
+from pipeline.core.logs.predictions import (
+    FEATURES,
+    SubmittedJobs,
+    boosted,
+    features,
+    predict_run_times,
+    quantiles,
+    submitted_jobs,
+    within,
+)
+from pipeline.core.logs.registry import read
+from pipeline.core.logs.trace import Trace
+from pipeline.core.types import ANY_KIND, SHORTEST_BOUNDED, CompiledRule, FloatArray, KeyArray, Policy
 from pipeline.lookahead.planner import Base, Planner
-from pipeline.problems.machines.evaluation.play import play_on
+from pipeline.problems.machines.agents.networks.loading import restore
+from pipeline.problems.machines.env.evaluation.play import play_on
+from pipeline.problems.machines.env.nouns import DISPATCH, Jobs, Machines, end_to_end
+from pipeline.problems.machines.env.simulator.batch import Simulator
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, with_age
 from pipeline.problems.machines.lookahead.futures import arrival_model
-from pipeline.problems.machines.lookahead.naming import USUAL
+from pipeline.problems.machines.lookahead.plans import USUAL
 from pipeline.problems.machines.lookahead.search import MachinesSearch
-from pipeline.problems.machines.networks.loading import restore
-from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.progress import say
 from pipeline.simulation.rollout import Insider
 
@@ -53,7 +61,7 @@ BUDGET = USUAL._replace(candidates=10, futures=32, decisions=20_000)
 RESAMPLES, CONFIDENCE, SEED = 4000, 0.95, 1
 
 
-def last_two(jobs: Asked, known: FloatArray) -> FloatArray:
+def last_two(jobs: SubmittedJobs, known: FloatArray) -> FloatArray:
     """Return the mean run time of the user's last two jobs that had ended, and no more than the estimate [J].
 
     Where none had ended it is the estimate (Tsafrir, Etsion and Feitelson 2007).
@@ -67,15 +75,15 @@ def last_two(jobs: Asked, known: FloatArray) -> FloatArray:
 def orders() -> dict[str, tuple[Policy, str]]:
     """Return who decides, and how what does not fit is dispatched, by name."""
     found = {
-        "EASY": (HEURISTICS["fcfs"], "easy_anew"),
+        "EASY": (HEURISTICS["fcfs"], "easy_dynamic"),
         "EASY, shortest first": (HEURISTICS["fcfs"], "easy_shortest"),
     }
-    found |= {name.upper(): (HEURISTICS[name], "easy_anew") for name in ("saf", "f1", "sjf")}
-    return found | {f"SAF aged {hours} h": (with_age(hours * HOUR_S), "easy_anew") for hours in AGES_H}
+    found |= {name.upper(): (HEURISTICS[name], "easy_dynamic") for name in ("saf", "f1", "sjf")}
+    return found | {f"SAF aged {hours} h": (with_age(hours * HOUR_S), "easy_dynamic") for hours in AGES_H}
 
 
 def planners() -> dict[str, CompiledRule]:
-    """Return what looks ahead, by name, all behind `easy_anew`."""
+    """Return what looks ahead, by name, all behind `easy_dynamic`."""
     return {f"{name.upper()}, looking ahead": CompiledRule(name) for name in ("saf", "f1")}
 
 
@@ -84,8 +92,8 @@ def known_by(trace: Trace, learned: int, known: FloatArray) -> dict[str, FloatAr
     places = np.arange(learned)
     return {
         "estimates": trace.estimate_s,
-        "last two": within(trace, last_two(asked(trace), known)),
-        "predictions": told(trace, places, known),
+        "last two": within(trace, last_two(submitted_jobs(trace), known)),
+        "predictions": predict_run_times(trace, places, known),
         "run times": trace.run_s,
     }
 
@@ -94,10 +102,10 @@ def past(trace: Trace, learned: int, known: FloatArray, what: dict[str, FloatArr
     """Return the jobs that what looks ahead knows of, by what is told of them.
 
     Predictions are of the second half of what is learned from, made from the first: so it was when the tables of what
-    looks ahead were made. `told` does the like by itself now.
+    looks ahead were made. `predict_run_times` does the like by itself now.
     """
     half = learned // 2
-    earlier = told(trace, np.arange(half), known)
+    earlier = predict_run_times(trace, np.arange(half), known)
     whole = {words: jobs_of(trace, slice(0, learned), what[words]) for words in ("estimates", "run times")}
     return {"estimates": whole["estimates"], "predictions": jobs_of(trace, slice(half, learned), earlier), **whole}
 
@@ -148,7 +156,7 @@ def _to_end(simulator: Simulator, policy: Policy | Insider, key: KeyArray) -> No
 def play(name: str, trace: Trace) -> None:
     """Learn, play and write the tables."""
     learned, end = (round(len(trace.id) * share) for share in SPANS[name])
-    span, known = slice(learned, end), features(asked(trace))
+    span, known = slice(learned, end), features(submitted_jobs(trace))
     what = known_by(trace, learned, known)
     found = quantiles(trace, np.arange(learned), SHARES, known)
     table = errors(trace, span, what | {f"quantile {share:g}": found[q] for q, share in enumerate(SHARES)})
@@ -163,7 +171,7 @@ def play(name: str, trace: Trace) -> None:
     for order, rule in ({} if name in UNSEEN else planners()).items():
         for words, shown in before.items():
             plan = Planner(MachinesSearch(Base(HEURISTICS[rule.rule], rule), arrival_model([shown]), BUDGET))
-            waited[order, words] = waits(trace, span, what[words], plan, "easy_anew")
+            waited[order, words] = waits(trace, span, what[words], plan, "easy_dynamic")
             say(f"{order}, told {words}: mean wait {waited[order, words].mean():,.0f} s")
     schedules(waited, trace.run_s[span], block).round(4).to_csv(HERE / f"{name}_schedules.csv", index=False)
     by_block(waited, trace.run_s[span], block).round(3).to_csv(HERE / f"{name}_blocks.csv", index=False)
@@ -216,7 +224,7 @@ def by_block(waited: dict[tuple[str, str], FloatArray], run: FloatArray, block: 
 def blind(trace: Trace) -> None:
     """Write what is left to predict from without users and estimates: processors, hour and weekday."""
     learned = round(len(trace.id) * SPANS["test"][0])
-    known, root = features(asked(trace)), np.sqrt(trace.run_s)
+    known, root = features(submitted_jobs(trace)), np.sqrt(trace.run_s)
     same = np.full(len(root), root[:learned].mean() ** 2)
     what = {"one number for all": same, "predictions": boosted(trace, np.arange(learned), known, root) ** 2}
     there = [name for place, name in enumerate(FEATURES) if not np.isnan(known[:, place]).all()]
@@ -227,7 +235,7 @@ def blind(trace: Trace) -> None:
 def learned(trace: Trace, weights: Path) -> None:
     """Play the test period by the trained agents, and write the tables."""
     begin = round(len(trace.id) * SPANS["test"][0])
-    span, known, waited = slice(begin, None), features(asked(trace)), {}
+    span, known, waited = slice(begin, None), features(submitted_jobs(trace)), {}
     what = known_by(trace, begin, known)
     block = ((trace.submit_s[span] - trace.submit_s[begin]) // BLOCK_S).astype(np.int64)
     easy = ("EASY", "estimates")

@@ -8,7 +8,7 @@ import pandas as pd
 from layout import difference, number, table
 
 from pipeline.comparing.resampling import FEW, gap_interval, resample
-from pipeline.core import FloatArray
+from pipeline.core.types import FloatArray
 
 HERE = Path(__file__).resolve().parent
 RESAMPLES, CONFIDENCE, SEED = 4000, 0.95, 1

@@ -25,17 +25,17 @@ import numpy as np
 import pandas as pd
 import psutil
 
-from pipeline import storage
-from pipeline.config import GroupsCard, MachinesAgent, MachinesCard, Params, PoolCard, load_params
-from pipeline.core import Json
+from pipeline.core import storage
+from pipeline.core.config import GroupsCard, MachinesAgent, MachinesCard, Params, PoolCard, load_params
+from pipeline.core.types import Json
+from pipeline.interactive.machines.user_jobs import park_of
 from pipeline.learning.stored import weights_of
 from pipeline.problems import problem_of
-from pipeline.problems.machines.user_jobs import park_of
 from pipeline.progress import say
 from pipeline.serving.app import application
-from pipeline.serving.desk import Desk
+from pipeline.serving.gateway import PolicyGateway
 from pipeline.serving.listening import bound, server_of
-from pipeline.serving.measured import Measured
+from pipeline.serving.records import Metrics
 from pipeline.stages.serve import by_name, heuristic
 
 HERE = Path(__file__).resolve().parent
@@ -81,7 +81,7 @@ def network(params: Params, agent: str, folder: Path) -> str:
 
 
 def _of_machines(params: Params, agent: str) -> storage.Model[MachinesCard]:
-    from pipeline.problems.machines.networks.loading import build, shape_of
+    from pipeline.problems.machines.agents.networks.loading import build, shape_of
 
     row, config = params.machines_scenario(MACHINES), params.agent_of(MachinesAgent, agent)
     park = park_of(params, MACHINES)
@@ -102,18 +102,18 @@ def _of_machines(params: Params, agent: str) -> storage.Model[MachinesCard]:
 
 
 def _of_pool(params: Params, agent: str) -> storage.Model[PoolCard]:
-    from pipeline.problems.pool.networks.loading import card_of, cluster_of
-    from pipeline.problems.pool.networks.networks import build
+    from pipeline.problems.pool.agents.networks.loading import card_of, cluster_of
+    from pipeline.problems.pool.agents.networks.networks import build
 
     card = card_of(params, agent)
     return storage.Model(card, weights_of(build(card.network, cluster_of(card), seed=1)))
 
 
 def _of_groups(params: Params, agent: str) -> storage.Model[GroupsCard]:
-    from pipeline.problems.groups.learning import model
-    from pipeline.problems.groups.networks.features import past
-    from pipeline.problems.groups.networks.q_network import build
-    from pipeline.problems.groups.workload.source import cluster_of, source
+    from pipeline.problems.groups.agents.learning import model
+    from pipeline.problems.groups.agents.networks.features import past
+    from pipeline.problems.groups.agents.networks.q_network import build
+    from pipeline.problems.groups.env.workload.source import cluster_of, source
 
     config, origin = params.agent(agent).network, source(params, SHARES, HERE)
     assert config.name == "q_network"
@@ -187,13 +187,13 @@ def of_groups(full: bool, rng: np.random.Generator) -> dict[str, Json]:
 
 def serve(params: Params, scenario: str, policy: str, pipe: Connection) -> None:
     """Let a service listen until it is ended; tell its port and its door."""
-    found, fallback = Measured(), problem_of(params, scenario).live.fallback
-    desk = Desk(params, scenario, lambda: by_name(policy, scenario), heuristic(fallback), LIMIT_S, found)
-    if not desk.wait(300.0):
-        raise SystemExit(f"{policy}: {desk.why}")
+    found, fallback = Metrics(), problem_of(params, scenario).live.fallback
+    gateway = PolicyGateway(params, scenario, lambda: by_name(policy, scenario), heuristic(fallback), LIMIT_S, found)
+    if not gateway.wait(300.0):
+        raise SystemExit(f"{policy}: {gateway.why}")
     with bound(HOST, 0) as where:
-        pipe.send((where.getsockname()[1], f"/v1/{desk.live.door}"))
-        server_of(application(desk, found, None)).run(sockets=[where])
+        pipe.send((where.getsockname()[1], f"/v1/{gateway.live.door}"))
+        server_of(application(gateway, found, None)).run(sockets=[where])
 
 
 @contextmanager

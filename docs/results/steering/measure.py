@@ -27,10 +27,10 @@ from benchmarks.fidelity.played import PATIENCE, await_end, submitted, told
 from benchmarks.fidelity.tables import PLAYS
 from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import LoopbackSlurm, slurm
+from pipeline.core.storage.files import write_table
 from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.steering.journal import rows
-from pipeline.storage.files import write_table
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]

@@ -9,7 +9,7 @@ from layout import difference, table
 
 from benchmarks.fidelity.tables import PLAYS
 from pipeline.comparing.resampling import gap_interval, resample
-from pipeline.storage.files import read_table
+from pipeline.core.storage.files import read_table
 
 HERE = Path(__file__).resolve().parent
 FIRST = "slurm"

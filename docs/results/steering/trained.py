@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.fidelity.jobs import drawn
+from pipeline.core.storage.files import write
 from pipeline.progress import say
-from pipeline.storage.files import write
 
 COUNT, SEED = 6000, 101  # jobs, of another seed than those that are measured
 SCENARIO = {

@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from pipeline.config import load_params
-from pipeline.core import FloatArray
-from pipeline.problems.pool.evaluation.metrics import span_of
-from pipeline.problems.pool.evaluation.play import game_of, played, stream_results
+from pipeline.core.config import load_params
+from pipeline.core.types import FloatArray
+from pipeline.problems.pool.env.evaluation.metrics import span_of
+from pipeline.problems.pool.env.evaluation.play import game_of, played, stream_results
+from pipeline.problems.pool.env.nouns import Cluster
+from pipeline.problems.pool.env.workload.source import DrawnSource
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.workload.source import DrawnSource
 from pipeline.progress import no_progress
 
 POPULATION, REPEATS, RESAMPLES = 2000, 1000, 1000

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline.config import load_params
-from pipeline.problems.pool.evaluation.play import game_of, played
+from pipeline.core.config import load_params
+from pipeline.problems.pool.env.evaluation.play import game_of, played
+from pipeline.problems.pool.env.nouns import Cluster
+from pipeline.problems.pool.env.workload.source import DrawnSource
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.workload.source import DrawnSource
 from pipeline.progress import no_progress
 
 STREAMS, STEPS, LOADS = 48, 20_000, (50, 60, 62, 65, 70, 80)

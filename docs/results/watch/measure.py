@@ -16,8 +16,8 @@ import pandas as pd
 
 from pipeline.champions.regret import windows_needed
 from pipeline.comparing.sequences import seen_at
-from pipeline.config import Watch, load_params
-from pipeline.core import FloatArray
+from pipeline.core.config import Watch, load_params
+from pipeline.core.types import FloatArray
 from pipeline.progress import say
 
 HERE = Path(__file__).resolve().parent

@@ -1,29 +1,29 @@
-"""What is compared of controllers beside slowdown: waits, fairness, shares over time, what was expected, estimates."""
+"""Comparison of controllers in addition to slowdown: waits, fairness, shares over time, expectations, estimates."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from pipeline import storage
 from pipeline.comparing.kept import KEPT, picture
-from pipeline.config import GroupsLog, Params
+from pipeline.core import storage
+from pipeline.core.config import GroupsLog, Params
+from pipeline.core.schemas import empty
+from pipeline.core.storage import Chosen
 from pipeline.problems.groups import plots
-from pipeline.problems.groups.evaluation.metrics import fairness, summary
+from pipeline.problems.groups.env.evaluation.metrics import fairness, summary
+from pipeline.problems.groups.env.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES, jobs_schema
 from pipeline.problems.groups.heuristics.names import REFERENCES
-from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES, jobs_schema
 from pipeline.problems.parts import Comparison, Evidence, Tested, Validated
-from pipeline.schemas import empty
-from pipeline.storage import Chosen
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SHOWN = ("proportional", "drf", "fixed", "lookahead")  # rules whose shares are drawn
+SHOWN = ("proportional", "drf", "fixed", "lookahead")  # rules in the figure of shares
 
 
 def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
-    """Return the tables and figures that only shared clusters have."""
+    """Return the tables and figures of shared clusters."""
     found = {
         "groups_summary.csv": (
             [summary(storage.read_jobset_results(params, name, TABLES), name) for name in scenarios],
@@ -47,7 +47,7 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
 
 
 def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
-    """Return what an agent's learning curve is drawn beside: no rule is validated on the controller's scale."""
+    """Return the scale of an agent's learning curve; no rule is validated on it."""
     return Validated({}, f"Mean {params.agents[agent].objective.replace('_', ' ')} on validation jobsets")
 
 
@@ -68,13 +68,13 @@ def _drawn(params: Params, name: str) -> dict[str, bytes]:
     }
     for agent in agents:
         mine = intervals[intervals["policy"] == agent]
-        if mine["q"].notna().any():  # else it expects nothing
+        if mine["q"].notna().any():  # else it has no expectations
             about[f"calibration_{agent}"] = plots.calibration, mine, f"{agent}: what was expected and what came"
     return {title: picture(KEPT, *of) for title, of in about.items()}
 
 
 def tested(params: Params, scenario: str) -> Tested:
-    """Return a scenario's test jobsets; of a log, those of all loads share windows."""
+    """Return a scenario's test jobsets; if cut from a log, those of all loads share windows."""
     row = params.groups_scenario(scenario)
     jobs = storage.read_table(storage.jobsets_folder(scenario) / "test.parquet", jobs_schema(list(row.resources)))
     return Tested(jobs, row.resources, same_windows=isinstance(row.workload, GroupsLog))

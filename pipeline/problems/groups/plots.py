@@ -1,4 +1,4 @@
-"""Figures of a controller: what it gives each group, what it expected of that, and how jobs wait under it."""
+"""Figures of controllers: shares over time, expectations, and waiting times."""
 
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.plots import GREY, HEURISTIC, LEARNED, Label, canvas, line, looks, panels, scale, write_beside
+from pipeline.comparing.plots import GREY, HEURISTIC, LEARNED, Label, canvas, line, looks, panels, scale, write_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_GROUPS = 12  # that have a colour each; of more, the SHOWN that vary most have one
+MOST_GROUPS = 12  # with a colour each; of more groups, only the SHOWN that vary most have one
 SHOWN = 8
 OTHERS = "others"
 COLOURS = (*LEARNED, *HEURISTIC)
@@ -20,7 +20,7 @@ LOG_DELAY_ABOVE = 20.0  # largest over smallest delay from which the axis is log
 
 
 def shares_over_time(frame: pd.DataFrame, title: str, policies: Sequence[str]) -> "Figure":
-    """Draw what each policy gives each group in the intervals of one jobset: a panel a policy, on the same axes.
+    """Draw each policy's shares of the groups in the intervals of one jobset, in one panel per policy.
 
     Raises:
         ValueError: the frame has no rows of a policy.
@@ -35,24 +35,24 @@ def shares_over_time(frame: pd.DataFrame, title: str, policies: Sequence[str]) -
     colours = [GREY if name == OTHERS else COLOURS[k] for k, name in enumerate(shares.columns)]
     for axes, policy in zip(every, policies, strict=True):
         rows = shares.loc[policy]
-        rows = pd.concat([rows, rows.iloc[-1:].set_axis([rows.index[-1] + 1])])  # the last share holds to its end
+        rows = pd.concat([rows, rows.iloc[-1:].set_axis([rows.index[-1] + 1])])  # the last share holds to the end
         axes.stackplot(rows.index, rows.to_numpy().T, labels=rows.columns, colors=colours, step="post", lw=0)
         axes.set_xlim(0, right)
         axes.set_ylim(0, top)
         axes.set_ylabel("Share of the cluster")
     every[-1].set_xlabel("Interval")
     handles, names = every[0].get_legend_handles_labels()
-    figure.legend(handles[::-1], names[::-1], loc="outside right upper")  # from the top down, as the areas are
+    figure.legend(handles[::-1], names[::-1], loc="outside right upper")  # in the order of the areas
     figure.suptitle(title, x=0.01, ha="left")
     return figure
 
 
 def calibration(frame: pd.DataFrame, title: str) -> "Figure":
-    """Draw the return that came against the one expected: means of bins that have equally many decisions each.
+    """Draw realised against expected returns: means of bins with equal numbers of decisions.
 
     Args:
-        frame: rows that have `q` and `realised`; those without either count for nothing.
-        title: of the figure; both correlations and the mean of q - realised are added to it.
+        frame: with `q` and `realised`; rows without either are ignored.
+        title: of the figure; both correlations and the mean of q - realised are appended.
 
     Raises:
         ValueError: no row has both.
@@ -76,7 +76,7 @@ def calibration(frame: pd.DataFrame, title: str) -> "Figure":
 
 
 def delay_by_load(summary: pd.DataFrame, title: str, agents: Collection[str] = ()) -> "Figure":
-    """Draw the mean delay of each policy of one scenario over loads; agents are drawn thicker."""
+    """Draw the mean delay of each policy of one scenario over loads, with thicker lines for agents."""
     figure, axes = canvas(title)
     labels = []
     for policy, look in looks(summary["policy"].unique(), agents).items():
@@ -87,12 +87,12 @@ def delay_by_load(summary: pd.DataFrame, title: str, agents: Collection[str] = (
     axes.set_xlabel("Load (percent of the cluster)")
     axes.set_ylabel("Mean delay")
     scale(axes, summary["delay"], LOG_DELAY_ABOVE)
-    write_beside(axes, labels)
+    write_names(axes, labels)
     return figure
 
 
 def _shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return shares by (policy, interval), a column a group: all, or those that vary most and the sum of the others."""
+    """Return shares by (policy, interval), a column per group: all, or the most variable and the sum of the others."""
     shares = frame.pivot_table("share", ["policy", "interval"], "group", aggfunc="sum", fill_value=0.0)
     names = [f"group {group}" for group in shares.columns]
     shares = shares.set_axis(names, axis="columns")

@@ -1,22 +1,22 @@
-"""What is compared on many machines beside slowdown: bounded slowdown, waits, and what users of large jobs met."""
+"""Comparisons on many machines besides slowdown: bounded slowdown, waits, and the response times of large jobs."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from pipeline import storage
-from pipeline.config import MachinesLog, Params
-from pipeline.problems.machines.evaluation.metrics import summary
-from pipeline.problems.machines.storage import read_park
-from pipeline.problems.machines.tables import SUMMARY, TABLES, jobs_schema
+from pipeline.core import storage
+from pipeline.core.config import MachinesLog, Params
+from pipeline.core.schemas import empty
+from pipeline.core.storage import Chosen
+from pipeline.problems.machines.env.evaluation.metrics import summary
+from pipeline.problems.machines.env.storage import read_park
+from pipeline.problems.machines.env.tables import SUMMARY, TABLES, jobs_schema
 from pipeline.problems.parts import Comparison, Evidence, Tested, Validated
-from pipeline.schemas import empty
-from pipeline.storage import Chosen
 
 
 def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
-    """Return the summary that only many machines have."""
+    """Return the summary of scenarios of many machines."""
     found = [
         summary(storage.read_jobset_results(params, name, TABLES), name, storage.read_chosen(name).best)
         for name in scenarios
@@ -26,7 +26,7 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
 
 
 def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
-    """Return what an agent's learning curve is drawn beside."""
+    """Return the heuristics' levels next to an agent's learning curve."""
     row = params.agents[agent]
     levels = chosen.over(row.finetune.loads) if row.objective == "bounded_slowdown" else {}
     return Validated(levels, f"Mean {row.objective.replace('_', ' ')} on validation jobsets")

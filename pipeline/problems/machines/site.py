@@ -1,8 +1,8 @@
 """Rows of params.yaml for a site's log: its machines, how it is replayed, and an agent that learns from it.
 
-The first 40 % of the jobs are trained on, the next 20 % chosen by, the last 40 % tell the advice: half of a log is too
-little to tell it of where weeks are what is independent. Jobs that do not fit are dispatched as EASY does, and users'
-estimates are what policies know, where the log has them.
+The first 40 % of the jobs are for training, the next 20 % for validation, the last 40 % for the advice: only weeks are
+independent, so it needs many of them. Jobs that do not fit are dispatched as EASY does, and policies know users'
+estimates, where the log has them.
 """
 
 from collections import Counter
@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from pipeline.config import MachinesLog, MachinesScenario, Params
-from pipeline.config.gate import LEAST
-from pipeline.config.records import Frozen, first_problem
-from pipeline.core import THOUSANDTHS, Json
+from pipeline.core.config import MachinesLog, MachinesScenario, Params
+from pipeline.core.config.evaluation import LEAST
+from pipeline.core.config.records import Frozen, first_error
+from pipeline.core.logs.plausible import unconfirmed, word
+from pipeline.core.logs.trace import DAY_S, Trace
+from pipeline.core.logs.windows import periods
+from pipeline.core.schemas.tables import BLOCK_DAYS
+from pipeline.core.types import THOUSANDTHS, Json
 from pipeline.errors import UserError
-from pipeline.logs.plausible import unconfirmed, word
-from pipeline.logs.trace import DAY_S, Trace
-from pipeline.logs.windows import periods
-from pipeline.problems.machines.workload.windows import NO_MACHINE, Fitted, fitted
+from pipeline.problems.machines.env.workload.windows import NO_MACHINE, Fitted, fitted
 from pipeline.problems.parts import SiteRows
-from pipeline.schemas.tables import BLOCK_DAYS
 
 TRAIN, VALIDATION = 0.4, 0.2
 LEAST_DAYS = 14.0  # of the test period
@@ -31,47 +31,59 @@ WINDOW = 200  # jobs of a jobset
 LEAST_JOBS = 2 * WINDOW  # of the validation period
 SLOTS = 64
 TESTS = 20  # test jobsets where the gate asks for no number
-MOST_LEFT = 0.05  # of the jobs, on none of the machines
+MOST_MISFITS = 0.05  # of the jobs, on none of the machines
 RECIPE = "ppo"
 
 
 def site_rows(
-    name: str, log: Path, format: str, trace: Trace, machines: Sequence[str], params: Params, sure: bool = False
+    name: str, log: Path, format: str, trace: Trace, machines: Sequence[str], params: Params, confirmed: bool = False
 ) -> SiteRows:
-    """Return the rows of a log, which params.yaml names as `log`; of a site that is there, its own with the new log.
+    """Return the rows for a log, which params.yaml names as `log`; for a known site, its rows with the new log.
 
     Machines are those that a user names, as "4 cpu=64,memory=256"; else those of the site's row or of the log.
+    `confirmed` accepts what is implausible in the log.
 
     Raises:
         UserError: the log is too short or implausible, its machines are unknown, or there is no recipe of that name.
     """
     if RECIPE not in params.recipes:
-        raise UserError(f"params.yaml: recipes: expected '{RECIPE}', which the site's agent learns by; it is not there")
+        raise UserError(f"params.yaml: recipes: expected '{RECIPE}', the recipe of the site's agent")
     known = name in params.sites
     park = [_group(text) for text in machines]
-    row = _again(name, log, format, park, params) if known else _scenario(park, log, format, trace)
+    if known:  # what a user wrote in the row stays
+        row = _row_of(params.machines_scenario(name))
+        if row["workload"]["name"] != "log":
+            raise UserError(f"params.yaml: scenarios.{name}.workload: expected a log, found jobs of another source")
+        row["workload"] |= {"format": format, "path": str(log)}
+        row |= {"machines": park} if park else {}
+    else:
+        row = _scenario(park, log, format, trace)
     try:
         scenario = MachinesScenario.model_validate(row)
     except ValidationError as error:
-        raise UserError(first_problem(error, row, "--machines" if machines else str(log))) from error
-    fit, doubts = _usable(trace, scenario, log, sure)
+        raise UserError(first_error(error, row, "--machines" if machines else str(log))) from error
+    fit, doubts = _usable(trace, scenario, log, confirmed)
     if doubts:
         row["workload"]["accept"] = sorted({*row["workload"].get("accept", ()), *map(word, doubts)})
     old, load = list(scenario.loads), max(1, round(100 * fit.own_load))
     loads = old if known and len(old) > 1 else [load]  # several are a user's
     agent = params.sites[name].agent if known else f"{name}_{RECIPE}"
-    agent_row = _row_of(params.agents[agent]) if known else _agent(name, load)
+    agent_row = _row_of(params.agents[agent]) if known else _agent_row(name, load)
     for part in ("pretrain", "finetune"):
         if agent_row[part].get("loads") == old:
             agent_row[part]["loads"] = loads
-    tests, fewer = _tests(name, fit, scenario, params)
+    workload: MachinesLog = scenario.workload  # type: ignore[assignment]
+    first, after = periods(len(fit.jobs.arrival), workload)["test"]
+    days = (fit.jobs.arrival[after - 1] - fit.jobs.arrival[first]) / DAY_S
+    independent = min((after - first) // workload.window, int(days / BLOCK_DAYS))  # disjoint windows, blocks of days
+    tests, fewer = _tests(name, independent, scenario, params)
     return SiteRows(
         scenario={**row, "loads": loads, "jobsets": {**row["jobsets"], "test": tests}},
         agent=agent,
         agent_row=agent_row,
         site=_row_of(params.sites[name]) if known else {"today": "fcfs", "agent": agent},
         fewer=fewer,
-        windows=_independent(fit, scenario),
+        windows=independent,
     )
 
 
@@ -80,21 +92,24 @@ def _row_of(record: Frozen) -> dict[str, Any]:
     return record.model_dump(mode="json", exclude_unset=True)
 
 
-def _again(name: str, log: Path, format: str, park: list[dict[str, Json]], params: Params) -> dict[str, Any]:
-    """Return the row of a site's scenario for another log; what a user wrote there stays."""
-    row = _row_of(params.machines_scenario(name))
-    if row["workload"]["name"] != "log":
-        raise UserError(f"params.yaml: scenarios.{name}.workload: expected a log, found jobs of another source")
-    row["workload"] |= {"format": format, "path": str(log)}
-    return row | ({"machines": park} if park else {})
-
-
-def _usable(trace: Trace, scenario: MachinesScenario, log: Path, sure: bool) -> tuple[Fitted, list[str]]:
+def _usable(trace: Trace, scenario: MachinesScenario, log: Path, confirmed: bool) -> tuple[Fitted, list[str]]:
     """Return a log as jobs of the machines, and what is implausible in it and confirmed.
 
-    One that is too short, or implausible and not confirmed, is refused.
+    Raises:
+        UserError: it is too short, or implausible and not confirmed.
     """
-    short = _too_short(trace)
+    jobs, days = len(trace.id), (trace.submit_s[-1] - trace.submit_s[0]) / DAY_S
+    last = trace.submit_s[round((TRAIN + VALIDATION) * jobs) :]
+    test_days = (last[-1] - last[0]) / DAY_S if len(last) else 0.0
+    short = ""
+    if test_days < LEAST_DAYS:
+        more = int(np.ceil((LEAST_DAYS - test_days) / (1 - TRAIN - VALIDATION)))
+        short = (
+            f"cannot tell: of {days:.1f} days of log the last {1 - TRAIN - VALIDATION:.0%} are {test_days:.1f}; "
+            f"expected at least {LEAST_DAYS:g}: about {more} more days"
+        )
+    elif jobs * VALIDATION < LEAST_JOBS:
+        short = f"cannot tell: the log has {jobs} jobs; expected at least {int(LEAST_JOBS / VALIDATION)}"
     try:
         fit = fitted(trace, scenario.workload, scenario)  # type: ignore[arg-type]
     except UserError as error:
@@ -103,48 +118,24 @@ def _usable(trace: Trace, scenario: MachinesScenario, log: Path, sure: bool) -> 
     total = np.array(fit.park.capacity).sum(axis=0) / THOUSANDTHS
     accepted = scenario.workload.accept  # type: ignore[union-attr]
     doubts = list(unconfirmed(trace, accepted, dict(zip(fit.park.resources, total.tolist(), strict=True))))
-    if left > MOST_LEFT * (jobs + left) and "misfits" not in {*accepted, *map(word, doubts)}:
+    if left > MOST_MISFITS * (jobs + left) and "misfits" not in {*accepted, *map(word, doubts)}:
         doubts.append(f"misfits: {left:,} of {jobs + left:,} jobs {NO_MACHINE}")
     said = [f"{log}: {'; '.join(doubts)}: correct the log, name its --machines, or accept it by --yes"]
-    if wrong := [*([short] if short else []), *(said if doubts and not sure else [])]:
+    if wrong := [*([short] if short else []), *(said if doubts and not confirmed else [])]:
         raise UserError("; ".join(wrong))
     return fit, doubts
 
 
-def _independent(fit: Fitted, scenario: MachinesScenario) -> int:
-    """Return how many windows of the test period are independent: without a common job, and blocks of days apart."""
-    workload: MachinesLog = scenario.workload  # type: ignore[assignment]
-    first, after = periods(len(fit.jobs.arrival), workload)["test"]
-    days = (fit.jobs.arrival[after - 1] - fit.jobs.arrival[first]) / DAY_S
-    return min((after - first) // workload.window, int(days / BLOCK_DAYS))
+def _tests(name: str, independent: int, scenario: MachinesScenario, params: Params) -> tuple[int, dict[str, int]]:
+    """Return the count of test jobsets, and the entry of `gate.fewer`: the independent ones, up to the gate's number.
 
-
-def _tests(name: str, fit: Fitted, scenario: MachinesScenario, params: Params) -> tuple[int, dict[str, int]]:
-    """Return the count of test jobsets, and the entry of `gate.fewer`: as many as are independent, up to the gate's.
-
-    A number that neither this command nor the gate's rules wrote is a user's, and stays.
+    A number that was written neither by this command nor by the gate's rules is a user's, and stays.
     """
     rules, old = params.gate, scenario.jobsets.test
-    count = min(_independent(fit, scenario), rules.jobsets if rules else TESTS)
+    count = min(independent, rules.jobsets if rules else TESTS)
     if count < LEAST or rules is None or old not in (TESTS, rules.needed(name)):
         return old, {}
     return count, {name: count} if count < rules.jobsets or name in rules.fewer else {}
-
-
-def _too_short(trace: Trace) -> str:
-    """Return how much longer a log must be of which no advice could be told; nothing of one that is long enough."""
-    jobs, days = len(trace.id), (trace.submit_s[-1] - trace.submit_s[0]) / DAY_S
-    last = trace.submit_s[round((TRAIN + VALIDATION) * jobs) :]
-    test_days = (last[-1] - last[0]) / DAY_S if len(last) else 0.0
-    if test_days < LEAST_DAYS:
-        more = int(np.ceil((LEAST_DAYS - test_days) / (1 - TRAIN - VALIDATION)))
-        return (
-            f"cannot tell: of {days:.1f} days of log the last {1 - TRAIN - VALIDATION:.0%} are {test_days:.1f}; "
-            f"expected at least {LEAST_DAYS:g}: about {more} more days"
-        )
-    if jobs * VALIDATION < LEAST_JOBS:
-        return f"cannot tell: the log has {jobs} jobs; expected at least {int(LEAST_JOBS / VALIDATION)}"
-    return ""
 
 
 def _group(text: str) -> dict[str, Json]:
@@ -161,29 +152,24 @@ def _group(text: str) -> dict[str, Json]:
         raise UserError(f"--machines: expected as '4 cpu=64,memory=256', found '{text}'") from None
 
 
-def _groups_of(trace: Trace) -> list[dict[str, Json]]:
-    """Return the machines that a log tells of, alike ones together; of one pool, its processors alone."""
-    if trace.machines is None:
-        raise UserError("the log does not say what its machines are: name them, as --machines '4 cpu=64,memory=256'")
-    found = trace.machines
-    wanted = list(range(len(found.resources))) if len(found.capacity) > 1 else [0]
-    alike = Counter(tuple(int(row[r]) for r in wanted) for row in found.capacity)
-    return [
-        {
-            "count": count,
-            "has": {found.resources[r]: amount / THOUSANDTHS for r, amount in zip(wanted, amounts, strict=True)},
-        }
-        for amounts, count in alike.items()
-    ]
-
-
 def _scenario(park: list[dict[str, Json]], log: Path, format: str, trace: Trace) -> dict[str, Any]:
+    if not park:  # the machines of the log, identical ones together; of a pool only its processors
+        if trace.machines is None:
+            raise UserError("the log does not name its machines: give them, as --machines '4 cpu=64,memory=256'")
+        found = trace.machines
+        wanted = list(range(len(found.resources))) if len(found.capacity) > 1 else [0]
+        counts = Counter(tuple(int(row[r]) for r in wanted) for row in found.capacity)
+        names = [found.resources[r] for r in wanted]
+        park = [
+            {"count": count, "has": {name: n / THOUSANDTHS for name, n in zip(names, amounts, strict=True)}}
+            for amounts, count in counts.items()
+        ]
     cut = {"window": WINDOW, "train_share": TRAIN, "validation_share": VALIDATION}
     return {
         "problem": "machines",
-        "machines": park or _groups_of(trace),
+        "machines": park,
         "slots": SLOTS,
-        "dispatch": "easy_anew",
+        "dispatch": "easy_dynamic",
         "policies_know": "estimates" if trace.has_estimates else "durations",
         "pause": 16,
         "time_limit": 1_000_000,
@@ -193,7 +179,7 @@ def _scenario(park: list[dict[str, Json]], log: Path, format: str, trace: Trace)
     }
 
 
-def _agent(name: str, load: int) -> dict[str, Any]:
+def _agent_row(name: str, load: int) -> dict[str, Any]:
     effort = {"updates": 40, "jobsets": 6, "episodes": 4, "validate_every": 10}
     return {
         "problem": "machines",

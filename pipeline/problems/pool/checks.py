@@ -1,16 +1,38 @@
-"""What only the code of a pooled cluster can tell of params.yaml: names of policies, loads, estimates."""
+"""Checks of params.yaml that need code of a pooled cluster: names of policies, loads, estimates."""
 
-from pipeline.config import Params
-from pipeline.problems.pool.heuristics.scores import check_names, check_plans, check_teachers
-from pipeline.problems.pool.workload.estimates import check_estimates
-from pipeline.problems.pool.workload.synthetic import check_synthetic
+from pipeline.core.config import Clone, Params, PoolAgent
+from pipeline.core.config.checks import check_plan_names
+from pipeline.core.config.records import check_known
+from pipeline.errors import UserError
+from pipeline.problems.pool.env.teachers import TEACHERS
+from pipeline.problems.pool.env.workload.synthetic import check_estimates, check_synthetic
+from pipeline.problems.pool.heuristics.scores import HEURISTICS
 
 
 def check(params: Params) -> None:
-    """Check all of it.
-
-    Raises:
-        UserError: one line for the first thing that is wrong.
-    """
+    """Raise a UserError for the first mistake."""
     for each in (check_synthetic, check_estimates, check_names, check_plans, check_teachers):
         each(params)
+
+
+def check_names(params: Params) -> None:
+    """Raise a UserError if an agent has the name of another policy of the comparison."""
+    taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ("_pretrained", "_tree"))}
+    for name in params.agents:
+        if name in taken:
+            raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")
+
+
+def check_plans(params: Params) -> None:
+    """Raise a UserError if a plan has no base, or the name of another policy."""
+    bases = {**dict.fromkeys(HEURISTICS), **dict.fromkeys(params.agents_with(PoolAgent))}
+    taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ("", "_pretrained", "_tree"))}
+    check_plan_names(params, "pool", bases, taken)
+
+
+def check_teachers(params: Params) -> None:
+    """Raise a UserError if an agent learns from an unknown teacher."""
+    for name, agent in params.agents.items():
+        asked = agent.pretrain
+        if isinstance(asked, Clone):
+            check_known("params.yaml", f"agents.{name}.pretrain.teacher", asked.teacher, TEACHERS)

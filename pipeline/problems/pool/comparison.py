@@ -1,4 +1,4 @@
-"""What is compared on a pooled cluster beside slowdown: streams, and the distance to hindsight."""
+"""Comparisons on a pooled cluster in addition to slowdown: streams, and the distance to hindsight."""
 
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pipeline import storage
 from pipeline.comparing import words
 from pipeline.comparing.comparing import overload_metrics
 from pipeline.comparing.hindsight import hindsight_markdown, hindsight_table
 from pipeline.comparing.kept import KEPT, picture
 from pipeline.comparing.plots import line, looks, panels
 from pipeline.comparing.resampling import by_jobset, interval, resample
-from pipeline.config import Evaluation, Params, Streaming, Synthetic
-from pipeline.core import FloatArray, IntArray
+from pipeline.core import storage
+from pipeline.core.config import Evaluation, Params, Streaming, Synthetic
+from pipeline.core.schemas import HINDSIGHT, HINDSIGHT_SUMMARY, KEYS, STREAM_SUMMARY, empty
+from pipeline.core.schemas.tables import LENGTHS
+from pipeline.core.storage import Chosen
+from pipeline.core.types import FloatArray, IntArray
 from pipeline.problems.parts import Comparison, Evidence, Tested, Validated
-from pipeline.problems.pool.storage import stored_jobs
-from pipeline.problems.pool.tables import TABLES
-from pipeline.schemas import HINDSIGHT, HINDSIGHT_SUMMARY, KEYS, STREAM_SUMMARY, empty
-from pipeline.schemas.streams import LENGTHS
-from pipeline.storage import Chosen
+from pipeline.problems.pool.env.storage import stored_jobs
+from pipeline.problems.pool.env.tables import TABLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,17 +35,18 @@ def stream_summary(
     rng: np.random.Generator,
     overload: bool = False,
 ) -> pd.DataFrame:
-    """Return every metric of each policy of one stream, at each load; no rows of a scenario that is none.
+    """Return every metric of each policy of one stream, at each load; no rows for other scenarios.
 
-    Intervals are percentiles of a bootstrap over jobsets, which are independent replications.
+    Intervals are percentiles of a bootstrap over jobsets, which are independent replications. With the same seed, the
+    interval of slowdown is that of `statistics.summary`.
 
     Args:
-        jobsets: jobset results of the scenario, every policy scored on the same ones.
+        jobsets: jobset results of the scenario, with the same jobsets for all policies.
         backlogs: rows of STREAM_BACKLOG.
         classes: rows of STREAM_FAIRNESS.
         scenario: its name.
         settings: of the bootstrap.
-        rng: from the same seed, the interval of slowdown is that of `statistics.summary`.
+        rng: of the bootstrap.
         overload: do arrivals end with the measured steps?
     """
     if backlogs.empty:
@@ -66,14 +67,16 @@ def stream_summary(
             resampled = np.asarray(counts @ value / len(value))
             low, high = interval(resampled[1:], settings.confidence, len(value))
             means |= {name: resampled[0], f"{name}_low": low, f"{name}_high": high}
-        others = _beside(part, classes[classes["load"] == load], policies)
+        others = _without_interval(part, classes[classes["load"] == load], policies)
         about = {"scenario": scenario, "load": load, "policy": policies, "overload": overload}
         tables.append(pd.DataFrame(about | means | others))
     return pd.concat(tables, ignore_index=True)[list(STREAM_SUMMARY.columns)]
 
 
-def _beside(part: pd.DataFrame, classes: pd.DataFrame, policies: list[str]) -> dict[str, FloatArray | IntArray]:
-    """Return what has no interval, of each policy at one load."""
+def _without_interval(
+    part: pd.DataFrame, classes: pd.DataFrame, policies: list[str]
+) -> dict[str, FloatArray | IntArray]:
+    """Return the metrics without intervals of each policy at one load."""
     scored = part.groupby("policy")
     totals = scored[["jobs", "unfinished"]].sum().loc[policies]
     slowdown = classes.pivot(index="policy", columns="length", values="mean_slowdown")
@@ -122,12 +125,20 @@ def backlog_growth(
 
 
 def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
-    """Return what streams had, and what each policy closes of the distance to hindsight."""
+    """Return the evidence on streams, and the share of the distance to hindsight that each policy closes."""
     measured = [name for name in scenarios if params.pool_scenario(name).measured is not None]
-    figures = {f"backlog_{name}": _backlog(params, name) for name in measured}
+    figures = {}
+    for name in measured:
+        backlog, title = storage.read_also(params, name, TABLES, "backlog"), f"Jobs waiting, scenario {name}"
+        shaded = params.pool_scenario(name).measured
+        figures[f"backlog_{name}"] = picture(KEPT, backlog_growth, backlog, title, list(params.agents_of(name)), shaded)
     found = [_stream(params, name) for name in measured]
     streams = pd.concat(found, ignore_index=True) if found else empty(STREAM_SUMMARY)
-    closed = [_closed(params, name) for name in params.hindsight.scenarios]
+    closed = []
+    for name in params.hindsight.scenarios:
+        solved = storage.read_table(storage.results_folder("hindsight", name) / "hindsight.parquet", HINDSIGHT)
+        results, best = storage.read_jobset_results(params, name, TABLES), storage.read_chosen(name).best
+        closed.append(hindsight_table(name, results, solved, best, params.evaluation, params.seed))
     foreseen = pd.concat(closed, ignore_index=True) if closed else empty(HINDSIGHT_SUMMARY)
     said = words.closing(foreseen, params.agents, params.evaluation.confidence)
     return Evidence(
@@ -143,20 +154,12 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
 
 
 def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
-    """Return what an agent's learning curve is drawn beside."""
+    """Return the reference levels and the axis label of an agent's learning curve."""
     row = params.agents[agent]
-    if row.finetune.name == "mixture":  # validated on streams, too, of which no level is known
-        return Validated({}, "Geometric mean of slowdown over loads, validation")
     if row.finetune.name == "evolution":
         return Validated({}, "Slowdown to that of sjf_align, validation jobsets and streams")
     levels = chosen.over(row.finetune.loads) if row.objective == "slowdown" else {}
     return Validated(levels, f"Mean {row.objective.replace('_', ' ')} on validation jobsets")
-
-
-def _backlog(params: Params, name: str) -> bytes:
-    row, backlog = params.pool_scenario(name), storage.read_also(params, name, TABLES, "backlog")
-    about = backlog, f"Jobs waiting, scenario {name}", list(params.agents_of(name)), row.measured
-    return picture(KEPT, backlog_growth, *about)
 
 
 def _stream(params: Params, name: str) -> pd.DataFrame:
@@ -164,12 +167,6 @@ def _stream(params: Params, name: str) -> pd.DataFrame:
     results, rng = storage.read_jobset_results(params, name, TABLES), np.random.default_rng(params.seed)
     overload = params.pool_scenario(name).overload
     return stream_summary(results, backlog, classes, name, params.evaluation, rng, overload)
-
-
-def _closed(params: Params, name: str) -> pd.DataFrame:
-    solved = storage.read_table(storage.results_folder("hindsight", name) / "hindsight.parquet", HINDSIGHT)
-    results, chosen = storage.read_jobset_results(params, name, TABLES), storage.read_chosen(name)
-    return hindsight_table(name, results, solved, chosen.best, params.evaluation, params.seed)
 
 
 def tested(params: Params, scenario: str) -> Tested:

@@ -10,7 +10,7 @@ from benchmarks.fidelity.jobs import ORDERS
 from benchmarks.fidelity.simulated import starts
 from benchmarks.fidelity.tables import PLAYS
 from benchmarks.slurm.configuration import Cluster
-from pipeline.storage.files import read_table
+from pipeline.core.storage.files import read_table
 
 KEPT = REPOSITORY / "docs" / "results" / "fidelity" / "plays.csv.gz"
 ONE = Cluster(nodes=1, cpus=1)
@@ -37,8 +37,8 @@ def test_figures_of_a_play_are_as_worked_by_hand() -> None:
     assert found.loc[(SLURM, 0), "utilisation"] == pytest.approx(7 / 9)
     # easy takes the first before it sees the others, and then holds the second: 0, 2 and 6 s
     assert found.loc[("easy, exact", 0), "mean_wait"] == pytest.approx((0 + 2 + 6) / 3)
-    # easy_anew takes 1 s, 2 s, 4 s, each at once behind the other
-    exact = found.loc[("easy_anew, exact", 0)]
+    # easy_dynamic takes 1 s, 2 s, 4 s, each at once behind the other
+    exact = found.loc[("easy_dynamic, exact", 0)]
     assert exact["mean_wait"] == pytest.approx((0 + 1 + 3) / 3)
     assert exact["utilisation"] == 1.0
     assert exact["distance"] == pytest.approx((1 + 2) / 3 / 2 + (1 + 2 + 3) / 3 / 2)

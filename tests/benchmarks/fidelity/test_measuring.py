@@ -9,7 +9,7 @@ from benchmarks.fidelity.measuring import run
 from benchmarks.fidelity.tables import PLAYS
 from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import why_not
-from pipeline.storage.files import read_table
+from pipeline.core.storage.files import read_table
 
 
 @pytest.mark.slow

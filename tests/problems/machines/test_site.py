@@ -8,9 +8,9 @@ from builders import REPOSITORY, params
 from ruamel.yaml import YAML
 from swf_lines import HPC2N, line, there
 
-from pipeline.config import MachinesScenario, check_params
+from pipeline.core.config import MachinesScenario, check_params
+from pipeline.core.logs.registry import read
 from pipeline.errors import UserError
-from pipeline.logs.registry import read
 from pipeline.problems.machines.site import site_rows
 from pipeline.problems.parts import SiteRows
 
@@ -42,7 +42,7 @@ def test_the_rows_are_those_that_params_yaml_takes(tmp_path: Path) -> None:
     checked = check_params(whole, "params.yaml")
     scenario = checked.machines_scenario("mine")
     assert isinstance(scenario, MachinesScenario)
-    assert (scenario.dispatch, scenario.policies_know) == ("easy_anew", "estimates")
+    assert (scenario.dispatch, scenario.policies_know) == ("easy_dynamic", "estimates")
     assert scenario.machines[0].has == {"cpu": 8.0}  # type: ignore[index]
     # 600 s on 4 of 8 processors in every 1,728 s.
     assert scenario.loads == (17,)

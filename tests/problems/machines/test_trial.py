@@ -8,8 +8,8 @@ from builders import REPOSITORY
 from ruamel.yaml import YAML
 from swf_lines import line
 
-from pipeline import storage
-from pipeline.config import Params, check_params
+from pipeline.core import storage
+from pipeline.core.config import Params, check_params
 from pipeline.execution.executor import executor
 from pipeline.problems.machines import trial as module
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
@@ -47,7 +47,7 @@ def site(folder: Path, knows: str, limit: int = 200) -> Params:
     log = triples(folder / "log.swf", limit)
     raw["scenarios"]["mine"] = {
         **{"problem": "machines", "machines": [{"count": 1, "has": {"cpu": 4}}], "slots": 10, "loads": [3]},
-        **{"dispatch": "easy_anew", "policies_know": knows, "pause": 16, "time_limit": 1000000},
+        **{"dispatch": "easy_dynamic", "policies_know": knows, "pause": 16, "time_limit": 1000000},
         "workload": {"name": "log", "format": "swf", "path": str(log), "window": 10}
         | {"train_share": 0.4, "validation_share": 0.2},
         "jobsets": {"train": 1, "validation": 1, "test": 1},

@@ -7,12 +7,12 @@ import pandas as pd
 import pandera.pandas as pa
 import pytest
 
-from pipeline import storage
-from pipeline.config import Hindsight, Params
+from pipeline.core import storage
+from pipeline.core.config import Hindsight, Params
+from pipeline.core.schemas import HINDSIGHT, HINDSIGHT_SUMMARY, STREAM_BACKLOG, STREAM_FAIRNESS, STREAM_SUMMARY
 from pipeline.problems.parts import Evidence
 from pipeline.problems.pool.comparison import evidence
-from pipeline.problems.pool.tables import JOBSET_RESULTS
-from pipeline.schemas import HINDSIGHT, HINDSIGHT_SUMMARY, STREAM_BACKLOG, STREAM_FAIRNESS, STREAM_SUMMARY
+from pipeline.problems.pool.env.tables import JOBSET_RESULTS
 
 SLOWDOWN = {"sjf": (4.0, 6.0), "hold": (3.0, 5.0)}  # of two jobsets
 NONE_SOLVED = Hindsight(scenarios=(), jobsets=1, limit=1.0)

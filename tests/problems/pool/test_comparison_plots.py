@@ -6,8 +6,8 @@ import pytest
 from matplotlib.axes import Axes
 
 from pipeline.comparing.plots import png
+from pipeline.core.schemas import STREAM_BACKLOG, empty
 from pipeline.problems.pool.comparison import backlog_growth
-from pipeline.schemas import STREAM_BACKLOG, empty
 
 WAITING = {  # by load and policy: of two jobsets, at steps 0, 50 and 100
     (110, "sjf"): ([0, 10, 20], [0, 20, 40]),

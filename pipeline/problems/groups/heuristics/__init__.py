@@ -1,1 +1,1 @@
-"""Heuristics of user groups: what they score, the same compiled, and how they are tuned."""
+"""Rules that share a cluster among user groups, and their tuning."""

@@ -1,27 +1,23 @@
-"""Names of params.yaml that must not be those of rules that share a cluster."""
+"""Names of the rules, which are not available to agents in params.yaml."""
 
-from pipeline.config import Params
-from pipeline.config.checks import must_be_free
+from pipeline.core.config import Params
+from pipeline.core.config.checks import check_names_free
 from pipeline.errors import UserError
 
-# In the tables of results. Written out: `scores` imports numba, which must not begin before its threads are set.
+# In the tables of results. Literal names, because `tuning` imports numba, whose threads must be set before.
 RULES = (
     *("equal", "proportional", "drf", "shortest_first", "capacity", "fixed", "undivided"),
     *("lookahead", "expecting", "oracle"),
 )
-REFERENCES = ("oracle", "undivided")  # of them: what knows the jobs to come, and what divides nothing
-OWN = "{agent}_own"  # an agent without the knapsack, each group for itself
+REFERENCES = ("oracle", "undivided")  # of these: the rule that knows future jobs, and the one without shares
+OWN = "{agent}_own"  # an agent without the knapsack, by each group's own best
 
 
 def check_names(params: Params) -> None:
-    """Check that agents of scenarios of user groups have names of their own.
-
-    Raises:
-        UserError: one has the name of a rule, or of what another agent is scored as.
-    """
+    """Raise UserError if an agent has the name of a rule or of another scored policy."""
     agents = [name for name, agent in params.agents.items() if agent.scenario in params.groups_scenarios]
     taken = {*RULES, *(OWN.format(agent=agent) for agent in agents)}
-    must_be_free(params, "groups", taken)
+    check_names_free(params, "groups", taken)
     for name in agents:
         if name in taken:
             raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")

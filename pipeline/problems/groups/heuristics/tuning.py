@@ -1,23 +1,31 @@
-"""The rules that a controller is compared with, and what validation jobsets choose about them.
+"""The rules that a controller is compared with, and their tuning on validation jobsets.
 
 Every rule sets one order of queues for all groups, the one with the least mean waiting time on validation jobsets.
-`fixed` is the best fixed configuration found there: its weights are drawn around each group's part of the work in the
-training jobsets. `capacity` guarantees each group that part. Two more are references, and nothing that one could run:
-`oracle` knows what is to come, and `undivided` gives every group the whole cluster.
+`fixed` is the best constant configuration found there: its weights are drawn around each group's part of the work in
+the training jobsets. `capacity` guarantees each group that part. Two more are references that cannot be deployed:
+`oracle` knows future jobs, and `undivided` gives every group the whole cluster.
 
-`capacity` is the rule of Hadoop's capacity scheduler, guarantees that others borrow while their owner has no use for
-them, without preemption and at the controller's pace.
+`capacity` is the rule of Hadoop's capacity scheduler: other groups borrow unused guarantees, without preemption and
+with a decision per interval.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
-from pipeline.core import FloatArray
-from pipeline.problems.groups.evaluation.foresight import foresight
-from pipeline.problems.groups.evaluation.play import Player, controlled
-from pipeline.problems.groups.heuristics.names import REFERENCES
-from pipeline.problems.groups.heuristics.teachers import (
+from pipeline.core.types import FloatArray
+from pipeline.problems.groups.env.evaluation.controllers import foresight
+from pipeline.problems.groups.env.evaluation.play import Player, controlled
+from pipeline.problems.groups.env.nouns import (
+    Configurations,
+    Controller,
+    Jobs,
+    Observation,
+    Setting,
+    SharedCluster,
+)
+from pipeline.problems.groups.env.teachers import (
     TEACHERS,
     Heuristic,
     checked,
@@ -26,56 +34,43 @@ from pipeline.problems.groups.heuristics.teachers import (
     fixed,
     progressive_filling,
 )
-from pipeline.problems.groups.nouns import (
-    Configurations,
-    Controller,
-    Jobs,
-    Observation,
-    Setting,
-    SharedCluster,
-)
+from pipeline.problems.groups.heuristics.names import REFERENCES
 from pipeline.problems.parts import Best
 from pipeline.simulation.results import Results, best_of, mean_cost
 
 
 def capacity(cluster: SharedCluster, order: int, guarantees: FloatArray | Sequence[float]) -> Controller:
-    """Return the controller of guaranteed shares which those borrow who want more than theirs.
+    """Return the controller of guaranteed shares, by weights [G] above 0, that others may borrow.
 
-    Of each resource a group first has its demand up to its guarantee. What is left goes to those who want more, in
-    proportion to their guarantees and never beyond their demand; what nobody wants, to all in that proportion.
-
-    Args:
-        cluster: that is shared.
-        order: of all groups' queues.
-        guarantees: above 0, weights [G] of the guaranteed shares.
+    A group first gets its demand of each resource up to its guarantee. The rest goes to groups with a larger demand, in
+    proportion to their guarantees and up to their demand; unwanted units go to all in that proportion.
     """
     weight = checked(cluster, guarantees, zero=False)
 
     def share(view: Observation) -> FloatArray:
-        # Both steps at once: of one resource, guarantees and borrowing end where weighted filling does.
-        alone = (demanded(view) / cluster.capacity).transpose(0, 2, 1)
-        filled = progressive_filling(alone.reshape(-1, cluster.groups, 1), weight).reshape(alone.shape)
+        # Both steps at once: for one resource, guarantees and borrowing result in weighted filling.
+        wanted = (demanded(view) / cluster.capacity).transpose(0, 2, 1)
+        filled = progressive_filling(wanted.reshape(-1, cluster.groups, 1), weight).reshape(wanted.shape)
         left = np.maximum(1 - filled.sum(axis=2, keepdims=True), 0)
         return np.asarray((filled + left * weight).transpose(0, 2, 1) * cluster.capacity)
 
     return controller_of(cluster, order, share)
 
 
-# Rules that need nothing but the cluster and an order, by their params.yaml word.
+# Rules that need only the cluster and an order, by their params.yaml word.
 HEURISTICS: dict[str, Heuristic] = {**TEACHERS}
-
 
 Play = Callable[[Mapping[str, Player]], dict[str, Results]]  # on validation jobsets, all controllers at once
 Make = Callable[[int], Controller]  # from the place of an order in the cluster's list
 
-CANDIDATES = 30  # fixed configurations that are tried
+CANDIDATES = 30  # constant configurations to try
 POWERS = (0.0, 0.5, 1.0)  # of each group's part of the work, in turn: from equal shares to shares by work
-SPREAD = 0.4  # of the logarithm of what weights are drawn times
+SPREAD = 0.4  # standard deviation of the logarithm of a random factor of weights
 ORDER, WEIGHT, PART = "{rule}_order", "fixed_{group}", "part_{group}"  # knobs
 
 
 def parts_of_work(training: Mapping[int, Sequence[Jobs]], cluster: SharedCluster) -> FloatArray:
-    """Return each group's part [G] of the work in training jobsets, none of them nothing."""
+    """Return each group's part [G] of the work in training jobsets, with a positive minimum."""
     work = np.full(cluster.groups, 1e-9)
     for jobs in (one for group in training.values() for one in group):
         held = (jobs.demand / cluster.capacity).mean(axis=1) * jobs.estimate
@@ -87,30 +82,35 @@ def parts_of_work(training: Mapping[int, Sequence[Jobs]], cluster: SharedCluster
 def tuned_rules(
     play: Play, cluster: SharedCluster, training: Mapping[int, Sequence[Jobs]], seed: int
 ) -> dict[str, float]:
-    """Return the knobs of all rules: orders, and the weights of the best fixed configuration."""
+    """Return the knobs of all rules: orders, and the weights of the best constant configuration."""
     part = parts_of_work(training, cluster)
-    tried: dict[str, Make] = {name: _rule(make, cluster) for name, make in HEURISTICS.items()}
+    tried: dict[str, Make] = {name: partial(make, cluster) for name, make in HEURISTICS.items()}
     tried |= {"capacity": lambda order: capacity(cluster, order, part), "undivided": lambda order: _all(cluster, order)}
     orders = range(len(cluster.orders))
     results = play(
         {f"{name} {order}": Player(controlled(make(order))) for name, make in tried.items() for order in orders}
     )
     best = {name: min(orders, key=lambda order: mean_cost(results[f"{name} {order}"], "delay")) for name in tried}
-    weights = _best_fixed(play, cluster, part, best["equal"], seed)
+    rng, weights = np.random.default_rng(seed), [part ** POWERS[k % len(POWERS)] for k in range(CANDIDATES)]
+    for k in range(len(POWERS), CANDIDATES):
+        weights[k] = weights[k] * np.exp(SPREAD * rng.standard_normal(cluster.groups))
+    candidates = {str(k): fixed(cluster, best["equal"], one) for k, one in enumerate(weights)}
+    results = play({name: Player(controlled(one)) for name, one in candidates.items()})
+    found = weights[min(range(CANDIDATES), key=lambda k: mean_cost(results[str(k)], "delay"))]
     knobs = {ORDER.format(rule=name): float(order) for name, order in best.items()}
     knobs[ORDER.format(rule="fixed")] = float(best["equal"])
-    knobs |= {WEIGHT.format(group=g): float(weight) for g, weight in enumerate(weights)}
+    knobs |= {WEIGHT.format(group=g): float(weight) for g, weight in enumerate(found / found.sum())}
     return knobs | {PART.format(group=g): float(value) for g, value in enumerate(part)}
 
 
 def untuned(groups: int) -> dict[str, float]:
-    """Return the knobs of all rules before anything is known of the jobs: the first order, and all groups alike."""
+    """Return default knobs of all rules: the first order, and equal groups."""
     knobs = {ORDER.format(rule=name): 0.0 for name in (*HEURISTICS, "capacity", "undivided", "fixed")}
     return knobs | {name.format(group=g): 1 / groups for name in (WEIGHT, PART) for g in range(groups)}
 
 
 def rules_with(knobs: Mapping[str, float], cluster: SharedCluster, configurations: Configurations) -> dict[str, Player]:
-    """Return all rules as tuned, and the references."""
+    """Return all tuned rules, and the references."""
     order = {name: int(knobs[ORDER.format(rule=name)]) for name in (*HEURISTICS, "capacity", "undivided", "fixed")}
     weights, part = ([knobs[name.format(group=g)] for g in range(cluster.groups)] for name in (WEIGHT, PART))
     made = {name: make(cluster, order[name]) for name, make in HEURISTICS.items()}
@@ -130,24 +130,8 @@ def best_rules(examined: Mapping[str, Results]) -> Best:
     return Best(best_of(rules), best_of(rules, "mean_wait"))
 
 
-def _rule(make: Callable[..., Controller], cluster: SharedCluster) -> Make:
-    return lambda order: make(cluster, order)
-
-
-def _best_fixed(play: Play, cluster: SharedCluster, part: FloatArray, order: int, seed: int) -> FloatArray:
-    rng = np.random.default_rng(seed)
-    drawn = [part ** POWERS[k % len(POWERS)] for k in range(CANDIDATES)]
-    drawn = [
-        weights * np.exp(SPREAD * rng.standard_normal(cluster.groups)) if k >= len(POWERS) else weights
-        for k, weights in enumerate(drawn)
-    ]
-    results = play({str(k): Player(controlled(fixed(cluster, order, weights))) for k, weights in enumerate(drawn)})
-    best = min(range(CANDIDATES), key=lambda k: mean_cost(results[str(k)], "delay"))
-    return np.asarray(drawn[best] / drawn[best].sum())
-
-
 def _all(cluster: SharedCluster, order: int) -> Controller:
-    """Return what gives every group the whole cluster: no shares at all."""
+    """Return the controller that gives every group the whole cluster."""
 
     def control(view: Observation, draws: FloatArray) -> Setting:
         share = np.broadcast_to(cluster.capacity, view.share.shape)

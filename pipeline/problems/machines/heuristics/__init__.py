@@ -1,1 +1,1 @@
-"""Heuristics of many machines: what they score, the same compiled, and how they are tuned."""
+"""Heuristics of many machines, and which of them training may imitate."""

@@ -1,122 +1,69 @@
-"""Heuristics for many machines: each scores the waiting jobs of an observation, or each job on each machine.
+"""Heuristics of many machines as policies; their scores and sources are in `simulator.compiled.rules`.
 
-Scores are [B, M] or [B, M, K] and go through `choose`, as all scores do. Each sums in the order of its compiled
-rule (`compiled`), so that the two decide alike. A job's duration is what policies are told of it: its user's estimate,
-where the log has one. Sources:
-
-    SAF, F1                     Carastan-Santos and de Camargo, SC 2017 (F1 as fitted there)
-    WFP3, UNICEP                Tang et al., Cluster 2009
-    least, most and balanced    Kubernetes' NodeResourcesFit and NodeResourcesBalancedAllocation, in real numbers where
-                                Kubernetes scores by whole percents
-    Tetris                      Grandl et al., SIGCOMM 2014, mixed with shortness and fairness as Deepk8s compares it
-    peers                       the code of RLScheduler, Zhang et al., SC 2020
+saf         smallest area first: duration times share of all machines' resources, summed over resources
+saf_aged    the area over 1 + waited / age, so that large jobs do not starve
+f1          least log10(duration) * processors + 870 * log10(arrival)
+wfp3        greatest (waited / duration)^3 * processors
+unicep      greatest waited / (log2(processors) * duration)
+packer      the job and machine best aligned: mean over resources of demanded times free share of the machine
+tetris      a mix of alignment, of the wait to the longest, and (the rest) of the shortest duration to the job's
+*_allocated in order of arrival (or the shortest first), each job on the machine that it leaves with the largest
+share free (least) or taken (most), or most evenly taken (balanced)
 """
 
-import math
-from collections.abc import Callable
+from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from pipeline.core import THOUSANDTHS, CompiledRule, FloatArray, IntArray, Observation, Policy
-from pipeline.problems.machines.heuristics.teachers import EVEN_MIX, TEACHERS
-from pipeline.simulation.choosing import Heuristic, Score, fcfs, heuristic, sjf
+from pipeline.core.config import Dagger, MachinesAgent, MachinesEvolution, MachinesKnobs, Params
+from pipeline.core.config.checks import check_plan_names
+from pipeline.core.config.records import check_known
+from pipeline.core.types import CompiledRule, FloatArray, IntArray, Observation, Policy
+from pipeline.errors import UserError
+from pipeline.problems.machines.env.teachers import EVEN_MIX, TEACHERS
+from pipeline.simulation.results import Play, mean_cost
+from pipeline.simulation.rollout import Heuristic, Score, fcfs, heuristic, sjf
 
-TINY = 1e-15  # RLScheduler's guard of logarithms and quotients
-ARRIVAL_WEIGHT = 870.0  # of F1
-AGE = 14_400.0  # of SAF with ageing, in time units: of a log, four hours
-
-
-def saf(view: Observation) -> FloatArray:
-    """Prefer the smallest area: duration times the share of all machines' resources, summed over resources."""
-    total = view.capacity.sum(axis=1).astype(float)[:, None]
-    wanted = _duration(view)[:, :, None] * (view.nodes[:, :, None] * view.demand)
-    return -_in_order(np.where(total > 0, wanted / np.where(total > 0, total, 1.0), 0.0))
+AGE = 14_400.0  # of SAF with ageing, in time units: four hours of a log
+TETRIS = "tetris"
+MIX = ("tetris_packing", "tetris_fairness")  # its knobs; shortness has the rest
 
 
-def saf_aged(age: float) -> Score:
-    """Return SAF with ageing: the area over 1 + waited / age, so that none waits for ever behind smaller ones.
+def score(rule: CompiledRule, view: Observation) -> FloatArray:
+    """Return the scores of a compiled rule: of jobs [B, M], or of jobs on machines [B, M, K].
 
-    Args:
-        age: time by which a job that has waited counts as half as large; the shorter, the nearer to order of arrival.
+    Rules that choose the job first score machines for that job and hold all others back.
     """
+    from pipeline.problems.machines.env.simulator import rules as kernels  # numba: 0.5 s
 
-    def score(view: Observation) -> FloatArray:
-        return np.asarray(saf(view) / (1.0 + view.waited / age), dtype=np.float64)
-
-    return score
-
-
-def f1(view: Observation) -> FloatArray:
-    """Prefer short and narrow jobs that came early: least log10(duration) * processors + 870 * log10(arrival)."""
-    length, arrival = _each(math.log10, _duration(view)), _each(math.log10, np.maximum(_arrival(view), 1.0))
-    return -(length * _processors(view) + ARRIVAL_WEIGHT * arrival)
-
-
-def wfp3(view: Observation) -> FloatArray:
-    """Prefer what has waited long for its duration, and wide jobs: (waited / duration)^3 * processors."""
-    return _waited_cubed(view, view.waited.astype(float))
+    number = kernels.RULES[rule.rule]
+    scores: FloatArray = np.zeros(view.legal.shape)
+    total = view.capacity.sum(axis=1).astype(float)
+    shortest = np.where(view.nodes > 0, view.duration, np.inf).min(axis=1)
+    longest_wait = np.maximum(view.waited.max(axis=1), kernels.TINY)
+    kernels.score_view(view, number, rule.knobs or kernels.NO_KNOBS, total, shortest, longest_wait, scores)
+    if number < kernels.LEAST:
+        return scores[:, :, 0] if number < kernels.PACKER else scores
+    preferred = (sjf if number == kernels.SJF_MOST else fcfs)(view)
+    best = np.where(view.legal.any(axis=2), preferred, -np.inf).argmax(axis=1)
+    chosen = np.arange(scores.shape[1]) == best[:, None]
+    return np.where(chosen[:, :, None], scores, -np.inf)
 
 
-def unicep(view: Observation) -> FloatArray:
-    """Prefer what has waited long, and short, narrow jobs: waited / (log2(processors) * duration)."""
-    return _waited_narrow(view, view.waited.astype(float))
+def compiled(rule: CompiledRule, order: Score | None = None) -> Heuristic:
+    """Return the policy of a compiled rule; `order` scores all jobs where the rule scores one."""
+    return heuristic(partial(score, rule), rule, order)
 
 
-def wfp_peer(view: Observation) -> FloatArray:
-    """Score as RLScheduler's WFP3: it takes the start of a job that waits for time -1, so the wait is -1 - arrival."""
-    return _waited_cubed(view, -1.0 - _arrival(view))
+def with_mix(packing: float, fairness: float) -> Heuristic:
+    """Return Tetris with weights of packing and of fairness, together at most 1; shortness has the rest."""
+    return compiled(CompiledRule("tetris_fair", knobs=(packing, fairness)))
 
 
-def uni_peer(view: Observation) -> FloatArray:
-    """Score as RLScheduler's UNICEP, with the wait of `wfp_peer`."""
-    return _waited_narrow(view, -1.0 - _arrival(view))
-
-
-def packer(view: Observation) -> FloatArray:
-    """Prefer the job and machine best aligned: the mean over resources of demanded times free share of the machine."""
-    there = view.capacity > 0
-    capacity = np.where(there, view.capacity, 1).astype(float)[:, None]
-    shares = view.demand[:, :, None] / capacity * (view.free[:, None, :, 0] / capacity)
-    return np.asarray(_in_order(np.where(there[:, None], shares, 0.0)) / view.capacity.shape[2])
-
-
-def tetris_fair(packing: float, fairness: float) -> Score:
-    """Return a mix of alignment, of the wait to the longest, and (the rest) of the shortest duration to the job's.
-
-    Args:
-        packing: weight of alignment, in [0, 1].
-        fairness: weight of the wait; both together at most 1.
-    """
-
-    def score(view: Observation) -> FloatArray:
-        shortest = np.where(view.nodes > 0, view.duration, np.inf).min(axis=1, keepdims=True)
-        longest_wait = np.maximum(view.waited.max(axis=1, keepdims=True), TINY)
-        short, fair = (shortest / _duration(view))[:, :, None], (view.waited / longest_wait)[:, :, None]
-        return np.asarray(packing * packer(view) + fairness * fair + (1.0 - packing - fairness) * short)
-
-    return score
-
-
-def least_allocated(view: Observation) -> FloatArray:
-    """Take jobs in order of arrival, each to the machine that then has the largest share free."""
-    return _for_the_best(fcfs(view), 1.0 - _mean_allocated(view), view)
-
-
-def most_allocated(view: Observation) -> FloatArray:
-    """Take jobs in order of arrival, each to the machine that then has the largest share taken."""
-    return _for_the_best(fcfs(view), _mean_allocated(view), view)
-
-
-def balanced_allocation(view: Observation) -> FloatArray:
-    """Take jobs in order of arrival, each to the machine whose resources are then taken most evenly."""
-    share, mean = _allocated(view), _mean_allocated(view)
-    variance = _in_order(share * share) / share.shape[3] - mean * mean
-    return _for_the_best(fcfs(view), 1.0 - np.sqrt(np.maximum(variance, 0.0)), view)
-
-
-def sjf_most_allocated(view: Observation) -> FloatArray:
-    """Take the shortest job to the machine that then has the largest share taken."""
-    return _for_the_best(sjf(view), _mean_allocated(view), view)
+def with_age(age: float) -> Heuristic:
+    """Return SAF with ageing; a job that has waited for `age` counts as half as large."""
+    return compiled(CompiledRule("saf_aged", knobs=(age, 0.0)))
 
 
 def random_placement(view: Observation, draws: FloatArray) -> IntArray:
@@ -128,89 +75,52 @@ def random_placement(view: Observation, draws: FloatArray) -> IntArray:
     return np.asarray(np.where(legal.any(axis=1), drawn, slots * machines))
 
 
-def with_mix(packing: float, fairness: float) -> Heuristic:
-    """Return Tetris with weights of packing and of fairness; shortness has the rest."""
-    return heuristic(tetris_fair(packing, fairness), CompiledRule("tetris_fair", knobs=(packing, fairness)))
-
-
-def with_age(age: float) -> Heuristic:
-    """Return SAF with ageing."""
-    return heuristic(saf_aged(age), CompiledRule("saf_aged", knobs=(age, 0.0)))
-
-
-def _duration(view: Observation) -> FloatArray:
-    """Durations, 1 in empty slots so that they divide; no empty slot is legal."""
-    return np.where(view.nodes > 0, view.duration, 1.0)
-
-
-def _arrival(view: Observation) -> FloatArray:
-    """Times of arrival [B, M], exact where times are whole; others may differ from compiled ones in the last bit."""
-    return np.asarray(view.now[:, None] - view.waited, dtype=float)
-
-
-def _processors(view: Observation) -> FloatArray:
-    """Return how much of the first resource each job holds in all, at least 1 [B, M]."""
-    return np.maximum(view.nodes * (view.demand[:, :, 0] / float(THOUSANDTHS)), 1.0)
-
-
-def _waited_cubed(view: Observation, waited: FloatArray) -> FloatArray:
-    ratio = waited / _duration(view)
-    return np.asarray(ratio * ratio * ratio * _processors(view))
-
-
-def _waited_narrow(view: Observation, waited: FloatArray) -> FloatArray:
-    return np.asarray((waited + TINY) / (_each(math.log2, _processors(view) + TINY) * _duration(view)))
-
-
-def _allocated(view: Observation) -> FloatArray:
-    """Return the share of each machine that is taken once the job is there [B, M, K, R]; all of what it has not."""
-    there = view.capacity > 0
-    taken = (view.capacity - view.free[:, :, 0])[:, None] + view.demand[:, :, None]
-    return np.where(there[:, None], taken / np.where(there, view.capacity, 1)[:, None], 1.0)
-
-
-def _mean_allocated(view: Observation) -> FloatArray:
-    share = _allocated(view)
-    return np.asarray(_in_order(share) / share.shape[3])
-
-
-def _for_the_best(jobs: FloatArray, machines: FloatArray, view: Observation) -> FloatArray:
-    """Keep the scores of machines [B, M, K] for the best-scored legal job [B, M] alone; hold all others back."""
-    best = np.where(view.legal.any(axis=2), jobs, -np.inf).argmax(axis=1)
-    kept = np.arange(jobs.shape[1]) == best[:, None]
-    return np.where(kept[:, :, None], machines, -np.inf)
-
-
-def _in_order(parts: FloatArray) -> FloatArray:
-    """Sum over the last axis from its first to its last, as a loop does; numpy's own sum takes another order."""
-    return np.asarray(parts.cumsum(axis=-1)[..., -1])
-
-
-def _each(function: Callable[[float], float], values: FloatArray) -> FloatArray:
-    """Apply a function of the C library, which compiled code calls too; numpy's own may differ in the last bit."""
-    return np.asarray(np.vectorize(function, otypes=[float])(values))
-
-
-# Heuristics of many machines as they are without tuning, by their params.yaml word.
+# Heuristics of many machines without tuning, by their params.yaml word.
 HEURISTICS: dict[str, Policy] = {
     "fcfs": heuristic(fcfs, TEACHERS["fcfs"]),
     "random": Heuristic(random_placement, TEACHERS["random"]),
     "sjf": heuristic(sjf, TEACHERS["sjf"]),
-    "tetris": with_mix(*EVEN_MIX),
-    "packer": heuristic(packer, TEACHERS["packer"]),
-    "saf": heuristic(saf, TEACHERS["saf"]),
+    TETRIS: with_mix(*EVEN_MIX),
+    "packer": compiled(TEACHERS["packer"]),
+    "saf": compiled(TEACHERS["saf"]),
     "saf_aged": with_age(AGE),
-    "f1": heuristic(f1, TEACHERS["f1"]),
-    "wfp3": heuristic(wfp3, TEACHERS["wfp3"]),
-    "unicep": heuristic(unicep, TEACHERS["unicep"]),
-    "least_allocated": heuristic(least_allocated, TEACHERS["least_allocated"], fcfs),
-    "most_allocated": heuristic(most_allocated, TEACHERS["most_allocated"], fcfs),
-    "balanced_allocation": heuristic(balanced_allocation, TEACHERS["balanced_allocation"], fcfs),
-    "sjf_most_allocated": heuristic(sjf_most_allocated, TEACHERS["sjf_most_allocated"], sjf),
+    **{name: compiled(TEACHERS[name]) for name in ("f1", "wfp3", "unicep")},
+    **{name: compiled(TEACHERS[name], fcfs) for name in ("least_allocated", "most_allocated", "balanced_allocation")},
+    "sjf_most_allocated": compiled(TEACHERS["sjf_most_allocated"], sjf),
 }
 
-# As RLScheduler's code has them, to replay what it published.
-PEERS: dict[str, Policy] = {
-    "wfp_peer": heuristic(wfp_peer, CompiledRule("wfp_peer")),
-    "uni_peer": heuristic(uni_peer, CompiledRule("uni_peer")),
-}
+# As in RLScheduler's code, to replay what it published: the start of a job that waits counts as time -1.
+PEERS: dict[str, Policy] = {name: compiled(CompiledRule(name)) for name in ("wfp_peer", "uni_peer")}
+
+
+def heuristics_with(knobs: Mapping[str, float]) -> dict[str, Policy]:
+    """Return all heuristics, Tetris as tuned."""
+    return HEURISTICS | {TETRIS: with_mix(*(knobs[name] for name in MIX))}
+
+
+def tuned_mix(play: Play, knobs: MachinesKnobs) -> dict[str, float]:
+    """Return the mix of Tetris with the least mean bounded slowdown on validation jobsets."""
+    tried = {f"{TETRIS} {mix!r}": mix for mix in knobs.mixes}
+    results = play({name: with_mix(*mix) for name, mix in tried.items()})
+    best = min(tried, key=lambda name: mean_cost(results[name], "bounded_slowdown"))
+    return dict(zip(MIX, tried[best], strict=True))
+
+
+def check_names(params: Params) -> None:
+    """Check that agents and plans of many machines have names of their own, and that teachers and bases exist.
+
+    Raises:
+        UserError: one has the name of another policy, or learns from or improves an unknown one.
+    """
+    for name, agent in params.agents.items():
+        if agent.scenario not in params.machines_scenarios:
+            continue
+        if name in HEURISTICS:
+            raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")
+        if isinstance(agent.finetune, Dagger):
+            check_known("params.yaml", f"agents.{name}.finetune.teacher", agent.finetune.teacher, TEACHERS)
+        if isinstance(agent.finetune, MachinesEvolution):
+            check_known("params.yaml", f"agents.{name}.finetune.base", agent.finetune.base, TEACHERS)
+    agents = params.agents_with(MachinesAgent)
+    taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ("", "_pretrained"))}
+    check_plan_names(params, "machines", {**dict.fromkeys(HEURISTICS), **agents}, taken)

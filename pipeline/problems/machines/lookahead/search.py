@@ -1,96 +1,83 @@
-"""What the planner is told of many machines: which jobs to try next, their futures, and who plays on from them.
+"""The search of the planner on many machines: candidates, sampled futures, and their costs.
 
-A decision is which job starts next; where dispatch blocks, which one holds the head of the queue. The base plays on
-until all have started that wait and that may come, and the mean bounded slowdown counts. The planner knows what has
-been submitted, what is told of how long jobs run, what each running job holds and since when, and jobs of the past,
-with how long those really ran.
+A decision is which job starts next; where dispatch blocks, which one holds the head of the queue. The base continues
+until all jobs have started that wait and that arrive in the future; the mean bounded slowdown counts. The planner knows
+the submitted jobs, their estimates, the machines and starts of running jobs, and past jobs with their true run times.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray, Observation, Policy, uniform
+from pipeline.core.types import CompiledRule, FloatArray, IntArray, KeyArray, Observation, Policy, uniform
 from pipeline.lookahead.planner import ActionValues, Base, SearchBudget, best_liked
-from pipeline.problems.machines.lookahead.copying import Coming, buffer
-from pipeline.problems.machines.lookahead.futures import ArrivalModel
-from pipeline.problems.machines.lookahead.listing import LISTED
-from pipeline.problems.machines.lookahead.trying import (
-    Buffers,
-    Limits,
-    Tries,
-    add_up,
+from pipeline.problems.machines.env.nouns import TOGETHER, Machines
+from pipeline.problems.machines.env.simulator.batch import Simulator
+from pipeline.problems.machines.env.simulator.rules import RULES, Players, players
+from pipeline.problems.machines.env.simulator.state import Rules, State
+from pipeline.problems.machines.lookahead.futures import ArrivalModel, PastJobs, buffer
+from pipeline.problems.machines.lookahead.trials import (
+    LISTED,
+    Trials,
     begin_all,
     list_candidates,
     try_rule,
+    write_costs,
 )
-from pipeline.problems.machines.nouns import TOGETHER, Machines
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.problems.machines.simulator.compiled.rules import RULES, Players, players
-from pipeline.problems.machines.simulator.compiled.state import Rules, State
 from pipeline.simulation.rollout import Turn, play
 
-COPIES = 512  # of episodes, side by side, where a rule plays all candidates of a copy in turn: the bound of the memory
-ASKED = 2048  # the same where a policy is asked, and every candidate has a copy
+COPIES = 512  # side by side, where a rule plays all candidates of a copy in turn: the bound of the memory
+POLICY_COPIES = 2048  # the same of a policy in Python, for which every candidate has a copy
 BITS = 2.0**53  # of a draw
 
 
-class Asked(NamedTuple):
-    """A policy that is asked what it does in copies."""
+class PolicyPlayer(NamedTuple):
+    """A policy in Python that continues in copies."""
 
     policy: Policy  # it draws nothing
-    alike: bool = False  # does it say the same of a state, to the last bit, whoever else it is asked of?
-
-
-class SampledFutures(NamedTuple):
-    """The futures [D, F] that decisions are tried against."""
-
-    begin: IntArray  # where in the past each begins
-    key: KeyArray  # of the draws of how long jobs run
+    consistent: bool = False  # does its output for a state not depend on the rest of the batch, to the last bit?
 
 
 class MachinesSearch:
-    """The search of one base; at each decision, key and number say which futures are met."""
+    """The search of one base; each decision's key and number determine its futures."""
 
-    def __init__(self, base: Base[CompiledRule | Asked], arrivals: ArrivalModel, budget: SearchBudget) -> None:
-        """Prepare nothing yet: the copies are of the simulator's machines."""
+    def __init__(self, base: Base[CompiledRule | PolicyPlayer], arrivals: ArrivalModel, budget: SearchBudget) -> None:
         self.base, self.arrivals, self.budget = base, arrivals, budget
         self._copies: Copies | None = None
 
     def at_once(self, turn: Turn) -> int:
-        """Return how many decisions are tried side by side; one where what a policy says depends on the others."""
+        """Return how many decisions are tried side by side; one where a policy's output depends on its batch."""
         player, budget = self.base.player, self.budget
         if isinstance(player, CompiledRule):
             return max(1, COPIES // budget.futures)
-        return max(1, ASKED // (budget.futures * budget.candidates)) if player.alike else 1
+        return max(1, POLICY_COPIES // (budget.futures * budget.candidates)) if player.consistent else 1
 
     def candidates(self, turn: Turn) -> IntArray:
-        """Return the actions [D, C] to try: behind the base's own the rule's next ones, or the best liked."""
-        step, find = self.at_once(turn), self._next_ones if self.base.likes is None else self._best_liked
+        """Return the actions [D, C] to try: the base's own, then the rule's next ones or the best liked."""
+        step = self.at_once(turn)
         parts = [turn.take(slice(first, first + step)) for first in range(0, len(turn.rows), step)]
-        return np.concatenate([find(part) for part in parts])
+        return np.concatenate([self._candidates(part) for part in parts])
 
-    def _best_liked(self, turn: Turn) -> IntArray:
-        assert self.base.likes is not None
-        own = self.base.policy(turn.view, turn.draws)
-        return liked(turn.view, own, self.base.likes(turn.view), self.budget.candidates)
-
-    def _next_ones(self, turn: Turn) -> IntArray:
+    def _candidates(self, turn: Turn) -> IntArray:
+        if self.base.likes is not None:
+            own = self.base.policy(turn.view, turn.draws)
+            return liked(turn.view, own, self.base.likes(turn.view), self.budget.candidates)
         action = np.empty((len(turn.rows), self.budget.candidates), dtype=np.int64)
-        copies, key = self._copies_of(turn), self._futures(turn).key[:, 0].copy()
+        simulator, copies = self._copies_of(turn)
+        key = self._futures(turn)[1][:, 0].copy()
 
         def look(s: State, _: Rules, rows: IntArray) -> int:
             copies.make_room(len(rows), s, rows, 0)
-            list_candidates(copies._state, copies._rules, copies.who, s, rows, self.arrivals.coming, key, action)
+            list_candidates(copies._state, copies._rules, copies.who, s, rows, self.arrivals.past, key, action)
             return 0
 
-        _simulator(turn).hand_over(look, turn.rows)
+        simulator.run_kernel(look, turn.rows)
         return action
 
     def values(self, turn: Turn, action: IntArray) -> ActionValues:
-        """Return what candidates [D, C] come to more than the first; of those not tried, of 0 futures, nothing.
+        """Return the costs of candidates [D, C] above the first; those not tried have 0, of 0 futures.
 
-        The error of one future is unknown: infinite, but for the first.
+        The error of one future is unknown: infinite, except for the first candidate.
         """
         cost = self.costs(turn, action)
         played = ~np.isnan(cost)
@@ -107,54 +94,53 @@ class MachinesSearch:
         return values.best_bound(self.budget.sure)
 
     def costs(self, turn: Turn, action: IntArray) -> FloatArray:
-        """Return the sums [D, C, F] of bounded slowdowns that candidates come to; nan where one was not played."""
-        budget, copies, coming, player = self.budget, self._copies_of(turn), self.arrivals.coming, self.base.player
-        cost, limits = np.full((*action.shape, budget.futures), np.nan), Limits(budget.ahead, budget.decisions)
-        tries = Tries(turn.rows, *self._futures(turn), action, cost)
+        """Return the sums [D, C, F] of bounded slowdowns of candidates; nan where one was not played."""
+        budget, past, player = self.budget, self.arrivals.past, self.base.player
+        cost = np.full((*action.shape, budget.futures), np.nan)
+        tries = Trials(turn.rows, *self._futures(turn), action, cost, budget.ahead, budget.decisions)
+        simulator, copies = self._copies_of(turn)
 
         def look(s: State, _: Rules, rows: IntArray) -> int:
             copies.make_room(tries.begin.size if isinstance(player, CompiledRule) else cost.size, s, rows, budget.ahead)
             if isinstance(player, CompiledRule):
-                try_rule(copies._state, copies._rules, copies.who, s, coming, tries, limits, copies.buffers)
+                try_rule(copies._state, copies._rules, copies.who, s, past, tries, copies.order, copies.score)
             else:
-                copies.ask(player.policy, s, coming, tries, limits)
+                copies.play_policy(player.policy, s, past, tries)
             return 0
 
-        _simulator(turn).hand_over(look, turn.rows)
+        simulator.run_kernel(look, turn.rows)
         return cost
 
-    def _copies_of(self, turn: Turn) -> "Copies":
-        machines = _simulator(turn).machines
-        if self._copies is None or self._copies.machines is not machines:
-            self._copies = Copies(machines, self.base.player)
-        return self._copies
+    def _copies_of(self, turn: Turn) -> "tuple[Simulator, Copies]":
+        """Return the simulator of a turn, and copies of its machines."""
+        assert isinstance(turn.simulator, Simulator)
+        if self._copies is None or self._copies.machines is not turn.simulator.machines:
+            self._copies = Copies(turn.simulator.machines, self.base.player)
+        return turn.simulator, self._copies
 
-    def _futures(self, turn: Turn) -> SampledFutures:
+    def _futures(self, turn: Turn) -> tuple[IntArray, KeyArray]:
+        """Return where in the past the futures [D, F] begin, and the keys of their run times."""
         count = self.budget.futures
         draw = uniform(np.repeat(turn.key, count), np.add.outer(turn.decision * count, np.arange(count)).ravel())
         draw = draw.reshape(-1, count)
-        return SampledFutures(self.arrivals.places(draw, self.budget.ahead), (draw * BITS).astype(np.uint64))
-
-
-def _simulator(turn: Turn) -> Simulator:
-    assert isinstance(turn.simulator, Simulator)
-    return turn.simulator
+        return self.arrivals.places(draw, self.budget.ahead), (draw * BITS).astype(np.uint64)
 
 
 class Copies(Simulator):
-    """Copies of episodes, to be written over; they grow with what is to be held."""
+    """Copies of episodes, to be overwritten; their memory grows as needed."""
 
-    def __init__(self, machines: Machines, player: CompiledRule | Asked) -> None:
+    def __init__(self, machines: Machines, player: CompiledRule | PolicyPlayer) -> None:
         self.machines, self._room = machines, (0, 0, 0)
         self._rule = player if isinstance(player, CompiledRule) else None
         self._rules = Rules(machines.dispatch, machines.pause, np.inf, machines.stall)
         self._listed = self._rule is not None and machines.dispatch not in TOGETHER and RULES[self._rule.rule] in LISTED
         self.who: Players
-        self.buffers: Buffers
+        self.order: IntArray  # a place for every job, if the rule plays a list
+        self.score: FloatArray
 
-    def make_room(self, episodes: int, s: State, rows: IntArray, coming: int) -> None:
-        """Hold so many copies of any of some episodes, with as many jobs that come."""
-        jobs = int((s.runs[rows] + s.waiting[rows] + s.behind[rows]).max()) + coming
+    def make_room(self, episodes: int, s: State, rows: IntArray, arrivals: int) -> None:
+        """Provide a number of copies of any of some episodes, each with a number of arrivals."""
+        jobs = int((s.runs[rows] + s.waiting[rows] + s.backlog[rows]).max()) + arrivals
         need = episodes, jobs, jobs * int(s.nodes.max())
         if all(wants <= has for wants, has in zip(need, self._room, strict=True)):
             if self._rule is not None:
@@ -165,24 +151,24 @@ class Copies(Simulator):
         if self._rule is not None:
             self.who = players([self._rule] * self._room[0], np.zeros(self._room[0], dtype=np.uint64))
         jobs = len(self._state.ends) if self._listed else 0
-        self.buffers = Buffers(np.zeros(jobs, dtype=np.int64), np.zeros(jobs))
+        self.order, self.score = np.zeros(jobs, dtype=np.int64), np.zeros(jobs)
 
-    def ask(self, policy: Policy, s: State, coming: Coming, tries: Tries, limits: Limits) -> None:
-        """Write what each candidate comes to, all copies in lock step."""
+    def play_policy(self, policy: Policy, s: State, past: PastJobs, tries: Trials) -> None:
+        """Write the cost of each candidate, all copies in lock step."""
         last = np.zeros(tries.cost.size, dtype=np.int64)
         self._state.done[:] = True
-        begin_all(self._state, s, coming, tries, limits, last)
+        begin_all(self._state, s, past, tries, last)
         self._rows = rows = np.flatnonzero(last)
         self.step(rows, np.repeat(tries.action, tries.cost.shape[2], axis=0).reshape(-1)[rows])
         play(self, policy, np.zeros(len(self.now), dtype=np.uint64))
-        add_up(self._state, s, tries, last)
+        write_costs(self._state, s, tries, last)
 
 
 def liked(view: Observation, own: IntArray, likes: FloatArray, most: int) -> IntArray:
     """Return the candidates [D, C] of decisions, the policy's own first; -1 = no more.
 
-    Behind it stand void and the other jobs, each on the machine where it is liked most, the best liked first. Of jobs
-    that look the same one is enough.
+    Void and the other jobs follow, each on the machine where it is liked most, the best liked first; of jobs that look
+    the same, only one.
     """
     count, slots, machines = view.legal.shape
     each = likes[:, :-1].reshape(count, slots, machines)

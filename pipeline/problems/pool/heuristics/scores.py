@@ -1,174 +1,102 @@
-"""Heuristics: each scores the waiting jobs of an observation; `choose` settles legality, ties and void once.
+"""Heuristics of one pooled cluster, and their tuning on validation jobsets.
 
-Most have a compiled rule (`compiled`) that plays whole episodes by itself; one without is asked move by move.
-Scores are [B, M] or, where machines differ, [B, M, K]: what a job is worth to start, highest first; -inf holds it back.
-Ties go to the lowest slot, then to the lowest machine. The rules here are DeepRM's comparables (section 4.1) with the
-semantics of its published code, plus stronger ones: `sjf_align`, `hold`, and those made of `rules`.
+DeepRM's comparables (section 4.1) with the semantics of its published code, plus stronger ones. Each is a compiled
+rule, which plays whole episodes on its own and scores the waiting jobs of observations. A heuristic without a rule is
+a function that returns scores [B, M] of observations. The highest score starts; -inf holds a job back; `choose`
+settles legality, ties (the lowest slot) and void.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pipeline.config import Clone, Imitate, Params, PoolAgent
-from pipeline.config.checks import must_be_plans
-from pipeline.config.records import must_know
-from pipeline.core import CompiledRule, FloatArray, Observation, Policy, legal_actions
-from pipeline.errors import UserError
-from pipeline.problems.pool.heuristics.rules import alignment, easy, linear, mean_share
-from pipeline.problems.pool.heuristics.teachers import COMPILED, DEEPRM_STEPS, EVEN, LONG_STEPS, PATIENT, TEACHERS
-from pipeline.simulation.choosing import Heuristic, Score, fcfs, heuristic, random, sjf
+from pipeline.core.config import LinearRuleSearch, PoolKnobs
+from pipeline.core.types import CompiledRule, FloatArray, Policy
+from pipeline.problems.pool.env.nouns import JobSet
+from pipeline.problems.pool.env.simulator.rules import scores_of
+from pipeline.problems.pool.env.teachers import COMPILED, FEATURES, LONG_STEPS, least_cost
+from pipeline.simulation.results import Play, mean_cost
+from pipeline.simulation.rollout import Heuristic, heuristic, random
 
-
-def packer(view: Observation) -> FloatArray:
-    """Prefer the job best aligned with the units free now (their dot product; DeepRM's code)."""
-    free, demand = view.free[:, 0, 0].astype(np.int64), view.demand.astype(np.int64)
-    return np.asarray((demand * free[:, None]).sum(axis=2).astype(float))
-
-
-def tetris(weight: float) -> Score:
-    """Return a mix of alignment (weight) and shortness, 1 / duration, both in [0, 1]."""
-
-    def score(view: Observation) -> FloatArray:
-        shortness = 1.0 / np.maximum(view.duration, 1)
-        return np.asarray(weight * alignment(view) + (1.0 - weight) * shortness)
-
-    return score
-
-
-def sjf_align(view: Observation) -> FloatArray:
-    """Prefer the shortest job; among equals the best aligned one."""
-    return sjf(view) + 0.5 * alignment(view)
-
-
-def saf(view: Observation) -> FloatArray:
-    """Prefer the smallest area: duration times the mean over resources of the demanded share."""
-    return -(view.duration.astype(float) * mean_share(view))
-
-
-def wspt(view: Observation) -> FloatArray:
-    """Prefer the largest weight to area, the weight of a job's slowdown being 1 / duration."""
-    duration = view.duration.astype(float)
-    return -(duration * (duration * mean_share(view)))
-
-
-def hold(long_steps: int) -> Score:
-    """Return `sjf_align` that starts no job of `long_steps` or more while a shorter one waits in a slot."""
-
-    def score(view: Observation) -> FloatArray:
-        long = view.duration >= long_steps
-        short_waits = np.asarray(((view.duration > 0) & ~long).any(axis=1))
-        return np.where(long & short_waits[:, None], -np.inf, sjf_align(view))
-
-    return score
-
-
-def hold_until(long_steps: int, until: int) -> Score:
-    """Return `sjf_align` that starts no job of `long_steps` or more before a step, unless void is not legal."""
-
-    def score(view: Observation) -> FloatArray:
-        holds = (view.now < until) & legal_actions(view)[:, -1]
-        return np.where((view.duration >= long_steps) & holds[:, None], -np.inf, sjf_align(view))
-
-    return score
-
-
-def hold_long(long_steps: int, until: int) -> Score:
-    """Return `hold` that before a step starts a job of `long_steps` or more only where all slots hold such jobs.
-
-    Until then short jobs are still to come, and one long job blocks the cluster for more of them than wait now.
-    """
-    later = hold(long_steps)
-
-    def score(view: Observation) -> FloatArray:
-        long = view.duration >= long_steps
-        holds = legal_actions(view)[:, -1] & ~long.all(axis=1)
-        early = np.where(long & holds[:, None], -np.inf, sjf_align(view))
-        return np.where((view.now < until)[:, None], early, later(view))
-
-    return score
-
-
-def with_weight(weight: float) -> Heuristic:
-    """Return Tetris with a weight of alignment."""
-    return heuristic(tetris(weight), CompiledRule("tetris", weight))
-
-
-def with_patience(long_steps: float) -> Heuristic:
-    """Return `hold` with the duration from which a job is long, in whole steps."""
-    return heuristic(hold(int(long_steps)), CompiledRule("hold", int(long_steps)))
-
-
-def with_span(long_steps: float, until: float) -> Heuristic:
-    """Return `hold_until` with the duration from which a job is long, and the step until which it is held back."""
-    spans = int(long_steps), int(until)
-    return heuristic(hold_until(*spans), CompiledRule("hold_until", knobs=spans))
-
-
-def with_long(long_steps: float, until: float) -> Heuristic:
-    """Return `hold_long` with the duration from which a job is long, and the step until which it is held back."""
-    spans = int(long_steps), int(until)
-    return heuristic(hold_long(*spans), CompiledRule("hold_long", knobs=spans))
-
-
-def with_weights(weights: Sequence[float]) -> Heuristic:
-    """Return the linear rule with weights of its features."""
-    return heuristic(linear(weights), CompiledRule("linear", weights=tuple(weights)))
-
-
-def check_names(params: Params) -> None:
-    """Check that no agent takes the name of another policy of the comparison.
-
-    Raises:
-        UserError: it does.
-    """
-    taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ("_pretrained", "_tree"))}
-    for name in params.agents:
-        if name in taken:
-            raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")
-
-
-def check_plans(params: Params) -> None:
-    """Check that every policy that looks ahead has a base that there is, and a name of its own.
-
-    Raises:
-        UserError: it has not.
-    """
-    agents = params.agents_with(PoolAgent)
-    bases = {**dict.fromkeys(HEURISTICS), **dict.fromkeys(agents)}
-    ends = ("", "_pretrained", "_tree")
-    taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ends)}
-    must_be_plans(params, "pool", bases, taken)
-
-
-def check_teachers(params: Params) -> None:
-    """Check that every agent learns from teachers that there are.
-
-    Raises:
-        UserError: there is no such teacher.
-    """
-    for name, agent in params.agents.items():
-        asked = agent.pretrain
-        if isinstance(asked, Clone):
-            must_know("params.yaml", f"agents.{name}.pretrain.teacher", asked.teacher, TEACHERS)
-        for teacher in asked.teachers if isinstance(asked, Imitate) else ():
-            must_know("params.yaml", f"agents.{name}.pretrain.teachers", teacher, COMPILED)
-
-
-# Heuristics as they are without tuning, by their params.yaml word.
-HEURISTICS: dict[str, Policy] = {
-    "fcfs": heuristic(fcfs, COMPILED["fcfs"]),
-    "random": Heuristic(random, COMPILED["random"]),
-    "sjf": heuristic(sjf, COMPILED["sjf"]),
-    "packer": heuristic(packer, COMPILED["packer"]),
-    "tetris": with_weight(EVEN),
-    "sjf_align": heuristic(sjf_align, COMPILED["sjf_align"]),
-    "hold": with_patience(LONG_STEPS),
-    "saf": heuristic(saf, COMPILED["saf"]),
-    "wspt": heuristic(wspt, COMPILED["wspt"]),
-    "easy": heuristic(easy(sjf_align), COMPILED["easy"]),
-    "easy_fcfs": heuristic(easy(fcfs), COMPILED["easy_fcfs"]),
-    "linear": with_weights(PATIENT),
-    "hold_until": with_span(LONG_STEPS, DEEPRM_STEPS),
-    "hold_long": with_long(LONG_STEPS, DEEPRM_STEPS),
+# The knobs of heuristics, in the order of `with_knobs`.
+LINEAR_KNOBS = tuple(f"linear_{name}" for name in FEATURES)
+KNOBS = {
+    "tetris": ("tetris",),
+    "hold": ("hold",),
+    "hold_until": ("hold_until_long", "hold_until"),
+    "hold_long": ("hold_long_long", "hold_long"),
+    "linear": LINEAR_KNOBS,
 }
+SEARCH_SEED = 7  # of the search of the linear rule's weights
+AT_ONCE = 64  # candidates whose results are in memory together
+
+
+def by_rule(rule: CompiledRule) -> Heuristic:
+    """Return the heuristic of a compiled rule."""
+    return Heuristic(random, rule) if rule.rule == "random" else heuristic(scores_of(rule), rule)
+
+
+def with_knobs(name: str, *knobs: float) -> Heuristic:
+    """Return a heuristic with the values of its KNOBS: weights, or whole steps."""
+    if name == "linear":
+        return by_rule(CompiledRule(name, weights=knobs))
+    if name == "tetris":
+        return by_rule(CompiledRule(name, knobs[0]))
+    steps = [int(knob) for knob in knobs]
+    return by_rule(CompiledRule(name, steps[0]) if len(steps) == 1 else CompiledRule(name, knobs=(steps[0], steps[1])))
+
+
+# Untuned heuristics, by their params.yaml word.
+HEURISTICS: dict[str, Policy] = {
+    **{name: by_rule(rule) for name, rule in COMPILED.items()},
+}
+
+
+def heuristics_with(knobs: Mapping[str, float]) -> dict[str, Policy]:
+    """Return all heuristics, those with knobs as tuned."""
+    tuned = {name: own for name, own in KNOBS.items() if set(own) <= set(knobs)}
+    return HEURISTICS | {name: with_knobs(name, *(knobs[knob] for knob in own)) for name, own in tuned.items()}
+
+
+def tuned(
+    play: Play, knobs: PoolKnobs, training: Mapping[int, Sequence[JobSet]], seed: int = SEARCH_SEED
+) -> dict[str, float]:
+    """Return the best knobs of each heuristic by mean slowdown, of equals the first, and the linear rule's weights."""
+    duration = np.concatenate([jobs.requested for group in training.values() for jobs in group])
+    long = sorted(
+        {float(LONG_STEPS), *(float(np.quantile(duration, q, method="higher")) for q in knobs.hold_quantiles)}
+    )
+    spans = [(steps, float(until)) for steps in long for until in knobs.hold_until]
+    candidates: dict[str, list[tuple[float, ...]]] = {
+        "tetris": [(weight,) for weight in knobs.tetris_weights],
+        "hold": [(steps,) for steps in long],
+        "hold_until": [*spans],
+        "hold_long": [*spans],
+    }
+    best: dict[str, float] = {}
+    for name, tried in candidates.items():
+        if tried:
+            results = play({repr(values): with_knobs(name, *values) for values in tried})
+            least = min(tried, key=lambda values: mean_cost(results[repr(values)], "slowdown"))
+            best |= dict(zip(KNOBS[name], least, strict=True))
+    if knobs.linear is None:
+        return best
+    return best | dict(zip(LINEAR_KNOBS, tuned_linear(play, knobs.linear, seed), strict=True))
+
+
+def tuned_linear(play: Play, config: LinearRuleSearch, seed: int) -> tuple[float, ...]:
+    """Return the best weights of the linear rule that were tried.
+
+    Their cost is the mean over loads of the mean slowdown compared with SJF's, so that no load outweighs the others.
+    """
+    sjf = play({"sjf": HEURISTICS["sjf"]})["sjf"].by_load
+
+    def cost(drawn: FloatArray) -> FloatArray:
+        found = []
+        for first in range(0, len(drawn), AT_ONCE):
+            some = drawn[first : first + AT_ONCE].tolist()
+            results = play({str(number): with_knobs("linear", *weights) for number, weights in enumerate(some)})
+            found += [np.mean([mean / sjf[load] for load, mean in done.by_load.items()]) for done in results.values()]
+        return np.array(found)
+
+    return least_cost(cost, config, seed)

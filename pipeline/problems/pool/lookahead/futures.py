@@ -1,43 +1,41 @@
-"""What may come, as far as a policy can know: training jobsets of the scenario, and which load it looks like."""
+"""Futures for look-ahead: training jobsets of the scenario by likely load, and ways in which a network plays them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray
-from pipeline.problems.pool.nouns import JobSet, batch
-from pipeline.problems.pool.simulator.compiled.trying import Futures
+from pipeline.core.types import FloatArray, IntArray, Observation, Policy, keys, uniform
+from pipeline.lookahead.planner import Liking
+from pipeline.problems.pool.env.nouns import JobSet, batch
+from pipeline.problems.pool.env.simulator.trying import Futures
 
 LEAST_RATE = 1e-9  # jobs a step
+FOLDED = 1_000_003  # a prime: hardly any two different jobs have the same number
 
 
 @dataclass(frozen=True)
 class ArrivalModel:
-    """Futures of several loads, as many of each."""
+    """Futures of several loads, equally many of each."""
 
     futures: Futures
     count: int  # of each load
-    from_now: bool  # streams: they begin with the next step; else they have the clock of the scenario
-    span: int  # steps that they cover
+    from_now: bool  # streams: arrivals count from the next step; else from the start of the scenario
+    span: int  # steps covered
     jobs_by_step: FloatArray  # [L, span + 1]  mean number of jobs that arrive before each step
     load: FloatArray  # [L]  percent; nan: not known
 
     def known(self, slots: int) -> bool:
-        """Return whether nothing comes behind the jobs that are there at the start, and slots show them all."""
+        """Return whether all jobs arrive at the start, and slots show them all."""
         most = np.diff(self.futures.first).max(initial=0)
         return bool(not self.from_now and not self.futures.arrival.any() and most <= slots)
 
-    @property
-    def loads(self) -> int:
-        """Return L."""
-        return len(self.jobs_by_step)
-
     def likely(self, now: IntArray, arrived: FloatArray, known: FloatArray) -> FloatArray:
-        """Return how likely each load is [D, L], given how many jobs arrived so far; before that all are equally so.
+        """Return the probability of each load [D, L] given the number of jobs so far, with equal priors.
 
-        Where the load is `known` [D], in percent, it is the nearest. Arrivals are taken to be Poisson: a stream's at
-        the same rate for ever, of others what the futures show.
+        If the load is `known` [D], in percent, the nearest one is certain. Arrivals are modelled as Poisson: at a
+        constant rate in a stream, else at the mean rates of the futures.
         """
         if self.from_now:
             expected = self.jobs_by_step[:, -1] / self.span * (now[:, None] + 1.0)
@@ -47,12 +45,12 @@ class ArrivalModel:
         evidence = arrived[:, None] * np.log(expected) - expected
         weight = np.exp(evidence - evidence.max(axis=1, keepdims=True))
         away = np.abs(known[:, None] - self.load)  # nan where one of them is not known
-        nearest = np.arange(self.loads) == np.where(np.isnan(away), np.inf, away).argmin(axis=1)[:, None]
+        nearest = np.arange(len(self.jobs_by_step)) == np.where(np.isnan(away), np.inf, away).argmin(axis=1)[:, None]
         guessed = np.isnan(away).all(axis=1, keepdims=True)
         return np.asarray(np.where(guessed, weight / weight.sum(axis=1, keepdims=True), nearest))
 
     def chosen(self, likely: FloatArray, count: int) -> IntArray:
-        """Return the futures [D, count] to try actions against: each load has its share of them, spread evenly."""
+        """Return futures [D, count] for trials: each load has its share of them, spread evenly."""
         place = (np.arange(count) * _GOLDEN) % 1.0
         load = (np.cumsum(likely, axis=1)[:, None, :-1] <= place[None, :, None]).sum(axis=2)
         return np.asarray(load * self.count + np.arange(count) % self.count, dtype=np.int64)
@@ -62,7 +60,7 @@ _GOLDEN = (5**0.5 - 1) / 2  # its multiples lie evenly in [0, 1), however many a
 
 
 def arrival_model(by_load: Sequence[Sequence[JobSet]], from_now: bool, span: int) -> ArrivalModel:
-    """Return what some jobsets of each load show."""
+    """Return the arrival model of some jobsets of each load."""
     flat = batch([jobs for group in by_load for jobs in group])
     means = [_arrived(group, span) for group in by_load]
     futures = Futures(flat.first, flat.arrival, flat.requested, flat.demand)
@@ -73,3 +71,48 @@ def arrival_model(by_load: Sequence[Sequence[JobSet]], from_now: bool, span: int
 def _arrived(group: Sequence[JobSet], span: int) -> FloatArray:
     count = sum(np.bincount(np.minimum(jobs.arrival, span), minlength=span + 1)[:span] for jobs in group)
     return np.concatenate([[0.0], np.cumsum(count) / len(group)])
+
+
+class Ways(NamedTuple):
+    """A network that continues in several ways if all jobs are known: unchanged, and with perturbed likings of jobs.
+
+    With all jobs known there is one future, and the network's play is one guess at a good end; the best of several
+    guesses counts (parallel rollout; Chang, Givan, Chong 2004). Each way changes the liking of a job by the same amount
+    whenever it meets the job, so that it can repeat its play at the next decision. If every action is tried and no two
+    jobs are equal, the plan is therefore no worse than the best of its ways.
+    """
+
+    liking: Liking
+
+
+def draws_of(ways: int) -> FloatArray:
+    """Return the draw in [0, 1) of each way; the first is 0, the unchanged network."""
+    number = np.arange(ways)
+    return np.where(number > 0, uniform(keys(0, number, np.zeros_like(number)), number), 0.0)
+
+
+def stirred(liking: Liking) -> Policy:
+    """Return the policy that takes the best-liked action, with a perturbation of each job's liking by a lasting draw.
+
+    Gumbel noise on logits makes the best-liked action a draw by the network's probabilities (Gumbel 1954). Here the
+    noise lasts, is the same for equal jobs, and void has none.
+    """
+
+    def policy(view: Observation, draws: FloatArray) -> IntArray:
+        liked = liking(view).astype(float)
+        if draws.any():
+            liked[:, : view.duration.shape[1]] += _more(view, draws)
+        return np.asarray(liked.argmax(axis=1))
+
+    return policy
+
+
+def _more(view: Observation, draws: FloatArray) -> FloatArray:
+    """Return the noise of each job [D, M], the same for jobs of the same size and demand."""
+    job = view.duration.astype(np.int64)
+    for resource in range(view.demand.shape[2]):
+        job = job * FOLDED + view.demand[:, :, resource]
+    way = np.broadcast_to((draws * (1 << 53)).astype(np.int64)[:, None], job.shape)
+    chance = uniform(keys(0, way.ravel(), job.ravel()), np.zeros(job.size, dtype=np.int64)).reshape(job.shape)
+    more = -np.log(-np.log(np.clip(chance, 1e-12, 1 - 1e-12)))
+    return np.asarray(np.where(draws[:, None] > 0, more, 0.0))

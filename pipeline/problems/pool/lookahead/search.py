@@ -1,28 +1,22 @@
-"""What the planner is told of pooled clusters: the actions to try, their futures, and who plays on from them.
+"""The search of a planner for pooled clusters: candidates, futures, and their costs.
 
-Where all jobs are known and a network is the base, it plays on in several ways instead of futures, and the least cost
-counts (`ways`). The planner knows what every policy knows, an observation, and what anybody can know of the scenario,
-its training jobsets.
+The planner knows an observation, as every policy does, and the training jobsets of its scenario. If all jobs are known
+and the base is a network, it continues in several ways instead of futures, and the least cost counts (`Ways`).
 
-`try_asking` is for policies that no compiled roll-out can hold: networks that draw images, trees, external ones. What
-is tried, counted and added up is what `set_trying` does, and a test holds it to the same numbers.
+`try_asking` is for policies without compiled roll-outs: networks of images, trees, external policies.
 """
 
 import numpy as np
 from numba import njit, prange
 
-from pipeline.core import BoolArray, CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
+from pipeline.core.types import BoolArray, CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
 from pipeline.lookahead.planner import ActionValues, Base, Planner, SearchBudget, SearchResult, best_liked
-from pipeline.problems.pool.lookahead.futures import ArrivalModel
-from pipeline.problems.pool.lookahead.set_trying import SetPlayer, try_with_network
-from pipeline.problems.pool.lookahead.ways import Ways, draws_of, stirred
-from pipeline.problems.pool.networks.relative import relative_buffer
-from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.compiled.kernels import _forced, carry_out
-from pipeline.problems.pool.simulator.compiled.rules import players
-from pipeline.problems.pool.simulator.compiled.state import Rules, State, arrived_before
-from pipeline.problems.pool.simulator.compiled.trying import (
+from pipeline.problems.pool.env.nouns import Cluster
+from pipeline.problems.pool.env.simulator.batch import Batched
+from pipeline.problems.pool.env.simulator.kernels import _forced_move, carry_out
+from pipeline.problems.pool.env.simulator.rules import players
+from pipeline.problems.pool.env.simulator.state import Rules, State, arrived_before
+from pipeline.problems.pool.env.simulator.trying import (
     Futures,
     Limits,
     Seen,
@@ -35,17 +29,18 @@ from pipeline.problems.pool.simulator.compiled.trying import (
     seen,
     try_actions,
 )
+from pipeline.problems.pool.lookahead.futures import ArrivalModel, Ways, draws_of, stirred
 from pipeline.simulation.rollout import Turn, play_turns
 
 
 class Copies(Batched):
-    """D decisions as episodes, each copied for every action and future, in that order; cut where nothing is left."""
+    """D decisions as episodes, each copied for every action and future, in that order; cut when no job is left."""
 
     def __init__(self, state: State, rules: Rules, cluster: Cluster) -> None:
         self._state, self._rules, self.cluster = state, rules, cluster
 
     def begin(self, view: Seen, known: FloatArray, futures: Futures, chosen: IntArray, limits: Limits) -> None:
-        """Write all copies; those of no action are there, too, and never played."""
+        """Write all copies; those without an action are never played."""
         s, self.shape = self._state, (*view.action.shape, chosen.shape[1])
         decision, _, _ = np.indices(self.shape).reshape(3, -1)
         self.last = np.zeros(len(decision), dtype=np.int64)
@@ -56,14 +51,14 @@ class Copies(Batched):
         self._rows = np.flatnonzero(np.repeat(view.action, chosen.shape[1]) >= 0)
 
     def step(self, rows: IntArray, actions: IntArray) -> None:
-        """Carry out one decision in each of some copies, and the moves that leave no choice."""
+        """Carry out one decision in each of some copies, and the forced moves."""
         over = np.zeros(len(rows), dtype=bool)
-        _go_on(self._state, self._rules, rows, actions, self.last, self._end, over)
+        _advance_all(self._state, self._rules, rows, actions, self.last, self._end, over)
         self.count[rows] += 1
         self._rows = rows[~over]
 
     def observe(self, rows: IntArray) -> Observation:
-        """Return what the policy sees in some copies; of what arrived before the decision it knows what that tells."""
+        """Return the observations of some copies; sums over arrivals continue from those of the decision."""
         known = self._known[rows]
         come = known + self._sums[self._state.to_come[rows]] - self._sums[self._begun[rows]]
         return super().observe(rows)._replace(arrived=np.where(known[:, :1] > 0, come, known))
@@ -73,9 +68,9 @@ def try_asking(
     copies: Copies, view: Seen, known: FloatArray, policy: Policy, lasting: FloatArray | None, futures: Futures,
     chosen: IntArray, limits: Limits, tried: Tried,
 ) -> None:  # fmt: skip
-    """Do as `set_trying.try_with_network`, with whoever is asked; there must be room for every copy.
+    """Write the costs of each action, continued by a policy that is asked; there must be room for every copy.
 
-    `lasting` is the policy's draw [F'] in each future, all the time; None: a new one for every decision.
+    `lasting` is the policy's constant draw [F'] in each future; None: a new one for every decision.
     """
     copies.begin(view, known, futures, chosen, limits)
     _, _, future = np.indices(copies.shape).reshape(3, -1)
@@ -109,23 +104,23 @@ def _begin_all(
 
 
 @njit(cache=True)
-def _go_on_one(s: State, rules: Rules, b: int, action: int, last: int, end: int) -> bool:
-    """Carry out an action and the moves that leave no choice; return whether there is nothing left to choose."""
+def _advance(s: State, rules: Rules, b: int, action: int, last: int, end: int) -> bool:
+    """Carry out an action and the forced moves; return whether the copy is over."""
     while action >= 0:
         carry_out(s, rules, b, action)
         if s.now[b] >= end or (s.to_come[b] == last and not _waits(s, b)):
             return True
-        action = _forced(s, rules, b)
+        action = _forced_move(s, rules, b)
     return False
 
 
 @njit(cache=True, parallel=True)
-def _go_on(
+def _advance_all(
     s: State, rules: Rules, rows: IntArray, action: IntArray, last: IntArray, end: IntArray, over: BoolArray
 ) -> None:
     for i in prange(rows.shape[0]):
         b = rows[i]
-        over[i] = _go_on_one(s, rules, b, action[i], last[b], end[b])
+        over[i] = _advance(s, rules, b, action[i], last[b], end[b])
 
 
 @njit(cache=True, parallel=True)
@@ -137,18 +132,18 @@ def _add_up(s: State, view: Seen, last: IntArray, limits: Limits, tried: Tried) 
         _cost(s, b, view.now[d], last[b], view.now[d] + limits.ahead, tried, d, b // most % tries, b % most)
 
 
-AT_ONCE = 256  # decisions that are taken side by side: the bound of the memory
-COPIES = 4096  # of decisions, side by side, where a policy is asked
-ENDLESS = np.iinfo(np.int64).max // 8  # steps; an episode's limit is none of the planner's
+AT_ONCE = 256  # decisions tried together, a bound of the memory
+COPIES = 4096  # of decisions, if a policy is asked
+ENDLESS = np.iinfo(np.int64).max // 8  # steps: the planner has no step limit
 
-Player = CompiledRule | SetPlayer | Ways | Policy
+Player = CompiledRule | Ways | Policy
 
 
 class PoolPlanner(Planner):
-    """A policy that looks ahead: what it sees is all that it needs."""
+    """A policy that looks ahead from an observation."""
 
     def asked(self, view: Observation, draws: FloatArray) -> SearchResult:
-        """Return what was tried in every episode, and the actions to take."""
+        """Return the search result of every episode."""
         rows = np.arange(len(draws))
         return self.look(Turn(None, rows, view, draws, np.zeros_like(rows), rows.astype(np.uint64)))
 
@@ -166,26 +161,26 @@ class PoolSearch:
         end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
         rules = Rules(cluster.place_ahead, ENDLESS, 0, False, False, cluster.stalled_after, end)
         self._limits = Limits(arrivals.from_now, budget.ahead, budget.decisions)
-        tries, compiled = min(budget.candidates, cluster.slots + 1) * budget.futures, CompiledRule | SetPlayer
-        asked = not isinstance(base.player, compiled)
+        tries = min(budget.candidates, cluster.slots + 1) * budget.futures
+        asked = not isinstance(base.player, CompiledRule)
         self._at_once = max(1, COPIES // tries) if asked else AT_ONCE
         jobs = cluster.slots + cluster.backlog + int(np.diff(arrivals.futures.first).max(initial=0))
         self._copies = Copies(buffer(self._at_once * (tries if asked else 1), jobs, cluster), rules, cluster)
-        self._rules, self._observed = rules, relative_buffer(AT_ONCE, cluster.slots)
+        self._rules = rules
         self.best_way = isinstance(base.player, Ways) and arrivals.known(cluster.slots)
 
     def at_once(self, turn: Turn) -> int:
-        """Return how many decisions are tried side by side."""
+        """Return how many decisions are tried together."""
         return self._at_once
 
     def candidates(self, turn: Turn) -> IntArray:
-        """Return the actions [D, C] to try: behind the base's own void and the first jobs, or the best liked."""
+        """Return the actions [D, C] to try: the base's own, then void and the first jobs, or the best liked."""
         view, likes = turn.view, self.base.likes
         own = self.base.policy(view, turn.draws)
         return candidates(view, own, self.budget.candidates, None if likes is None else likes(view))
 
     def values(self, turn: Turn, action: IntArray) -> ActionValues:
-        """Return what actions [D, C] come to, of no more decisions than are tried at once."""
+        """Return the values of actions [D, C] of up to `at_once` decisions."""
         view, most = turn.view, self.budget.futures
         waiting, jobs, work = np.zeros((3, *action.shape, most))
         tried = Tried(waiting, jobs, work, np.zeros(len(action), dtype=np.int64))
@@ -204,8 +199,6 @@ class PoolSearch:
             case CompiledRule() as rule:
                 who = players([rule] * AT_ONCE, np.zeros(AT_ONCE, dtype=np.uint64))
                 try_actions(state, self._rules, shown, who, *how)
-            case SetPlayer(weights):
-                try_with_network(state, self._rules, shown, known, weights, self._observed, *how)
             case Ways(liking):
                 lasting = draws_of(most) if self.best_way else np.zeros(most)
                 try_asking(self._copies, shown, known, stirred(liking), lasting, *how)
@@ -213,7 +206,7 @@ class PoolSearch:
                 try_asking(self._copies, shown, known, policy, None, *how)
 
     def _values(self, tried: Tried, there: BoolArray) -> ActionValues:
-        """Return what the jobs cost, with what those left cost beyond: mean over futures, or least of all ways."""
+        """Return the costs, including those of jobs left: mean over futures, or least over ways."""
         budget, count = self.budget, tried.futures[:, None]
         played, futures = np.maximum(count, 1), np.where(there, count, 0)
         waiting, jobs, work = (part.sum(axis=2) / played for part in tried[:3])
@@ -221,7 +214,7 @@ class PoolSearch:
         cost = waiting + rate[:, None] * (budget.left_job * jobs + budget.left_work * work)
         left = budget.left_job * tried.jobs + budget.left_work * tried.work
         each, met = tried.waiting + rate[:, None, None] * left, np.arange(tried.jobs.shape[2]) < count[:, :, None]
-        if self.best_way:  # found by playing what is known: nothing of it is unsure
+        if self.best_way:  # all jobs are known: the cost is certain
             least = np.where(met, each, np.inf).min(axis=2)
             return ActionValues(np.where(there, least, np.inf), np.zeros(cost.shape), futures)
         apart = np.where(met, (each - each[:, :1]) - (cost - cost[:, :1])[:, :, None], 0.0)
@@ -232,8 +225,8 @@ class PoolSearch:
 def candidates(view: Observation, own: IntArray, most: int, liked: FloatArray | None = None) -> IntArray:
     """Return the actions [D, C] to try, the base's own first; -1 = no more.
 
-    Behind it stand void and the first jobs; where it is told what is liked [D, A], the best liked. Of jobs of the same
-    size and demand one is enough: the first.
+    Then come void and the first jobs or, by `liked` [D, A], those liked best. Of jobs of the same size and demand only
+    the first is tried.
     """
     legal, slots = legal_actions(view), view.duration.shape[1]
     size = np.concatenate([view.duration[:, :, None], view.demand], axis=2)

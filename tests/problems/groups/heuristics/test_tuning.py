@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 from group_rows import cluster, group_jobs
 
-from pipeline.core import FloatArray
-from pipeline.problems.groups.evaluation.play import Player, controlled, score
+from pipeline.core.types import FloatArray
+from pipeline.problems.groups.env.evaluation.play import Player, controlled, score
+from pipeline.problems.groups.env.nouns import Configurations, Jobs, batch
+from pipeline.problems.groups.env.simulator.batch import GroupsSimulator
+from pipeline.problems.groups.env.teachers import fixed
 from pipeline.problems.groups.heuristics.names import RULES
-from pipeline.problems.groups.heuristics.teachers import fixed
 from pipeline.problems.groups.heuristics.tuning import (
     CANDIDATES,
     HEURISTICS,
@@ -21,8 +23,6 @@ from pipeline.problems.groups.heuristics.tuning import (
     rules_with,
     tuned_rules,
 )
-from pipeline.problems.groups.nouns import Configurations, Jobs, batch
-from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.problems.parts import Best
 from pipeline.simulation.results import Results, mean_cost
 
@@ -55,7 +55,7 @@ def on(*jobsets: Jobs) -> Play:
 
 def shares(player: Player, jobs: Jobs) -> tuple[list[int], list[int]]:
     """What is set for the first interval: units, and orders."""
-    groups = Groups(batch([jobs]), AREA, np.ones(len(jobs.arrival)))
+    groups = GroupsSimulator(batch([jobs]), AREA, np.ones(len(jobs.arrival)))
     setting = player.act(groups, groups.rows, groups.observe(groups.rows), np.zeros(1))
     return setting.share[0, :, 0].tolist(), setting.order[0].tolist()
 

@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core import FloatArray, IntArray, keys, uniform
-from pipeline.problems.groups.heuristics.teachers import (
+from pipeline.core.types import FloatArray, IntArray, keys, uniform
+from pipeline.problems.groups.agents.training.replay import noisy, random_setting
+from pipeline.problems.groups.env.nouns import (
+    Configurations,
+    Controller,
+    Observation,
+    Setting,
+    SharedCluster,
+    equal_shares,
+)
+from pipeline.problems.groups.env.teachers import (
     drf,
     equal,
     fixed,
@@ -18,15 +27,6 @@ from pipeline.problems.groups.heuristics.teachers import (
     whole,
 )
 from pipeline.problems.groups.heuristics.tuning import HEURISTICS, capacity
-from pipeline.problems.groups.nouns import (
-    Configurations,
-    Controller,
-    Observation,
-    Setting,
-    SharedCluster,
-    equal_shares,
-)
-from pipeline.problems.groups.training.replay import noisy, random_setting
 
 Amounts = Sequence[Sequence[object]]
 LEVELS = Configurations(np.array([[0], [2], [4], [8]]), orders=2)

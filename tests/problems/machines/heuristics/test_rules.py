@@ -1,37 +1,36 @@
 """What each heuristic for many machines prefers, worked by hand, and what all of them must keep to."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
 from builders import many
 
-from pipeline.core import Observation
-from pipeline.problems.machines.heuristics.rules import (
-    HEURISTICS,
-    PEERS,
-    balanced_allocation,
-    f1,
-    least_allocated,
-    most_allocated,
-    packer,
-    random_placement,
-    saf,
-    saf_aged,
-    sjf_most_allocated,
-    tetris_fair,
-    uni_peer,
-    unicep,
-    wfp3,
-    wfp_peer,
-    with_mix,
-)
-from pipeline.problems.machines.simulator.compiled.rules import RULES
-from pipeline.simulation.choosing import Score, choose, compiled_rule_of, fcfs, heuristic, sjf
+from pipeline.core.types import Observation, Policy
+from pipeline.problems.machines.env.simulator.rules import RULES
+from pipeline.problems.machines.heuristics.rules import HEURISTICS, PEERS, random_placement, with_age, with_mix
+from pipeline.problems.machines.heuristics.rules import score as score_of
+from pipeline.simulation.rollout import Score, choose, compiled_rule_of, fcfs, heuristic, sjf
 
 ONE = 1000  # thousandths
 DRAW = np.array([0.5])
 TABLES = {**HEURISTICS, **PEERS}
+
+
+def score(policy: Policy) -> Score:
+    """The scores of a policy's rule."""
+    rule = compiled_rule_of(policy)
+    assert rule is not None
+    return partial(score_of, rule)
+
+
+saf, f1, wfp3, unicep, packer = (score(HEURISTICS[name]) for name in ("saf", "f1", "wfp3", "unicep", "packer"))
+wfp_peer, uni_peer = (score(PEERS[name]) for name in ("wfp_peer", "uni_peer"))
+least_allocated, most_allocated = score(HEURISTICS["least_allocated"]), score(HEURISTICS["most_allocated"])
+balanced_allocation, sjf_most_allocated = (
+    score(HEURISTICS[name]) for name in ("balanced_allocation", "sjf_most_allocated")
+)
 
 
 def view_of(
@@ -89,8 +88,8 @@ def test_smallest_area_first_multiplies_duration_by_the_share_of_everything_that
 def test_the_area_of_a_job_that_has_waited_counts_for_less() -> None:
     # 8 * 4 / 4 / (1 + 6 / 2) and 3 * 4 / 4 / (1 + 0 / 2)
     view = view_of([8, 3], [[4], [4]], [[4]], waited=[6, 0])
-    assert saf_aged(2.0)(view)[0] == pytest.approx([-2, -3])
-    assert (pick(saf, view), pick(saf_aged(2.0), view)) == ((1, 0), (0, 0))
+    assert score(with_age(2.0))(view)[0] == pytest.approx([-2, -3])
+    assert (pick(saf, view), pick(score(with_age(2.0)), view)) == ((1, 0), (0, 0))
 
 
 def test_f1_weighs_early_jobs_by_870_and_the_logarithm_of_duration_by_processors() -> None:
@@ -135,16 +134,16 @@ def test_packer_takes_nothing_for_a_resource_that_a_machine_does_not_have() -> N
 def test_tetris_mixes_packing_the_wait_and_shortness() -> None:
     # On the idle machine of 4: packing 1/4 and 1, fairness 8/8 and 2/8, shortness 2/4 and 2/2.
     view = view_of([4, 2], [[1], [4]], [[4]], waited=[8, 2])
-    assert tetris_fair(0.5, 0.25)(view)[0, :, 0] == pytest.approx([0.125 + 0.25 + 0.125, 0.5 + 0.0625 + 0.25])
-    assert pick(tetris_fair(0.0, 1.0), view) == pick(fcfs, view) == (0, 0)
-    assert pick(tetris_fair(0.0, 0.0), view) == pick(sjf, view) == (1, 0)
-    assert pick(tetris_fair(1.0, 0.0), view) == pick(packer, view) == (1, 0)
+    assert score(with_mix(0.5, 0.25))(view)[0, :, 0] == pytest.approx([0.125 + 0.25 + 0.125, 0.5 + 0.0625 + 0.25])
+    assert pick(score(with_mix(0.0, 1.0)), view) == pick(fcfs, view) == (0, 0)
+    assert pick(score(with_mix(0.0, 0.0)), view) == pick(sjf, view) == (1, 0)
+    assert pick(score(with_mix(1.0, 0.0)), view) == pick(packer, view) == (1, 0)
 
 
 def test_tetris_measures_the_longest_wait_and_the_shortest_job_over_all_slots_that_hold_one() -> None:
     # Slot 0 does not fit but is the shortest and has waited longest; slot 2 is empty.
     view = view_of([1, 2, 0], [[9], [1], [0]], [[4]], waited=[8, 2, 0])
-    assert tetris_fair(0.0, 0.5)(view)[0, 1, 0] == pytest.approx(0.5 * 2 / 8 + 0.5 * 1 / 2)
+    assert score(with_mix(0.0, 0.5))(view)[0, 1, 0] == pytest.approx(0.5 * 2 / 8 + 0.5 * 1 / 2)
 
 
 # Machine 0 has 4 and 8 with all free, machine 1 has 8 and 8 of which 4 and 2 are free; the job wants 2 and 2.
@@ -174,11 +173,11 @@ def test_a_machine_without_a_resource_has_all_of_it_taken() -> None:
     assert most_allocated(view)[0] == pytest.approx(np.array([[0.625, 0.25]]))
 
 
-@pytest.mark.parametrize("score", [least_allocated, most_allocated, balanced_allocation])
-def test_scores_of_machines_count_for_the_job_that_came_first_alone(score: Score) -> None:
+@pytest.mark.parametrize("scores", [least_allocated, most_allocated, balanced_allocation])
+def test_scores_of_machines_count_only_for_the_job_that_came_first(scores: Score) -> None:
     view = view_of([5, 1], [[2, 2], [1, 2]], waited=[3, 1], **MACHINES)
-    assert np.isneginf(score(view)[0, 1]).all()
-    assert pick(score, view)[0] == 0
+    assert np.isneginf(scores(view)[0, 1]).all()
+    assert pick(scores, view)[0] == 0
 
 
 def test_kubernetes_goes_past_a_job_that_does_not_fit() -> None:

@@ -7,38 +7,37 @@ import pytest
 from machine_builders import random_problem
 from machine_learning import ONE, some_jobs, untrained
 
-from pipeline.core import CompiledRule, IntArray, Observation, keys
+from pipeline.core.types import CompiledRule, IntArray, Observation, keys
 from pipeline.lookahead.planner import Base, Planner, SearchBudget
-from pipeline.problems.machines.evaluation.play import play_on
+from pipeline.problems.machines.agents.networks.actor_critic import DeepSets
+from pipeline.problems.machines.agents.networks.features import features
+from pipeline.problems.machines.agents.networks.loading import compiled, forward, greedy
+from pipeline.problems.machines.env.evaluation.play import play_on
+from pipeline.problems.machines.env.nouns import DISPATCH, Jobs, Machines, end_to_end
+from pipeline.problems.machines.env.simulator.batch import Simulator
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead import search
 from pipeline.problems.machines.lookahead.futures import ArrivalModel, arrival_model
-from pipeline.problems.machines.lookahead.naming import USUAL
-from pipeline.problems.machines.lookahead.search import Asked, MachinesSearch, liked
-from pipeline.problems.machines.networks.actor_critic import DeepSets
-from pipeline.problems.machines.networks.features import features
-from pipeline.problems.machines.networks.loading import compiled, forward, greedy
-from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.simulation.choosing import compiled_rule_of
-from pipeline.simulation.rollout import Turn, play_turns
+from pipeline.problems.machines.lookahead.plans import USUAL
+from pipeline.problems.machines.lookahead.search import MachinesSearch, PolicyPlayer, liked
+from pipeline.simulation.rollout import Turn, compiled_rule_of, play_turns
 
 TWO = Machines(np.array([[4000, 8000], [2000, 4000]]), np.array([0, 0]), 4, DISPATCH.index("greedy"), np.inf, np.inf)
 BUDGET = SearchBudget(candidates=4, futures=3, ahead=5, decisions=200_000)
 
 
-def network_of(seed: int = 5, alike: bool = False) -> Base[CompiledRule | Asked]:
-    """A network whose actions are far from equally likely; compiled if it says the same in any company."""
+def network_of(seed: int = 5, consistent: bool = False) -> Base[CompiledRule | PolicyPlayer]:
+    """A network whose actions are far from equally likely; compiled if its output does not depend on the batch."""
     network = untrained(seed=seed)
     assert isinstance(network, DeepSets)
-    scores = compiled(network) if alike else partial(forward, network)
+    scores = compiled(network) if consistent else partial(forward, network)
     policy = greedy(network, scores)
 
     def likes(view: Observation) -> np.ndarray:
         observed = features(view, network.shape)
         return np.where(observed.may, scores(observed), -np.inf)
 
-    return Base(policy, Asked(policy, alike), likes)
+    return Base(policy, PolicyPlayer(policy, consistent), likes)
 
 
 def simulator_of(episodes: list[Jobs], machines: Machines) -> Simulator:
@@ -53,14 +52,14 @@ def starts(episodes: list[Jobs], machines: Machines, policy: object) -> np.ndarr
     return simulator.placed().start
 
 
-def planner(base: Base[CompiledRule | Asked], past: list[Jobs], budget: SearchBudget) -> Planner:
+def planner(base: Base[CompiledRule | PolicyPlayer], past: list[Jobs], budget: SearchBudget) -> Planner:
     return Planner(MachinesSearch(base, arrival_model(past), budget))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dispatch", DISPATCH)
 @pytest.mark.parametrize("rule", ["sjf", "saf", "tetris"])
-def test_a_rule_that_is_asked_brings_what_its_compiled_self_does(
+def test_a_rule_as_a_policy_has_the_costs_of_its_compiled_self(
     dispatch: str, rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "LISTED", ())  # move by move: a list looks beyond the slots
@@ -75,11 +74,11 @@ def test_a_rule_that_is_asked_brings_what_its_compiled_self_does(
         past, number = arrival_model(problem.episodes), np.arange(len(problem.episodes))
 
         def tried(turn: Turn, past: ArrivalModel = past) -> IntArray:
-            """Costs of a rule's candidates, played on by itself and by the policy that decides alike."""
+            """Costs of a rule's candidates, compiled and by the equal policy."""
             nonlocal several
             for decisions in (100_000, 60):
                 budget = SearchBudget(6, 3, 3, decisions)
-                ways = [MachinesSearch(Base(policy, player), past, budget) for player in (own, Asked(policy))]
+                ways = [MachinesSearch(Base(policy, player), past, budget) for player in (own, PolicyPlayer(policy))]
                 action = ways[0].candidates(turn)
                 found = [way.costs(turn, action) for way in ways]
                 np.testing.assert_array_equal(*found)
@@ -106,7 +105,7 @@ def test_its_own_comes_first_then_the_best_liked_and_one_of_each_kind() -> None:
 
 
 @pytest.mark.parametrize("dispatch", ["greedy", "easy"])
-def test_a_network_that_may_try_nothing_does_what_it_does_alone(dispatch: str) -> None:
+def test_a_network_that_may_try_nothing_does_what_it_does_without_the_planner(dispatch: str) -> None:
     machines, base = TWO._replace(dispatch=DISPATCH.index(dispatch)), network_of()
     episodes = [some_jobs(100, k, 12) for k in range(3)]
     plan = planner(base, episodes, USUAL._replace(ahead=2, decisions=0))
@@ -145,15 +144,15 @@ def test_what_comes_later_and_how_long_jobs_really_run_changes_no_decision_of_a_
     found = [np.where(start < now, start, np.inf) for start in (played, starts([other], TWO, plan))]
     assert np.isfinite(found[0]).sum() > 5
     np.testing.assert_array_equal(*found)
-    alone = starts([jobs], TWO, base.policy)
-    assert (np.where(alone < now, alone, np.inf) != found[0]).any()  # it did decide
+    unplanned = starts([jobs], TWO, base.policy)
+    assert (np.where(unplanned < now, unplanned, np.inf) != found[0]).any()  # it did decide
 
 
-@pytest.mark.parametrize("alike", [False, True])
-def test_the_same_jobs_give_the_same_schedule_in_any_company(alike: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "ASKED", 40)  # decisions in groups of three
+@pytest.mark.parametrize("consistent", [False, True])
+def test_the_same_jobs_give_the_same_schedule_in_any_company(consistent: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "POLICY_COPIES", 40)  # decisions in groups of three
     episodes = [some_jobs(100, k, 12) for k in range(8)]
-    plan = planner(network_of(alike=alike), episodes, BUDGET)
+    plan = planner(network_of(consistent=consistent), episodes, BUDGET)
     together = starts(episodes, TWO, plan)
     np.testing.assert_array_equal(together, starts(episodes, TWO, plan))
     np.testing.assert_array_equal(together[:12], starts(episodes[:1], TWO, plan))

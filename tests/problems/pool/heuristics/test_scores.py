@@ -6,25 +6,38 @@ import numpy as np
 import pytest
 from builders import many, observation, viewed, wander
 
-from pipeline.core import Observation, legal_actions
-from pipeline.problems.pool.heuristics.rules import alignment, easy, linear
-from pipeline.problems.pool.heuristics.scores import (
-    HEURISTICS,
-    hold,
-    hold_until,
-    packer,
-    saf,
-    sjf_align,
-    tetris,
-    with_weights,
-    wspt,
-)
-from pipeline.problems.pool.heuristics.teachers import JOB_FEATURES, VOID_FEATURES
-from pipeline.problems.pool.nouns import Cluster
-from pipeline.simulation.choosing import Score, choose, fcfs, sjf
+from pipeline.core.types import CompiledRule, FloatArray, Observation, legal_actions
+from pipeline.problems.pool.env.nouns import Cluster
+from pipeline.problems.pool.env.simulator.rules import scores_of
+from pipeline.problems.pool.env.teachers import JOB_FEATURES, VOID_FEATURES
+from pipeline.problems.pool.heuristics.scores import HEURISTICS, with_knobs
+from pipeline.simulation.rollout import Score, choose
 
 INFINITE = float("inf")
+fcfs, sjf, packer, sjf_align, saf, wspt, easy, easy_fcfs = (
+    scores_of(CompiledRule(name)) for name in ("fcfs", "sjf", "packer", "sjf_align", "saf", "wspt", "easy", "easy_fcfs")
+)
 GRID = (np.arange(1200) + 0.5) / 1200  # draws, evenly spread over [0, 1)
+
+
+def tetris(weight: float) -> Score:
+    return scores_of(CompiledRule("tetris", weight))
+
+
+def hold(long_steps: int) -> Score:
+    return scores_of(CompiledRule("hold", long_steps))
+
+
+def hold_until(long_steps: int, until: int) -> Score:
+    return scores_of(CompiledRule("hold_until", knobs=(long_steps, until)))
+
+
+def linear(of_features: list[float]) -> Score:
+    return scores_of(CompiledRule("linear", weights=tuple(of_features)))
+
+
+def alignment(view: Observation) -> FloatArray:
+    return tetris(1.0)(view)
 
 
 def chosen(scores: list[float], view: Observation) -> int:
@@ -173,11 +186,11 @@ def behind(duration: int, wants: int, free: list[list[int]] | None = None) -> in
         free=free or [[4, 4]] * 3,
         fits_now=[False, True],
     )
-    return pick(easy(sjf_align), view)
+    return pick(easy, view)
 
 
 def test_easy_takes_the_first_job_where_it_fits() -> None:
-    assert pick(easy(sjf_align), observation(duration=[3, 2], demand=[[1, 1], [9, 9]])) == 1
+    assert pick(easy, observation(duration=[3, 2], demand=[[1, 1], [9, 9]])) == 1
 
 
 def test_easy_starts_a_job_that_ends_before_the_first_one_can_start() -> None:
@@ -207,19 +220,19 @@ def test_easy_looks_at_every_step_of_the_first_job() -> None:
 
 def test_easy_keeps_no_room_for_a_job_that_has_it_and_may_not_be_placed() -> None:
     view = observation(duration=[2, 20], demand=[[7, 7], [4, 4]], fits_now=[False, True])
-    assert pick(easy(sjf_align), view) == 1
+    assert pick(easy, view) == 1
 
 
 def test_easy_places_the_first_job_ahead_where_that_is_legal() -> None:
     view = observation(duration=[2, 3], free=[[0, 0]], fits_now=[False, True], legal=[True, True])
-    assert pick(easy(sjf_align), view) == 0
+    assert pick(easy, view) == 0
 
 
 def test_easy_by_arrival_keeps_room_for_the_job_that_came_first() -> None:
     view = observation(
         duration=[9, 4], demand=[[7, 7], [4, 4]], waited=[5, 1], free=[[4, 4]] * 3, fits_now=[False, True]
     )
-    assert (pick(easy(fcfs), view), pick(easy(sjf_align), view)) == (2, 1)
+    assert (pick(easy_fcfs, view), pick(easy, view)) == (2, 1)
 
 
 def earliest(view: Observation, b: int, job: int, beside: int | None = None) -> int:
@@ -231,12 +244,14 @@ def earliest(view: Observation, b: int, job: int, beside: int | None = None) -> 
     return next(t for t in range(len(free) + 1) if (free[t : t + length] >= view.demand[b, job]).all())
 
 
-@pytest.mark.parametrize("order", [sjf_align, fcfs])
-def test_easy_holds_back_just_the_jobs_that_delay_the_first_one(order: Score, met: list[Observation]) -> None:
+@pytest.mark.parametrize(("order", "rule"), [(sjf_align, easy), (fcfs, easy_fcfs)])
+def test_easy_holds_back_just_the_jobs_that_delay_the_first_one(
+    order: Score, rule: Score, met: list[Observation]
+) -> None:
     held = kept = 0
     for view in met:
         wanted = np.where(view.duration > 0, order(view), -INFINITE)
-        found = easy(order)(view)
+        found = rule(view)
         for b, head in enumerate(wanted.argmax(axis=1)):
             begin = earliest(view, b, int(head))
             if not view.duration[b].any() or view.legal[b, head, 0] or begin == 0:
@@ -328,7 +343,7 @@ def test_the_linear_rule_takes_a_job_that_wants_nothing_for_a_thousandth() -> No
 
 def test_the_linear_rule_wants_a_weight_for_every_feature() -> None:
     with pytest.raises(ValueError, match="expected 15 weights, got 3"):
-        with_weights([1.0, 2.0, 3.0])
+        with_knobs("linear", 1.0, 2.0, 3.0)
 
 
 def shares(view: Observation) -> list[int]:

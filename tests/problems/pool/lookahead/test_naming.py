@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 from builders import observation
 
-from pipeline.config import Params
-from pipeline.core import CompiledRule, Observation, Policy
+from pipeline.core.config import Params
+from pipeline.core.types import CompiledRule, Observation, Policy
 from pipeline.lookahead.planner import Base
-from pipeline.problems.pool.evaluation.play import score
+from pipeline.problems.pool.agents.networks.loading import card_of
+from pipeline.problems.pool.env.evaluation.play import score
+from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.env.simulator.batch import Batched
+from pipeline.problems.pool.env.simulator.score_rule import COUNT
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.lookahead.futures import arrival_model
 from pipeline.problems.pool.lookahead.naming import WHOLE, network_base, plain_base, planned
 from pipeline.problems.pool.lookahead.search import PoolPlanner, PoolSearch, candidates
-from pipeline.problems.pool.networks.loading import card_of
-from pipeline.problems.pool.nouns import Cluster, JobSet, batch
-from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.compiled.score_rule import COUNT
 from pipeline.simulation.rollout import Turn
 
 ONE = Cluster((1,), 20, 4, 4, False, stall=20, arrivals_end=30)

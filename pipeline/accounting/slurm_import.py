@@ -1,0 +1,199 @@
+"""`python -m pipeline import slurm`: job table and log from accounting dumps, with an account of every row.
+
+The rows of a dump become checked numbers and words: one row per run of a job, step, or job that never ran.
+"""
+
+import secrets
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+
+from pipeline.accounting.dumps import dump_rows
+from pipeline.accounting.fields import Unread, is_unknown, read_each, state
+from pipeline.accounting.jobs import COMPLETED, jobs_among, one_by_one
+from pipeline.accounting.output import account_lines, account_of, output_files, pseudonyms, read_key, store_key
+from pipeline.core.logs.lines import CHUNK
+from pipeline.core.logs.trace import Sieve
+from pipeline.core.schemas.columns import table
+from pipeline.core.storage.files import check_out, check_table, write
+from pipeline.core.types import FloatArray
+from pipeline.errors import UserError
+from pipeline.progress import progress
+
+KEY, NAMES = "users.key", "users.csv"
+
+
+def _number(nullable: bool = True, least: float = 0.0) -> pa.Column:
+    return pa.Column("float64", pa.Check.ge(least, error=f"at least {least:g}"), nullable=nullable)
+
+
+RECORDS = table(
+    "Records",
+    {
+        "job": pa.Column(str, pa.Check.str_length(min_value=1, error="an id")),
+        **{name: pa.Column(bool) for name in ("step", "array", "het", "placed")},
+        **{name: pa.Column(str) for name in ("user", "account", "partition", "qos", "cluster", "listed", "state")},
+        **{name: _number() for name in ("submit", "eligible", "start", "end")},  # s since 1970
+        "elapsed": _number(),  # s
+        "limit": _number(),  # s; inf: without end
+        **{name: _number() for name in ("cpus", "nodes", "gpus")},
+        "memory": _number(),  # GiB of all its nodes
+    },
+    unique=(),
+)
+
+
+def records(rows: pd.DataFrame, path: Path, unread: Unread) -> pd.DataFrame:
+    """Convert rows of texts, indexed by line; unknown numbers are nan.
+
+    Args:
+        rows: of a dump, under sacct's names.
+        path: of the dump.
+        unread: collects the lines with an invalid field; they are left out.
+    """
+    numbers = partial(_numbers, rows, path, unread)
+    alloc, asked = (numbers(name, "tres", 4) for name in ("AllocTRES", "ReqTRES"))
+    counts = {name: numbers(name, "count") for name in ("AllocCPUS", "NCPUS", "ReqCPUS", "NNodes")}
+    cpus = _first(alloc[:, 0], counts["AllocCPUS"], counts["NCPUS"], asked[:, 0], counts["ReqCPUS"])
+    nodes = _first(counts["NNodes"], alloc[:, 3], asked[:, 3])
+    whole, of_cpu, of_node = numbers("ReqMem", "memory", 3).T
+    memory = whole + of_cpu * cpus + of_node * nodes
+    listed = _texts(rows, "JobID" if "JobID" in rows else "JobIDRaw")
+    frame = pd.DataFrame({"job": _texts(rows, "JobIDRaw" if "JobIDRaw" in rows else "JobID")}, index=rows.index)
+    unread.add(rows.index[~frame["job"].str.match(r"\d")], "expected the number of a job as JobIDRaw or JobID")
+    frame["step"] = frame["job"].str.contains(".", regex=False)
+    frame["array"], frame["het"] = listed.str.contains("_"), listed.str.contains("+", regex=False)
+    frame["state"] = rows["State"].map(state)
+    never = (frame["state"] == "CANCELLED") & (rows["Start"] == rows["End"])  # where Slurm placed none
+    frame["placed"] = ~rows["NodeList"].map(is_unknown) if "NodeList" in rows else ~never
+    for name in ("User", "Account", "Partition", "QOS", "Cluster"):
+        frame[name.lower()] = _texts(rows, name)
+    frame["listed"] = listed
+    for name in ("Submit", "Eligible", "Start", "End"):
+        frame[name.lower()] = numbers(name, "moment")
+    frame["elapsed"] = _first(numbers("ElapsedRaw", "count"), numbers("Elapsed", "span"))
+    frame["limit"] = _first(*(numbers(name, "limit") for name in ("TimelimitRaw", "Timelimit")))
+    frame["cpus"], frame["nodes"] = cpus, nodes
+    gpus, per_node = _first(alloc[:, 2], asked[:, 2]), _first(numbers("AllocGRES", "gres"), numbers("ReqGRES", "gres"))
+    frame["gpus"] = np.where(gpus > 0, gpus, per_node * np.fmax(nodes, 1))
+    frame["memory"] = _first(alloc[:, 1], asked[:, 1], memory)
+    return check_table(frame.loc[~frame.index.isin(unread.lines), list(RECORDS.columns)], RECORDS, str(path))
+
+
+def _texts(rows: pd.DataFrame, name: str) -> pd.Series:
+    return rows[name].astype(str) if name in rows else pd.Series("", index=rows.index, dtype="str")
+
+
+def _numbers(rows: pd.DataFrame, path: Path, unread: Unread, name: str, read: str, columns: int = 1) -> FloatArray:
+    if name in rows and len(rows):
+        return read_each(rows[name], read, path, unread)
+    return np.full(len(rows) if columns == 1 else (len(rows), columns), np.nan)
+
+
+def _first(*found: FloatArray) -> FloatArray:
+    """Return the first known number of each row."""
+    known = found[0]
+    for other in found[1:]:
+        known = np.where(np.isnan(known), other, known)
+    return known
+
+
+class SlurmImport(NamedTuple):
+    """Options of an import."""
+
+    files: Sequence[Path]
+    out: Path  # a folder
+    key_file: Path | None = None  # None: in the output folder; created if missing
+    name_users: bool = False  # write which number belongs to which user
+    partial: bool = False  # accept a cut last line, a single user, and up to half of the lines unreadable
+    cluster: str | None = None  # the one to import, if there are several
+
+
+def run(wanted: SlurmImport, chunk: int = CHUNK) -> list[str]:
+    """Import dumps, and return a report.
+
+    Raises:
+        UserError: a dump cannot be read, or holds no log of a site; then no file is written.
+    """
+    sieves = [Sieve() for _ in wanted.files]
+    jobs = one_by_one(_read(wanted, sieves, chunk), sieves)
+    _must_be_a_log(jobs, wanted)
+    account = account_of(
+        [
+            (str(path), what, found.reason, found.rows, found.first_line)
+            for path, sieve in zip(wanted.files, sieves, strict=True)
+            for what, all_found in (("dropped", sieve.dropped), ("fixed", sieve.repaired))
+            for found in all_found
+        ]
+    )
+    key_file = wanted.key_file or wanted.out / KEY
+    stored = wanted.key_file is not None or key_file.exists()
+    key = read_key(key_file) if stored else secrets.token_hex(32).encode()
+    users = pseudonyms([*jobs["user"], *jobs["account"]], key)
+    content = output_files(wanted.out, jobs, users, account)  # all of it, before the first is written
+    if wanted.name_users:
+        rows = [f"{users[name]},{name}\n" for name in sorted(set(jobs["user"]) - {""})]
+        content[NAMES] = "".join(["number,user\n", *rows])
+    for name in content:
+        check_out(wanted.out / name, [name], wanted.files, "import")
+    if not stored:
+        store_key(key_file, key)
+    for name, text in content.items():
+        write(wanted.out / name, text.encode())
+    dropped = int(account.loc[account["what"] == "dropped", "rows"].sum())
+    return [
+        f"{len(jobs):,} jobs of {jobs['user'].nunique():,} users; {dropped:,} of {len(jobs) + dropped:,} rows are none",
+        *account_lines(account),
+        f"written to {wanted.out}: {', '.join(content)}",
+    ]
+
+
+def _read(wanted: SlurmImport, sieves: Sequence[Sieve], chunk: int) -> pd.DataFrame:
+    parts: list[pd.DataFrame] = []
+    for number, (path, sieve) in enumerate(zip(wanted.files, sieves, strict=True)):
+        with progress(f"read {path}, percent", 100, brief=True) as advance:
+            unread = Unread()
+            for rows in dump_rows(path, sieve, unread, wanted.partial, advance, chunk):
+                found = records(rows, path, unread)
+                parts.append(jobs_among(found, sieve, wanted.cluster).assign(file=number))
+            _leave_out(unread, path, sieve, wanted.partial)
+    found = pd.concat(parts) if parts else pd.DataFrame()
+    if not len(found):
+        why = "; ".join(f"{what.rows:,} {what.reason}" for sieve in sieves for what in sieve.dropped)
+        raise UserError(f"{_names(wanted)}: expected jobs that ran, found none{f' ({why})' if why else ''}")
+    clusters = {str(name): len(jobs) for name, jobs in found.groupby("cluster") if not is_unknown(str(name))}
+    if len(clusters) > 1:
+        names = ", ".join(f"{name} ({count:,} jobs)" for name, count in clusters.items())
+        raise UserError(f"{_names(wanted)}: expected the jobs of one cluster, found {names}; choose one with --cluster")
+    return found
+
+
+def _leave_out(unread: Unread, path: Path, sieve: Sieve, partial: bool) -> None:
+    """Count the lines that cannot be read; refuse too many of them."""
+    lines = np.array(sorted(unread.lines), dtype=np.int64)
+    if len(lines) > (0.5 if partial else 0.1) * unread.rows:
+        more = f" ({len(lines):,} of {unread.rows:,} lines are so; up to a tenth is left out, half with --partial)"
+        raise UserError(f"{path}:{unread.first}: {unread.why}{more}")
+    sieve.keep(lines, {f"cannot be read: {unread.why}": np.ones(len(lines), dtype=bool)})
+
+
+def _must_be_a_log(jobs: pd.DataFrame, wanted: SlurmImport) -> None:
+    states, users = jobs["state"].value_counts(), jobs["user"].nunique()
+    if COMPLETED not in states:
+        found = ", ".join(f"{name} {count:,}" for name, count in states.items())
+        raise UserError(f"{_names(wanted)}: expected completed jobs, found none among {len(jobs):,} ({found})")
+    if users < 2 and not wanted.partial:
+        raise UserError(
+            f"{_names(wanted)}: expected the jobs of all users, found a single user; "
+            "dump with --allusers as root or operator, or accept it with --partial"
+        )
+
+
+def _names(wanted: SlurmImport) -> str:
+    more = len(wanted.files) - 1
+    return f"{wanted.files[0]}{f' and {more} more' if more else ''}"

@@ -1,0 +1,1 @@
+"""What all stages share: types, parameters, schemas of tables, and files."""

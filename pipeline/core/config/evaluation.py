@@ -1,0 +1,107 @@
+"""Rows about judging policies: intervals, external policies, the gate to the champion, and sites to advise."""
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from pipeline.core.config.records import Frozen, Many, Name, Share
+
+if TYPE_CHECKING:
+    from pipeline.core.config.params import Params
+
+LEAST = 10  # independent jobsets; fewer have no interval
+Level = Annotated[float, Field(gt=0, lt=0.5)]
+
+NAME = r"[A-Za-z_]\w*"
+WORD = re.compile(rf"({NAME}(\.{NAME})*|.+\.py):{NAME}|.+\.(zip|onnx)")
+EXPECTED = "expected package.module:name, path/to/file.py:name, a .zip of Stable-Baselines3 or an .onnx file"
+MODELS = (".zip", ".onnx")
+FILES = (".py", *MODELS)
+
+
+class Evaluation(Frozen):
+    """The paired bootstrap of the comparison."""
+
+    resamples: Annotated[int, Field(ge=100, le=1_000_000)]  # of the paired bootstrap
+    confidence: Annotated[float, Field(gt=0.5, lt=1)]  # of the intervals, 0.95 for 95 %
+
+
+def place_of(word: str) -> str:
+    """Return the module or file of an external policy's word.
+
+    >>> place_of("mine.policies:choose"), place_of("a/b.py:choose"), place_of("a:b.zip")
+    ('mine.policies', 'a/b.py', 'a:b.zip')
+    """
+    return word if word.endswith(MODELS) else word.rpartition(":")[0]
+
+
+def _word(value: str) -> str:
+    if not WORD.fullmatch(value):
+        raise ValueError(f"{EXPECTED}, got {value!r}")
+    return value
+
+
+class External(Frozen):
+    """An external policy, scored on a scenario's test jobsets."""
+
+    problem: Literal["pool", "machines", "groups"]  # of the scenario
+    scenario: Name  # whose test jobsets it plays
+    # package.module:name or path/to/file.py:name of a callable, a .zip of Stable-Baselines3 or an .onnx file.
+    policy: Annotated[str, AfterValidator(_word)]
+    files: tuple[str, ...] = ()  # further ones that it reads, such as weights: changes make its results stale
+    objective: Literal["slowdown", "delay"]  # by which it is judged; default: delay for groups, else slowdown
+    limit_ms: Annotated[float, Field(gt=0)] = 10.0  # time limit of a decision, as the mean over a batch
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_objective(cls, raw: Any) -> Any:
+        if not isinstance(raw, Mapping):
+            return raw
+        return {"objective": "delay" if raw.get("problem") == "groups" else "slowdown", **raw}
+
+
+class Watch(Frozen):
+    """Conditions for an alarm of `watch` about a champion."""
+
+    level: Level  # chance of an alarm without regret, over any number of looks
+    # Mean regret without an alarm. The regret of a window is the champion's loss against the best heuristic, as part of
+    # the worse of the two.
+    tolerance: Share
+    bound: Annotated[float, Field(gt=0, le=1)]  # limit of one window's regret, above and below 0
+    plan: Annotated[float, Field(gt=0, le=1)]  # regret to detect, which sets the number of windows needed
+
+
+class Gate(Frozen):
+    """Conditions for a candidate to become the champion, declared before its results are known."""
+
+    jobsets: Annotated[Many, Field(ge=LEAST)]  # least number of independent jobsets, or windows, of each load
+    # Smaller numbers for some scenarios, by name.
+    fewer: dict[Name, Annotated[Many, Field(ge=LEAST)]]
+    level: Level  # chance to promote a candidate that is no better, over all candidates of a scenario (Holm)
+    margin: Share  # part of the champion's mean over all loads by which a candidate must be better
+    load_margin: Share  # part of the champion's mean by which it may be worse at any one load, with its interval
+    tail_margin: Share  # the same for the 99th percentile, over all loads
+    watch: Watch  # alarms about the champion
+
+    def needed(self, scenario: str) -> int:
+        """Return the number of independent jobsets that each load of a scenario needs."""
+        return self.fewer.get(scenario, self.jobsets)
+
+
+def too_few(params: "Params", scenario: str) -> str:
+    """Return why no candidate of a scenario can pass the gate, whatever the results; "" if one can."""
+    tests = params.scenario(scenario).jobsets.test
+    if params.gate is None or tests >= (needed := params.gate.needed(scenario)):
+        return ""
+    why = f"{needed} independent jobsets a load are needed, scenarios.{scenario}.jobsets.test is {tests}"
+    return f"gate: {scenario}: no candidate can pass: {why}: raise it, or set gate.fewer.{scenario}"
+
+
+class Site(Frozen):
+    """A site's heuristic today, and the learned policy that may be advised."""
+
+    today: Name  # heuristic that orders its queue; with `dispatch: easy`, fcfs is EASY
+    agent: Name  # learned policy, trained on the scenario; advised only where it is clearly better
+    warm_up_days: Annotated[float, Field(ge=0, le=365)] = 7.0  # played before a period and not counted

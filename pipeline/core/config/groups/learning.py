@@ -1,0 +1,134 @@
+"""Learning of a controller of user groups: value function, pre-training on a log, Q-learning."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from pipeline.core.config.cards import FORMAT, Card, Weights
+from pipeline.core.config.checks import check_algorithm, check_jobsets_drawn
+from pipeline.core.config.learning import Budget, Evolution, NoPretrain
+from pipeline.core.config.records import Frozen, Loads, Many, Name, Positive, Rate, Seed, Share, Weight, Wide
+from pipeline.errors import UserError
+
+if TYPE_CHECKING:
+    from pipeline.core.config.params import Params
+
+# Properties of the cluster that must be the same in training and use.
+MUST_MATCH = ("resources", "groups", "queues", "orders", "levels", "interval")
+
+
+class QNetworkConfig(Frozen):
+    """The controller's value function: of a group's state when it is given some units, for each order of its queues."""
+
+    name: Literal["q_network"]
+    hidden: tuple[Wide, Wide]  # units of each layer
+    weights: Literal["shared", "per_group"]  # one network for all groups, or (the source) one for each
+    combine: Literal["q", "reward"] = "q"  # what the programme sums over groups: values, or (the source) next rewards
+
+
+class WorthConfig(Frozen):
+    """An explicit value function: the value of units by the jobs that they serve."""
+
+    name: Literal["worth"]
+
+
+class DqnRecipe(Frozen):
+    """Learning of the controller's value function: everything except its amount."""
+
+    algorithm: Literal["dqn"]
+    learning_rate: Rate  # of the optimizer
+    falling: bool  # in a line to 0 by the last update of online learning?
+    clip: Rate | None  # norm of the gradient
+    gamma: Annotated[float, Field(ge=0, lt=1)]  # discount of what comes an interval later
+    against: Literal["present", "nothing", "zero"]  # what a reward is measured against: docs/systems/controller.md
+    batch: Positive  # decisions of the whole cluster that a step of the optimizer learns from
+    memory: Many  # decisions of the whole cluster that are kept
+    target: Annotated[int, Field(ge=0)]  # steps between two copies to the target network; 0 = there is none
+    double: bool  # the next configuration is chosen by the network itself, and valued by its target
+    huber: bool  # or squares
+    bootstrap: Literal["joint", "own"]  # next configurations: the knapsack's, or each group's own best
+    conservative: Weight  # weight of the conservative term (CQL) in pre-training
+
+
+class Replay(Frozen):
+    """Pre-training on a log that is replayed under random and heuristic configurations."""
+
+    name: Literal["replay"]
+    loads: Loads  # percent, of the scenario's
+    jobsets: Positive  # training jobsets that are replayed, over all loads
+    updates: Positive  # how many
+    steps: Positive  # of the optimizer in an update
+    random: Share  # share of the replays whose controller sets at random
+    noise: Share  # chance that a heuristic controller's setting of a group is a random one instead
+    seed: Seed | None = None  # default: that of params.yaml
+
+    @property
+    def budget(self) -> int:
+        """Updates."""
+        return self.updates
+
+
+class Dqn(Budget):
+    """Online learning: the controller's own decisions, a step of the optimizer every few of them (Algorithm 1).
+
+    In each update some jobsets are controlled, in parallel, from their first interval to their last.
+    """
+
+    name: Literal["dqn"]
+    every: Positive  # F: decisions of each jobset between two steps of the optimizer
+    epsilon: Share  # chance that a group's configuration is a random one; the source: 0
+
+
+class GroupsAgent(Frozen):
+    """One controller that is learned for user groups."""
+
+    problem: Literal["groups"]
+    scenario: str  # the scenario it learns on and is scored on
+    objective: Literal["delay", "slowdown"]  # what it is trained for
+    network: Annotated[QNetworkConfig | WorthConfig, Field(discriminator="name")]  # its network
+    pretrain: Annotated[NoPretrain | Replay, Field(discriminator="name")]  # how it begins
+    finetune: Annotated[Dqn | Evolution, Field(discriminator="name")]  # its further training
+
+
+def check_groups(params: "Params", where: str) -> None:
+    """Check them; raise UserError with one line for the first row that does not match another."""
+    for name, agent in params.agents_with(GroupsAgent).items():
+        check_algorithm(params, where, name, agent.finetune.name)
+        check_jobsets_drawn(params, where, name)
+        replayed, evolved = agent.pretrain, isinstance(agent.finetune, Evolution)
+        if evolved != isinstance(agent.network, WorthConfig):
+            wanted = "worth" if evolved else "q_network"
+            raise UserError(
+                f"{where}: agents.{name}.network.name: expected {wanted} for {agent.finetune.name}, "
+                f"got '{agent.network.name}'"
+            )
+        if evolved:
+            if isinstance(replayed, Replay):
+                raise UserError(f"{where}: agents.{name}.pretrain.name: expected none for evolution, got 'replay'")
+            continue
+        recipe = params.recipe_of(DqnRecipe, name)
+        least = 2 * max(replayed.jobsets if isinstance(replayed, Replay) else 1, agent.finetune.jobsets)
+        if recipe.memory < least:
+            place = f"{where}: recipes.{agent.finetune.recipe}.memory"
+            wanted = f"at least {least}, twice the parallel jobsets of agent '{name}'"
+            raise UserError(f"{place}: expected {wanted}, got {recipe.memory}")
+
+
+class GroupsCard(Card):
+    """A controller's network."""
+
+    format: Literal[2] = FORMAT
+    problem: Literal["groups"]
+    agent: Name
+    scenario: Name
+    resources: dict[Name, Positive]
+    groups: Positive
+    queues: tuple[Name, ...]
+    orders: tuple[tuple[Name, ...], ...]
+    levels: tuple[float, ...]
+    interval: Rate
+    objective: str
+    against: str | None  # of what learns from rewards
+    gamma: float | None
+    network: Annotated[QNetworkConfig | WorthConfig, Field(discriminator="name")]
+    weights: Weights | None = None  # known once they are stored

@@ -1,0 +1,142 @@
+"""How agents of a pooled cluster learn: recipes, pre-training, fine-tuning."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.core.config.cards import FORMAT, Card, Weights
+from pipeline.core.config.learning import Budget, Evolution, NoPretrain
+from pipeline.core.config.pool.networks import PoolNetworkConfig
+from pipeline.core.config.records import Frozen, Loads, Name, Positive, PositiveShare, Rate, Seed, Units, Weight
+
+Slots = Annotated[int, Field(gt=0, le=1000)]
+
+
+class ValueBaseline(Frozen):
+    """A network that estimates returns, in place of a mean over episodes; trained by Adam."""
+
+    hidden: Positive  # units, as of `mlp`
+    learning_rate: Rate  # of the optimizer
+    steps: Positive  # of its optimizer for each of the policy's
+
+
+class Recipe(Frozen):
+    """How REINFORCE learns: everything but the budget."""
+
+    algorithm: Literal["reinforce"]
+    jobsets: Literal["fixed", "fresh"]  # the same training jobsets in every update, or new ones
+    # Baseline of a return: other episodes at the same decision, all others at the same time, or `value`.
+    baseline: Literal["decision", "leave_one_out", "value"]
+    value: Annotated[ValueBaseline | None, Field(exclude_if=lambda row: row is None)] = None  # of that baseline
+    masked: bool  # are only legal actions drawn?
+    play: Literal["greedy", "sampled"]  # once trained: the most probable action, or a sample
+    optimizer: Literal["rmsprop", "adam"]  # of the gradient
+    learning_rate: Rate  # of the optimizer
+    gamma: PositiveShare  # discount per step
+    entropy: Weight  # weight of the entropy, which keeps play varied
+    normalise: bool  # are advantages divided by their standard deviation?
+    # Are advantages shares of what their jobset costs, so that all loads count equally?
+    equal_loads: Annotated[bool, Field(exclude_if=lambda equal: not equal)] = False
+    clip: Rate | None  # maximum norm of the gradient; null: unlimited
+    minibatches: Positive  # of an update
+    # The mean of the weights after each update is played; this share of it is kept from one to the next.
+    average: Annotated[float, Field(ge=0, lt=1, exclude_if=lambda share: not share)] = 0.0
+
+    @model_validator(mode="after")
+    def _a_value_is_learned_where_it_is_used(self) -> "Recipe":
+        if (self.baseline == "value") != (self.value is not None):
+            raise ValueError(f"value: expected with baseline value, and with no other; got baseline {self.baseline}")
+        return self
+
+
+class Clone(Frozen):
+    """Behaviour cloning of a heuristic, until validation accuracy stops rising."""
+
+    name: Literal["clone"]
+    teacher: str  # a heuristic
+    loads: Loads  # percent, of the scenario's
+    jobsets: Positive  # training jobsets that the teacher plays, over all loads
+    epochs: Positive  # at most
+    patience: Positive  # epochs without a better validation accuracy
+    batch: Positive  # decisions of a step of the optimizer
+    learning_rate: Rate  # of the optimizer
+    entropy: Weight  # weight of the entropy, which keeps play varied
+    seed: Seed | None = None  # of the initial weights and of the order of samples; default: params.yaml's
+
+    @property
+    def budget(self) -> int:
+        """Updates at most: one an epoch."""
+        return self.epochs
+
+
+class Reinforce(Budget):
+    """Policy gradient: how much of a recipe to run."""
+
+    name: Literal["reinforce"]
+    episodes: Annotated[int, Field(ge=2)]  # of each jobset
+
+
+class StreamPieces(Frozen):
+    """Streams that evolution plays: they begin empty and last until every measured job has started."""
+
+    loads: Loads  # percent, that the cluster can sustain
+    slots: Annotated[tuple[Slots, ...], Field(min_length=1)]  # in turn
+    jobsets: Positive  # of each load, in an update
+    steps: Positive  # in which jobs arrive; jobs not started by then count as if they started at the end
+    measured: tuple[Annotated[int, Field(ge=0)], Positive]  # steps [first, after) whose arrivals are measured
+    weight: Rate = 1.0  # of the streams of a load and a number of slots; the short runs of a load weigh 1
+
+    @model_validator(mode="after")
+    def _measured_steps_are_there(self) -> "StreamPieces":
+        first, after = self.measured
+        if not first < after < self.steps:
+            raise ValueError(f"measured: expected [first, after) before step {self.steps}, got [{first}, {after}]")
+        return self
+
+
+class PoolEvolution(Evolution):
+    """An evolution strategy on networks of scores; `jobsets` are short runs of each load."""
+
+    demands: Annotated[tuple[str, ...], Field(min_length=1)] | None = None  # all equally often; null: the scenario's
+    streams: StreamPieces | None = None  # null: short runs only
+
+
+PoolPretrain = NoPretrain | Clone
+PoolFinetune = Reinforce | PoolEvolution
+
+
+class PoolAgent(Frozen):
+    """One scheduler that is learned for a pooled cluster."""
+
+    problem: Literal["pool"]
+    scenario: str  # the scenario that it learns on and is scored on
+    objective: Literal["slowdown", "completion_time", "makespan", "utilisation"]  # what it is trained for
+    network: PoolNetworkConfig  # its network
+    pretrain: Annotated[PoolPretrain, Field(discriminator="name")]  # how it begins
+    finetune: Annotated[PoolFinetune, Field(discriminator="name")]  # how it continues
+
+
+class Transfer(Frozen):
+    """An agent that is scored on a scenario which it was not trained on."""
+
+    agent: str  # whose network serves any size (`scores`)
+    scenario: str  # that it was not trained on
+
+
+class PoolCard(Card):
+    """A network of a pooled cluster."""
+
+    format: Literal[2] = FORMAT
+    agent: Name
+    scenario: Name
+    resources: dict[Name, Units]
+    horizon: Positive
+    slots: Positive
+    backlog: Annotated[int, Field(ge=0)]
+    place_ahead: bool
+    stall: Annotated[int | None, Field(ge=0, exclude_if=lambda value: value is None)] = None  # see the scenario
+    objective: str
+    network: PoolNetworkConfig
+    masked: bool
+    play: Literal["greedy", "sampled"]
+    weights: Weights | None = None  # known once they are stored

@@ -1,0 +1,142 @@
+"""Logs whose rows are tasks; those of Alibaba and CloudSimPy have several equal instances.
+
+Times are in seconds. Neither log has users or machines.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+import pandas as pd
+
+from pipeline.core.config import Instances
+from pipeline.core.logs.lines import CHUNK
+from pipeline.core.logs.rows import Layout, rows, schema
+from pipeline.core.logs.trace import CORES, PERCENT, Facts, Part, Sieve, Trace, in_order, jobs, thousandths
+from pipeline.core.types import ANY_KIND, BoolArray, FloatArray, KeyArray
+from pipeline.errors import UserError
+from pipeline.progress import ProgressCallback, no_progress
+
+NO_SUBMIT, NO_RUN, BACKWARDS = "time of submission unknown", "run time unknown", "run time below 0"
+NOT_DONE, BEFORE = "status other than Terminated", "created before the log begins"
+NO_DEMAND, BELOW_0, NO_INSTANCES = "CPU or memory unknown", "CPU or memory below 0", "no instances"
+MOST_JOBS = 50_000_000  # some 4 GiB
+FACTS = Facts(("cpu", "memory"), (CORES, PERCENT))
+
+
+class Tasks(NamedTuple):
+    """Some rows as tasks; nan = unknown."""
+
+    submit_s: FloatArray  # [J]
+    run_s: FloatArray  # [J]
+    amount: FloatArray  # [J, R]  in the units of the log's resources
+    causes: Mapping[str, BoolArray]  # reasons to drop rows, in the order of reports
+    wait_s: FloatArray | float = np.nan  # [J]
+    kinds: KeyArray | np.uint64 = ANY_KIND  # [J]
+    instances: FloatArray | None = None  # [J]  each a job; None: a task is one job
+
+
+Taken = Callable[[pd.DataFrame], Tasks]
+
+
+def read_tasks(
+    path: Path, layout: Layout, taken: Taken, facts: Facts, on_progress: ProgressCallback, chunk: int
+) -> Trace:
+    """Read a log whose rows are tasks, numbered by row.
+
+    Raises:
+        UserError: it cannot be read, has an invalid row or too many instances, or no job is left.
+    """
+    parts, sieve, seen, found = list[Part](), Sieve(), 0, 0
+    for frame in rows(path, layout, on_progress, chunk):
+        tasks, lines = taken(frame), frame.index.to_numpy()
+        kept = sieve.keep(lines, tasks.causes)
+        number, amount = np.arange(seen + 1, seen + len(frame) + 1), np.where(kept[:, None], tasks.amount, 0.0)
+        every = jobs(number, tasks.submit_s, tasks.run_s, thousandths(amount), wait_s=tasks.wait_s, kinds=tasks.kinds)
+        part = Part._make(column[kept] for column in every)
+        lasting = sieve.lasting(part.run_s, lines[kept])
+        part = part._replace(run_s=lasting, estimate_s=lasting)
+        if tasks.instances is not None:
+            instances = tasks.instances[kept].astype(np.int64)
+            if found + int(instances.sum()) > MOST_JOBS:
+                raise UserError(f"{path}: expected at most {MOST_JOBS:,} instances, found more: read one job a task")
+            part = Part._make(np.repeat(column, instances, axis=0) for column in part)
+        parts.append(part)
+        seen, found = seen + len(frame), found + len(part.id)
+    return in_order(parts, sieve, facts, seen, path)
+
+
+class TaskLog(NamedTuple):
+    """A log of tasks with instances: its columns, and their units."""
+
+    layout: Layout
+    submit: str
+    run: str  # column of the end, or of the run time
+    cpu: tuple[str, float]  # column, and its value for one core
+    memory: tuple[str, float]  # column, and its percent of a machine's memory for a value of 1
+    instances: str
+    begins_at_0: bool = False  # times up to 0 are before the log
+
+    def read(
+        self,
+        path: Path,
+        on_progress: ProgressCallback = no_progress,
+        *,
+        instances: Instances = "one",
+        chunk: int = CHUNK,
+    ) -> Trace:
+        """Read it, plain or .gz; with instances "each", every instance is a job."""
+        if instances not in get_args(Instances):
+            raise UserError(f"{path}: instances: expected one of {', '.join(get_args(Instances))}, found '{instances}'")
+
+        def taken(frame: pd.DataFrame) -> Tasks:
+            tasks = self._tasks(frame)
+            return tasks if instances == "each" else tasks._replace(instances=None)
+
+        return read_tasks(path, self.layout, taken, FACTS, on_progress, chunk)
+
+    def _tasks(self, frame: pd.DataFrame) -> Tasks:
+        submit, instances = frame[self.submit], frame[self.instances]
+        run = frame[self.run] if self.run == "duration" else frame[self.run] - submit
+        amount = np.column_stack([frame[self.cpu[0]] / self.cpu[1], frame[self.memory[0]] * self.memory[1]])
+        causes: dict[str, Any] = {NOT_DONE: frame["status"].ne("Terminated")} if "status" in frame else {}
+        causes |= {BEFORE: submit <= 0} if self.begins_at_0 else {}
+        causes |= {NO_SUBMIT: submit.isna(), NO_RUN: run.isna(), BACKWARDS: run < 0}
+        causes |= {NO_DEMAND: np.isnan(amount).any(axis=1), BELOW_0: (amount < 0).any(axis=1)}
+        causes |= {NO_INSTANCES: ~(instances >= 1)}
+        every = {reason: np.asarray(wrong) for reason, wrong in causes.items()}
+        return Tasks(submit.to_numpy(), run.to_numpy(), amount, every, instances=instances.to_numpy())
+
+
+# The batch tasks, `batch_task.csv`, whose columns have no header; the first line of CloudSimPy names its columns.
+OF_2018 = "task_name instance_num job_name task_type status start_time end_time plan_cpu plan_mem"
+OF_2017 = "create_timestamp modify_timestamp job_id task_id instance_num status plan_cpu plan_mem"
+AMOUNTS = "instance_num plan_cpu plan_mem"
+ALIBABA2018 = schema("alibaba2018", times="start_time end_time", amounts=AMOUNTS, words="status")
+ALIBABA2017 = schema("alibaba2017", times="create_timestamp modify_timestamp", amounts=AMOUNTS, words="status")
+CLOUDSIMPY = schema("cloudsimpy", times="submit_time duration", amounts="cpu memory instances_num")
+CPU = ("plan_cpu", 100.0)
+TASK_LOGS = {
+    # Alibaba's cluster-trace-v2018; plan_mem is percent of a machine. The log has no submission times. A task counts as
+    # submitted when it starts: waits are unknown, and arrivals include the delays of the log's own scheduler.
+    "alibaba2018": TaskLog(
+        Layout(ALIBABA2018, tuple(OF_2018.split())), "start_time", "end_time", CPU, ("plan_mem", 1.0), "instance_num"
+    ),
+    # Alibaba's cluster-trace-v2017; plan_cpu is 100 for a core, as its values show, plan_mem a share. A task from
+    # before the log is dropped, because its run time is unknown. A task is submitted at its creation and ends at the
+    # last change of its row, so that its run time includes its wait.
+    "alibaba2017": TaskLog(
+        Layout(ALIBABA2017, tuple(OF_2017.split())),
+        "create_timestamp",
+        "modify_timestamp",
+        CPU,
+        ("plan_mem", 100.0),
+        "instance_num",
+        begins_at_0=True,
+    ),
+    # CloudSimPy's `jobs.csv`, most likely from Alibaba's log of 2017: cores, and shares of a machine.
+    "cloudsimpy": TaskLog(
+        Layout(CLOUDSIMPY), "submit_time", "duration", ("cpu", 1.0), ("memory", 100.0), "instances_num"
+    ),
+}

@@ -1,0 +1,262 @@
+"""A log of a real cluster, read and cleaned: its jobs in order of arrival, its machines, and counts of its other rows.
+
+Amounts are whole thousandths of a unit, as in the machines of a scenario; a job that wants anything holds at least one
+of them. Every row of a log is a job, or is counted under `dropped` by its first fault. Changes to rows that are jobs
+are counted under `repaired`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.core.types import ANY_KIND, THOUSANDTHS, BoolArray, FloatArray, IntArray, KeyArray
+from pipeline.errors import UserError
+
+DAY_S = 86_400.0
+YEAR_S = 365.25 * DAY_S
+DECADES_S = 20 * YEAR_S
+SHORTEST_S, SHORT = 1.0, "ran less than a second: 1 s taken"
+CORES, GIB, GPUS, PERCENT = "cores", "GiB", "GPUs", "percent of a machine"  # units of resources
+UNSORTED = "not in order of arrival: sorted"
+UNSET = "a time within a day of 0, decades before the others: unknown"
+
+Number = TypeVar("Number", bound=np.number)
+
+
+class Dropped(NamedTuple):
+    """Rows of a log that were dropped or repaired, for one reason."""
+
+    reason: str
+    rows: int
+    first_line: int  # of the file; 0 = the reason concerns no single line
+
+
+class MachineTable(NamedTuple):
+    """The machines of a log."""
+
+    capacity: IntArray  # [K, R]  thousandths
+    kind: IntArray  # [K]     index in the log's kind_names
+    resources: tuple[str, ...]
+
+
+class Trace(NamedTuple):
+    """A cleaned log in order of arrival; simultaneous jobs keep their order."""
+
+    id: IntArray  # [J]     the log's own number of the job, else that of its data row, from 1
+    submit_s: FloatArray  # [J]
+    wait_s: FloatArray  # [J]     in the log's own history; nan = unknown
+    run_s: FloatArray  # [J]     above 0
+    estimate_s: FloatArray  # [J]     by the user, above 0; the run time where the log has none
+    demand: IntArray  # [J, R]  thousandths, on each of its nodes
+    nodes: IntArray  # [J]     machines it runs on at once
+    user: IntArray  # [J]     -1 = unknown
+    kinds: KeyArray  # [J]     bits of the kinds of machines that it may run on
+    resources: tuple[str, ...]
+    kind_names: tuple[str, ...]  # of machines; "" = without a GPU
+    has_estimates: bool
+    machines: MachineTable | None  # None: unknown
+    dropped: tuple[Dropped, ...]
+    repaired: tuple[Dropped, ...]
+    units: tuple[str, ...]  # of the resources
+    rows: int  # of the log: jobs and dropped rows
+    doubts: tuple[str, ...] = ()  # implausible signs
+
+    def most_held(self, amount: FloatArray, first: int | None = None) -> float:
+        """Return the most of an amount [J] held at one time in the log's own history; unknown waits are 0.
+
+        `first` limits this to the first jobs.
+        """
+        start = self.submit_s + np.nan_to_num(self.wait_s)
+        return held_at_once(start[:first], (start + self.run_s)[:first], amount[:first])
+
+    @property
+    def notes(self) -> list[str]:
+        """Return lines about the number of jobs and the log's other rows."""
+        days = (self.submit_s[-1] - self.submit_s[0]) / DAY_S
+        found = f"{self.rows:,} rows, {len(self.id):,} jobs over {days:.1f} days"
+        counted = (f"{what.reason} ({what.rows:,} rows)" for what in (*self.dropped, *self.repaired))
+        return [found, *counted, *(f"doubtful: {doubt}" for doubt in self.doubts)]
+
+
+def thousandths(amount: FloatArray) -> IntArray:
+    """Return amounts in whole thousandths: the nearest, but at least one for amounts above 0.
+
+    >>> thousandths(np.array([0.0, 0.0001, 0.5, 1.2344])).tolist()
+    [0, 1, 500, 1234]
+    """
+    nearest = np.floor(amount * THOUSANDTHS + 0.5).astype(np.int64)
+    return np.asarray(np.where(amount > 0, np.maximum(nearest, 1), nearest))
+
+
+def held_at_once(start: FloatArray, end: FloatArray, amount: FloatArray) -> float:
+    """Return the most held at one time; an amount is free at its end.
+
+    >>> held_at_once(np.array([0.0, 5.0, 10.0]), np.array([10.0, 7.0, 11.0]), np.array([4.0, 3.0, 6.0]))
+    7.0
+    """
+    began, over = np.argsort(start), np.argsort(end)
+    released = np.concatenate([[0.0], np.cumsum(amount[over])])
+    by_then = released[np.searchsorted(end[over], start[began], side="right")]
+    return float((np.cumsum(amount[began]) - by_then).max(initial=0.0))
+
+
+def fits_somewhere(trace: Trace) -> BoolArray:
+    """Return which jobs [J] the log's own machines could run, if idle; all if it has no machines."""
+    if trace.machines is None:
+        return np.ones(len(trace.id), dtype=bool)
+    return np.asarray(holders(trace.machines, trace.demand, trace.kinds) >= trace.nodes)
+
+
+def holders(machines: MachineTable, demand: IntArray, kinds: KeyArray) -> IntArray:
+    """Return the number of machines that could hold each job [J], if idle, by demand [J, R] and kinds [J]."""
+    shapes, counts = np.unique(np.column_stack([machines.kind, machines.capacity]), axis=0, return_counts=True)
+    able = np.zeros(len(kinds), dtype=np.int64)
+    for shape, count in zip(shapes, counts, strict=True):
+        holds = (kinds >> np.uint64(shape[0])) & np.uint64(1) > 0
+        for r, capacity in enumerate(shape[1:]):
+            holds &= demand[:, r] <= capacity
+        able += count * holds
+    return able
+
+
+class Sieve:
+    """Counts of dropped rows, each once for its first cause, and of repaired rows."""
+
+    def __init__(self) -> None:
+        self._dropped: dict[str, tuple[int, int]] = {}
+        self._repaired: dict[str, tuple[int, int]] = {}
+
+    def keep(self, line: IntArray, causes: Mapping[str, BoolArray]) -> BoolArray:
+        """Return which rows can be used, and count each of the others once.
+
+        Args:
+            line: of each row in its file.
+            causes: possible faults in the order of reports, with the rows that have them.
+        """
+        kept = np.ones(len(line), dtype=bool)
+        for reason, wrong in causes.items():
+            _count(self._dropped, reason, line[kept & wrong])
+            kept &= ~wrong
+        return kept
+
+    def repair(self, reason: str, line: IntArray) -> None:
+        """Count repaired rows."""
+        _count(self._repaired, reason, line)
+
+    def lasting(self, run_s: FloatArray, line: IntArray) -> FloatArray:
+        """Return run times with 0, which stands for less than the resolution of the clock, replaced; count that."""
+        self.repair(SHORT, line[run_s == 0])
+        return np.where(run_s == 0, SHORTEST_S, run_s)
+
+    def forget(self, reason: str) -> None:
+        """Remove a count of repairs."""
+        self._repaired.pop(reason, None)
+
+    @property
+    def dropped(self) -> tuple[Dropped, ...]:
+        """Return the dropped rows by reason."""
+        return _listed(self._dropped)
+
+    @property
+    def repaired(self) -> tuple[Dropped, ...]:
+        """Return the repaired rows by reason."""
+        return _listed(self._repaired)
+
+
+def _count(counted: dict[str, tuple[int, int]], reason: str, line: IntArray) -> None:
+    # A cause is entered at its first check, so that the order of reports does not depend on the rows.
+    rows, first = counted.setdefault(reason, (0, 0))
+    if len(line):
+        counted[reason] = (rows + len(line), first or int(line.min()))
+
+
+def _listed(counted: Mapping[str, tuple[int, int]]) -> tuple[Dropped, ...]:
+    return tuple(Dropped(reason, rows, first) for reason, (rows, first) in counted.items() if rows)
+
+
+class Part(NamedTuple):
+    """Some jobs of a log; fields as in `Trace`."""
+
+    id: IntArray
+    submit_s: FloatArray
+    wait_s: FloatArray
+    run_s: FloatArray
+    estimate_s: FloatArray
+    demand: IntArray
+    nodes: IntArray
+    user: IntArray
+    kinds: KeyArray
+
+
+class Facts(NamedTuple):
+    """What holds for all jobs of a log."""
+
+    resources: tuple[str, ...]
+    units: tuple[str, ...]
+    kind_names: tuple[str, ...] = ("",)
+    has_estimates: bool = False
+    machines: MachineTable | None = None
+
+
+def jobs(
+    id: IntArray,
+    submit_s: FloatArray,
+    run_s: FloatArray,
+    demand: IntArray,
+    *,
+    nodes: IntArray | int = 1,
+    wait_s: FloatArray | float = np.nan,
+    estimate_s: FloatArray | None = None,
+    user: IntArray | int = -1,
+    kinds: KeyArray | np.uint64 = ANY_KIND,
+) -> Part:
+    """Return jobs, with defaults for what a log does not have."""
+    return Part(
+        id=np.asarray(id, dtype=np.int64),
+        submit_s=np.asarray(submit_s, dtype=np.float64),
+        wait_s=_spread(wait_s, np.float64, len(id)),
+        run_s=np.asarray(run_s, dtype=np.float64),
+        estimate_s=np.asarray(run_s if estimate_s is None else estimate_s, dtype=np.float64),
+        demand=np.asarray(demand, dtype=np.int64),
+        nodes=_spread(nodes, np.int64, len(id)),
+        user=_spread(user, np.int32, len(id)),
+        kinds=_spread(kinds, np.uint64, len(id)),
+    )
+
+
+def _spread(value: npt.ArrayLike, kind: type[Number], jobs: int) -> npt.NDArray[Number]:
+    return np.broadcast_to(np.asarray(value, dtype=kind), jobs)
+
+
+def together(parts: list[Any]) -> list[npt.NDArray[Any]]:
+    """Return the joined columns of all parts; the parts are released one column at a time."""
+    columns = [list(column) for column in zip(*parts, strict=True)]
+    parts.clear()
+    return [np.concatenate(columns.pop(0)) for _ in range(len(columns))]
+
+
+def in_order(parts: list[Part], sieve: Sieve, facts: Facts, rows: int, path: Path) -> Trace:
+    """Return all jobs as a log, and release the parts; a UserError if no job is left."""
+    if not any(len(part.id) for part in parts):
+        causes = "; ".join(f"{reason} ({count:,}, first in line {first})" for reason, count, first in sieve.dropped)
+        found = f"none in {rows:,} rows: {causes}" if rows else "an empty log"
+        raise UserError(f"{path}: expected jobs, found {found}")
+    joined = together(parts)
+    at, ran = Part._fields.index("submit_s"), Part._fields.index("run_s")
+    unset = (np.median(joined[at]) > DECADES_S) & ((joined[at] < DAY_S) | (joined[ran] > DECADES_S))
+    if unset.any():  # 0 stands for unknown, as 1970 does for clocks of Unix
+        kept = sieve.keep(np.zeros(len(unset), dtype=np.int64), {UNSET: unset})
+        for k in range(len(joined)):
+            joined[k] = joined[k][kept]
+    submit = joined[at]
+    falls = int((np.diff(submit) < 0).sum())
+    if falls:
+        sieve.repair(UNSORTED, np.zeros(falls, dtype=np.int64))
+        order = np.argsort(submit, kind="stable")
+        for k in range(len(joined)):
+            joined[k] = joined[k][order]
+    fixed = (facts.resources, facts.kind_names, facts.has_estimates, facts.machines)
+    return Trace._make((*joined, *fixed, sieve.dropped, sieve.repaired, facts.units, rows, ()))

@@ -1,1 +1,0 @@
-"""What a policy does differently from the rule that everybody knows; the same for every problem."""

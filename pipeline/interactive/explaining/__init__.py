@@ -1,0 +1,1 @@
+"""Differences of a policy from a well-known rule, for every problem."""

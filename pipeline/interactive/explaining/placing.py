@@ -1,0 +1,207 @@
+"""Differences of a policy that places jobs from SJF, and a small tree that imitates it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pipeline.comparing.statistics import ALL
+from pipeline.comparing.words import gap
+from pipeline.core.config import Params
+from pipeline.core.types import Policy
+from pipeline.interactive.explaining import differences as differing
+from pipeline.interactive.explaining.decisions import few, mean_of, outcomes_by
+from pipeline.interactive.explaining.differences import SCHEMAS
+from pipeline.interactive.explaining.distilling import Named, distil, rules
+from pipeline.interactive.explaining.explain import Explained, Explaining, ExplainRequest, Tried
+from pipeline.interactive.explaining.figures import PARTS, figures
+from pipeline.interactive.explaining.recording import Decisions, Play, record
+from pipeline.interactive.explaining.tree import PLACE, TREE, TreeCard, tree_features, tree_policy, words
+from pipeline.lookahead.planner import Planner, SearchResult
+from pipeline.progress import ProgressCallback, ShareCallback
+from pipeline.simulation.results import Results
+from pipeline.simulation.rollout import Turn
+
+ROUNDS = 2  # in which the tree plays, and the agent labels its states
+ON_TRAINING = 20  # jobsets of each load, at most: the agent labels all decisions of every round
+ON_VALIDATION = 10  # jobsets of each load, at most: every tree of every round plays them
+MOST = 3  # features that are named
+ENOUGH = 0.01  # of all times that a job was started or withheld, for a class to be named
+
+JobSets = Mapping[int, Sequence[Any]]  # by load, in the problem's own type
+# A policy, and whether it keeps to the legal actions, so that moves without a choice are skipped (`masked`).
+Agent = tuple[Policy, bool]
+
+
+class Placing(NamedTuple):
+    """A problem's part for a scenario in which policies place jobs."""
+
+    policy: Callable[[str], Agent]  # by its name
+    read: Callable[[str], JobSets]  # jobsets of a split
+    begin: Callable[[JobSets, bool], Play]  # (jobsets, masked)
+    score: Callable[[Mapping[str, Policy], JobSets, bool], dict[str, Results]]  # (policies, jobsets, masked)
+    rules: Mapping[str, Policy]  # to compare with
+    references: Sequence[str]  # rules to which differences are reported
+    unit: str  # of time
+    several: bool = False  # are there several machines?
+
+
+def explaining(placing: Callable[[Params, str], Placing], planning: Callable[[Params, str], Planner]) -> Explaining:
+    """Return how a problem explains policies.
+
+    Args:
+        placing: (params, scenario) -> the problem's part.
+        planning: (params, plan) -> a policy with look-ahead.
+    """
+
+    def ready(params: Params, scenario: str, request: ExplainRequest) -> Callable[[ProgressCallback], Explained]:
+        return explained(placing(params, scenario), params, scenario, request)
+
+    def tried(params: Params, request: ExplainRequest, on_progress: ShareCallback) -> Tried:
+        row = params.plan(request.agent)
+        what = placing(params, row.scenario)
+        episodes, parts = what.begin(few(what.read("test"), request.jobsets), True), list[pd.DataFrame]()
+        plan = planning(params, request.agent)
+        for _ in plan.play(episodes.simulator, episodes.key, lambda turn, found: parts.append(_tried(turn, found))):
+            on_progress(episodes.started() / len(episodes.jobs.arrival))
+        return Tried(row.base, pd.concat(parts, ignore_index=True), episodes.load, episodes.number)
+
+    return Explaining(ready, tried)
+
+
+def _tried(turn: Turn, found: SearchResult) -> pd.DataFrame:
+    """Return a row for each candidate of decisions with several; columns as CANDIDATES, by episode."""
+    (cost, error, futures), (_, slots, machines) = found.values, turn.view.legal.shape
+    place, rank = np.nonzero(futures)
+    action, jobs = found.action[place, rank], tree_features(turn.view).job[place]
+    starts, slot = action < slots * machines, np.minimum(action // machines, slots - 1)
+    job = jobs[np.arange(len(place)), slot]
+    return pd.DataFrame(
+        {
+            "episode": turn.rows[place],
+            "decision": turn.decision[place],
+            "now": turn.view.now[place].astype(float),
+            "rank": rank,
+            "duration": np.where(starts, job[:, PLACE["duration"]], 0.0),
+            "demand": np.where(starts, job[:, PLACE["demand"]], 0.0),
+            "machine": np.where(starts, action % machines, 0),
+            "gain": cost[place, 0] - cost[place, rank],
+            "error": np.where(np.isinf(error), np.nan, error)[place, rank],
+            "futures": futures[place, rank],
+            "taken": action == found.chosen[place],
+        }
+    )
+
+
+def explained(
+    what: Placing, params: Params, scenario: str, request: ExplainRequest
+) -> Callable[[ProgressCallback], Explained]:
+    """Return a function that explains a policy by its own play of test jobsets."""
+    policy, masked = what.policy(request.agent)
+    splits = {split: few(what.read(split), request.jobsets) for split in ("train", "validation", "test")}
+    named, labels = Named(request.title, scenario), words(what.unit)
+
+    def tree() -> TreeCard:
+        training, validation = few(splits["train"], ON_TRAINING), few(splits["validation"], ON_VALIDATION)
+
+        def label(card: TreeCard) -> Decisions:
+            return record(what.begin(training, True), policy, tree_policy(card))
+
+        def costs(cards: Sequence[TreeCard]) -> list[float]:
+            results = what.score({str(k): tree_policy(card) for k, card in enumerate(cards)}, validation, True)
+            return [done.mean for done in results.values()]
+
+        first = record(what.begin(training, masked), policy)
+        sizes = sorted({max(2, request.leaves * part // 3) for part in (1, 2, 3)})
+        return distil(first, label, costs, sizes, ROUNDS, named, params.seed)
+
+    def run(on_progress: ProgressCallback) -> Explained:
+        episodes = what.begin(splits["test"], masked)
+        decisions = record(episodes, policy)
+        on_progress(33, f"{len(decisions.agent)} decisions")
+        card = tree()
+        on_progress(67, f"tree of {card.leaves} leaves")
+        load, times = episodes.load, differing.Times(decisions)
+        frames = {
+            "differences": differing.differences(decisions, load),
+            "jobs": differing.jobs(decisions, load),
+            **({"machines": differing.machines(decisions, load)} if what.several else {}),
+            "withheld": differing.withheld(decisions, load),
+            "classes": differing.classes(times),
+            "effects": differing.effects(times),
+            "importance": differing.importance(card, decisions, np.random.default_rng(params.seed)),
+        }
+        others = {card.agent + TREE: tree_policy(card)}
+        others |= {name: rule for name, rule in what.rules.items() if name != card.agent}
+        results = what.score({card.agent: policy}, splits["test"], masked) | what.score(others, splits["test"], True)
+        about = card.scenario, tuple(dict.fromkeys((*what.references, card.agent))), params.evaluation, params.seed
+        frames["outcomes"] = outcomes_by("jobs", differing.by_length(results), *about)
+        files = {
+            "tree.json": card.model_dump_json(indent=1, exclude_defaults=True) + "\n",
+            "rules.md": rules(card, what.unit, what.several),
+        }
+        tables = {name: (frame, SCHEMAS[name]) for name, frame in frames.items()}
+        lines = summary(frames, card, labels, what.unit)
+        return Explained(tables, figures(named.agent, frames, labels), lines, files)
+
+    return run
+
+
+def summary(tables: Mapping[str, pd.DataFrame], card: TreeCard, labels: Mapping[str, str], unit: str) -> list[str]:
+    """Return the main results of an agent's tables as lines."""
+    agent, tree, table = card.agent, card.agent + TREE, tables["differences"]
+    rows, most = table[table["by"] == "load"], tables["importance"]
+    shares = {label: 100 * mean_of(rows, name) for name, (label, _) in PARTS.items() if table[name].any()}
+    parts = ", ".join(f"{label} in {share:.1f} %" for label, share in shares.items())
+    used = [labels[name] for name in most.loc[most["lost"] > 0, "feature"][:MOST]]
+    same = f"{card.leaves} leaves, decides in the same way in {100 * float(most['agreement'].iloc[0]):.1f} %"
+    return [
+        f"{agent}: of {rows['decisions'].sum()} decisions in which a job could start, {parts}",
+        *_withheld(tables["withheld"], tables["classes"], unit),
+        _jobs(tables["jobs"]),
+        *([_machines(tables["machines"])] if "machines" in tables else []),
+        f"{tree}: {same}; needs most of all: {', '.join(used) or 'nothing'}",
+        *(line for name in (agent, tree) if (line := _slowdowns(name, tables["outcomes"]))),
+    ]
+
+
+def _withheld(table: pd.DataFrame, classes: pd.DataFrame, unit: str) -> list[str]:
+    if not table["withheld"].sum():
+        return ["withheld jobs: none"]
+    means = {name: mean_of(table, name, "withheld") for name in ("duration", "demand", "shorter_waiting")}
+    often = classes[classes["n"] >= ENOUGH * classes["n"].sum()]
+    most = often.iloc[int(np.argmax(often["withheld"]))]
+    return [
+        f"withheld jobs: {means['duration']:.1f} {unit} long and {means['demand']:.2f} of the cluster wide on average, "
+        f"while {means['shorter_waiting']:.1f} shorter ones wait",
+        f"withheld most: jobs of {most['duration_from']:g} to {most['duration_to']:g} {unit} that demand "
+        f"{most['demand_from']:g} to {most['demand_to']:g}: {100 * most['withheld']:.0f} % of {most['n']:g} times",
+    ]
+
+
+def _jobs(table: pd.DataFrame) -> str:
+    if not table["decisions"].sum():
+        return "another job than SJF's: never"
+    ratio = mean_of(table, "duration") / mean_of(table, "duration_sjf")
+    return (
+        f"the other job is longer ({ratio:.1f} times, by medians), smaller in {100 * mean_of(table, 'smaller'):.0f} % "
+        f"and has waited longer in {100 * mean_of(table, 'waited_longer'):.0f} %"
+    )
+
+
+def _machines(table: pd.DataFrame) -> str:
+    if not table["decisions"].sum():
+        return "machines: never a choice between some that are not equally full"
+    parts = []
+    for name in ("fullest", "emptiest"):
+        taken, first, chance = (f"{100 * mean_of(table, name + of):.0f} %" for of in ("", "_first", "_by_chance"))
+        parts.append(f"the {name} in {taken} (the first one would be in {first}, any in {chance})")
+    return f"of machines that could take the job it chooses {', '.join(parts)}"
+
+
+def _slowdowns(name: str, table: pd.DataFrame) -> str:
+    """Return a policy's mean slowdown and its difference from each reference; empty without references."""
+    rows = table[(table["jobs"] == ALL) & (table["load"] == ALL) & (table["policy"] == name)].set_index("against")
+    parts = [f"{other} {row['mean_against']:.3f}: {gap(row)}" for other, row in rows.iterrows()]
+    return f"{name}: mean slowdown {rows['mean'].iloc[0]:.3f}; against {', '.join(parts)}" if parts else ""

@@ -1,0 +1,1 @@
+"""`groups`: what people and live clusters ask of policies."""

@@ -1,0 +1,275 @@
+"""Groups that share a live cluster: the state that a service receives, and the shares that a controller answers.
+
+Groups are identified by their numbers, from 0, as in params.yaml; queues by their names.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from pipeline.core.config import GroupsScenario, Params
+from pipeline.core.config.records import Frozen, Name
+from pipeline.core.types import FloatArray, IntArray, Json
+from pipeline.errors import UserError
+from pipeline.interactive.groups.policies import policy_by_name
+from pipeline.interactive.live.deciding import ONLY, Live, RefusedError
+from pipeline.interactive.live.states import MOST_RESOURCES, MOST_RUNNING, MOST_WAITING, at_most, in_the_past
+from pipeline.problems.groups.env.evaluation.controllers import Act
+from pipeline.problems.groups.env.nouns import RECENT, Jobs, Observation, SharedCluster, batch, equal_shares
+from pipeline.problems.groups.env.simulator.batch import GroupsSimulator
+from pipeline.problems.groups.env.simulator.knapsack.several import plan
+from pipeline.problems.groups.env.workload.source import cluster_of, configurations_of
+from pipeline.problems.groups.heuristics.names import REFERENCES
+
+LATEST = 1e12  # in the cluster's time, on either side of 0
+MOST_GROUPS, MOST_QUEUES, MOST_ARRIVED = 1000, 64, 20_000
+Group = Annotated[int, Field(ge=0, lt=MOST_GROUPS)]
+Time = Annotated[float, Field(ge=-LATEST, le=LATEST)]
+Length = Annotated[float, Field(ge=1e-6, le=LATEST)]
+Units = Annotated[int, Field(ge=0, le=10**6)]
+Demand = Annotated[dict[Name, Units], at_most(MOST_RESOURCES)]
+Number = Annotated[float, Field(ge=0, le=1e15)]
+ByQueue = Annotated[dict[Name, Number], at_most(MOST_QUEUES)]
+
+
+class GroupArrived(Frozen):
+    """A job that arrived."""
+
+    group: Group
+    queue: Name
+    duration: Length  # run time, as far as known
+    demand: Demand
+
+
+class GroupWaiting(GroupArrived):
+    """A job that waits in a queue."""
+
+    arrived: Time
+
+
+class GroupRunning(Frozen):
+    """A job that runs."""
+
+    group: Group
+    started: Time
+    duration: Length
+    demand: Demand
+
+
+class GroupMemory(Frozen):
+    """Data of one group from the previous answer, to be returned with the next state."""
+
+    units: Demand
+    order: Annotated[tuple[Name, ...], at_most(MOST_QUEUES)]
+    recent_jobs: ByQueue  # that arrived in an interval, smoothed
+    recent_work: ByQueue
+
+
+class SharesState(Frozen):
+    """State of a cluster at the beginning of an interval."""
+
+    version: Literal[1] = 1
+    now: Time
+    waiting: Annotated[tuple[GroupWaiting, ...], at_most(MOST_WAITING)]
+    running: Annotated[tuple[GroupRunning, ...], at_most(MOST_RUNNING)] = ()
+    arrived: Annotated[tuple[GroupArrived, ...], at_most(MOST_ARRIVED)] = ()  # since the previous answer
+    memory: Annotated[tuple[GroupMemory, ...], at_most(MOST_GROUPS)] = ()  # of it; none: equal shares so far
+
+    @model_validator(mode="after")
+    def _all_in_the_past(self) -> "SharesState":
+        in_the_past("waiting", self.waiting, "arrived", self.now)
+        in_the_past("running", self.running, "started", self.now)
+        return self
+
+
+class GroupShare(Frozen):
+    """Share of one group until the next request."""
+
+    units: dict[str, int]
+    order: tuple[str, ...]  # of its queues, the one served first at the head
+
+
+class SharesDecision(Frozen):
+    """Answer of a controller."""
+
+    shares: tuple[GroupShare, ...]  # group by group
+    until: float  # when the next request is due: an interval from now
+    memory: tuple[GroupMemory, ...]  # to be returned with the next state
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of a scenario's resources and queues; methods raise UserError for names that do not exist."""
+
+    resources: tuple[str, ...]
+    queues: tuple[str, ...]
+    orders: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, row: GroupsScenario) -> "Names":
+        """Return those of a scenario."""
+        return cls(tuple(row.resources), tuple(row.queues), tuple(tuple(order) for order in row.orders))
+
+    def units(self, demand: Mapping[str, int], where: str) -> list[int]:
+        """Return amounts [R]."""
+        for name, amount in demand.items():
+            if amount and name not in self.resources:
+                raise UserError(f"{where}: there is no '{name}'; expected {', '.join(self.resources)}")
+        return [demand.get(name, 0) for name in self.resources]
+
+    def queue(self, name: str, where: str) -> int:
+        """Return a queue's place."""
+        if name not in self.queues:
+            raise UserError(f"{where}: there is no queue '{name}'; expected {', '.join(self.queues)}")
+        return self.queues.index(name)
+
+    def order(self, queues: Sequence[str], where: str) -> int:
+        """Return an order's place."""
+        if tuple(queues) not in self.orders:
+            raise UserError(f"{where}: order {', '.join(queues)} is none of the scenario's")
+        return self.orders.index(tuple(queues))
+
+
+def from_state(params: Params, scenario: str, state: SharesState) -> GroupsSimulator:
+    """Return a state of a scenario's cluster as an episode; raise the errors of `episode_of`."""
+    row = params.groups_scenario(scenario)
+    return episode_of(state, Names.of(row), cluster_of(row))
+
+
+def seen(episode: GroupsSimulator, state: SharesState) -> Observation:
+    """Return the observation [B = 1] of a state's episode, at the state's time."""
+    return episode.observe(ONLY)._replace(now=np.array([state.now]))
+
+
+def episode_of(state: SharesState, names: Names, cluster: SharedCluster) -> GroupsSimulator:
+    """Return a state as an episode, whose clock begins at the state's time.
+
+    Raises:
+        UserError: the state contains unknown names, or running jobs use more units than there are.
+    """
+    waiting = _columns(state.waiting, "waiting job", names, cluster)
+    running = _columns(state.running, "running job", names, cluster)
+    used = running.demand.sum(axis=0)
+    for r in np.flatnonzero(used > cluster.capacity):
+        raise UserError(f"running jobs hold {used[r]} of {names.resources[r]}; there are {cluster.capacity[r]}")
+    by_arrival = np.argsort(waiting.arrival, kind="stable")
+    both = Jobs(*(np.concatenate([one, other[by_arrival]]) for one, other in zip(running, waiting, strict=True)))
+    here = both._replace(arrival=both.arrival - state.now)
+    memory = _memory(state, names, cluster)
+    return GroupsSimulator.under_way(batch([here]), cluster, running.arrival - state.now, *memory)
+
+
+def _columns(jobs: Sequence[Any], what: str, names: Names, cluster: SharedCluster) -> Jobs:
+    """Return jobs with their estimated run times; they arrive when they arrived or started, or else at 0."""
+    where = [f"{what} {k}" for k in range(len(jobs))]
+    for job, place in zip(jobs, where, strict=True):
+        if job.group >= cluster.groups:
+            raise UserError(f"{place}: there is no group {job.group}; expected 0 to {cluster.groups - 1}")
+    queue = [names.queue(job.queue, at) if hasattr(job, "queue") else 0 for job, at in zip(jobs, where, strict=True)]
+    units = [names.units(job.demand, at) for job, at in zip(jobs, where, strict=True)]
+    demand = np.array(units, dtype=np.int64).reshape(-1, len(names.resources))
+    for k in np.flatnonzero((demand > cluster.capacity).any(axis=1)):
+        raise UserError(f"{where[k]} wants {units[k]} units; there are {cluster.capacity.tolist()}")
+    begin = np.array([getattr(job, "arrived", getattr(job, "started", 0.0)) for job in jobs], dtype=float)
+    lasting = np.array([job.duration for job in jobs], dtype=float)
+    group = np.array([job.group for job in jobs], dtype=np.int64)
+    return Jobs(begin, lasting, lasting, demand, group, np.array(queue, dtype=np.int64))
+
+
+def _memory(
+    state: SharesState, names: Names, cluster: SharedCluster
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Return share [G, R], order [G], and recent jobs and work [G, Q] including the arrivals."""
+    share, order = equal_shares(cluster), np.zeros(cluster.groups, dtype=np.int64)
+    recent, came = np.zeros((2, 2, cluster.groups, cluster.queues))  # of each, jobs and work
+    if state.memory and len(state.memory) != cluster.groups:
+        raise UserError(f"memory is of {len(state.memory)} groups; expected {cluster.groups}")
+    for g, one in enumerate(state.memory):
+        where = f"memory of group {g}"
+        share[g], order[g] = names.units(one.units, where), names.order(one.order, where)
+        for table, values in zip(recent, (one.recent_jobs, one.recent_work), strict=True):
+            for name, value in values.items():
+                table[g, names.queue(name, where)] = value
+    new = _columns(state.arrived, "arrived job", names, cluster)
+    np.add.at(came[0], (new.group, new.queue), 1.0)
+    np.add.at(came[1], (new.group, new.queue), new.estimate * (new.demand / cluster.capacity).mean(axis=1))
+    jobs, work = RECENT * came + (1 - RECENT) * recent
+    return share, order, jobs, work
+
+
+@dataclass(frozen=True)
+class Decider:
+    """A controller of a scenario's cluster."""
+
+    names: Names
+    cluster: SharedCluster
+    act: Act
+    rng: np.random.Generator
+
+    def __call__(self, state: SharesState) -> SharesDecision:
+        """Return the controller's answer.
+
+        Raises:
+            UserError: the state contradicts itself.
+            RefusedError: the answer is not a valid setting.
+        """
+        names = self.names
+        episode = episode_of(state, names, self.cluster)
+        view = seen(episode, state)
+        shares_of, orders_of = self.act(episode, ONLY, view, self.rng.random(1))
+        share, order = shares_of[0], orders_of[0]
+        good = (share >= 0).all() and (share <= self.cluster.capacity).all()
+        if not good or not ((order >= 0) & (order < len(names.orders))).all():
+            raise RefusedError("it sets shares that do not exist")
+        memory = tuple(
+            GroupMemory(
+                units=dict(zip(names.resources, share[g].tolist(), strict=True)),
+                order=names.orders[int(order[g])],
+                recent_jobs=dict(zip(names.queues, view.recent_jobs[0, g].tolist(), strict=True)),
+                recent_work=dict(zip(names.queues, view.recent_work[0, g].tolist(), strict=True)),
+            )
+            for g in range(len(order))
+        )
+        shares = tuple(GroupShare(units=one.units, order=one.order) for one in memory)
+        return SharesDecision(shares=shares, until=state.now + self.cluster.interval, memory=memory)
+
+
+def decider(params: Params, scenario: str, name: str, tuned: Mapping[str, float]) -> Decider:
+    """Return the decider of a controller: a rule by name, or a model's folder.
+
+    Raises:
+        UserError: it does not exist, is a model of another cluster, or is only a reference.
+    """
+    row = params.groups_scenario(scenario)
+    if name in REFERENCES:
+        raise UserError(f"policy '{name}' is not served: it is no more than a reference")
+    act, cluster = policy_by_name(name, params, scenario, tuned), cluster_of(row)
+    if Path(name).is_dir():
+        # Compile the knapsack for the case that all groups want the most; an answer could not wait for it.
+        units = configurations_of(row).units
+        plan(np.tile(np.arange(len(units), dtype=float), (1, cluster.groups, 1)), units, cluster.capacity)
+    return Decider(Names.of(row), cluster, act, np.random.default_rng(params.seed))
+
+
+def example(params: Params, scenario: str) -> Mapping[str, Json]:
+    """Return a state of a scenario's cluster: one job runs, and one waits that arrived since the last answer."""
+    row = params.groups_scenario(scenario)
+    least: dict[str, Json] = dict.fromkeys(row.resources, 1)
+    queue = row.queues[0]
+    new: dict[str, Json] = {"group": row.groups - 1, "queue": queue, "duration": 0.5 * row.interval, "demand": least}
+    return {
+        "version": 1,
+        "now": 12.0 * row.interval,
+        "waiting": [{**new, "arrived": 11.5 * row.interval}],
+        "running": [{"group": 0, "started": 11.0 * row.interval, "duration": 2.0 * row.interval, "demand": least}],
+        "arrived": [new],
+    }
+
+
+LIVE: Live[SharesState, SharesDecision] = Live(
+    "shares", SharesState, SharesDecision, example, "equal", from_state, decider
+)

@@ -1,0 +1,176 @@
+"""Any policy on a user's own jobs: start times of all jobs, and shares and use of every group over time."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import sqrt
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pipeline.core.config import GroupsLog, GroupsScenario, Params
+from pipeline.core.logs.registry import distinct, read
+from pipeline.core.types import FloatArray, IntArray
+from pipeline.errors import UserError
+from pipeline.interactive.groups.policies import policy_by_name
+from pipeline.interactive.scheduling.schedule import Column, Ready, Scheduled, ScheduleRequest, Scheduling
+from pipeline.interactive.scheduling.user_jobs import JobColumns, UserJobs, of_log
+from pipeline.problems.groups.env.evaluation.play import Trajectory, trajectory
+from pipeline.problems.groups.env.nouns import Jobs
+from pipeline.problems.groups.env.tables import SCHEDULE, shares_schema, user_job_columns
+from pipeline.problems.groups.env.workload.log import describe, gathered
+from pipeline.problems.groups.env.workload.source import cluster_of
+from pipeline.progress import ProgressCallback, progress
+
+UNIT_S = 60.0  # seconds of a time unit if the scenario's jobs are drawn, so that no log defines the unit
+DIGITS = 12  # of times in text, which may be clock times
+REFUSED = {
+    "capacity": "queues, levels and shares of groups go with the scenario's resources: change those in params.yaml",
+    "slots": "a controller sees all queues of its groups, which have no slots",
+    "horizon": "jobs of groups start at once or wait, without a horizon",
+    "samples": "a controller draws nothing: it sets the same shares every time",
+    **dict.fromkeys(("arrivals-end", "load"), "only policies of pooled clusters use it"),
+    "search": "shares are set interval by interval, and no schedule with all jobs known is made",
+}
+
+
+class UserJobset(NamedTuple):
+    """One jobset of a user."""
+
+    name: str
+    rows: IntArray  # [J]  of the file, in order of arrival
+    jobs: Jobs  # with times counted from `since`
+    since: float  # a whole number of intervals
+
+
+def jobsets_of(mine: UserJobs[Jobs], interval: float) -> list[UserJobset]:
+    """Return the jobsets in the order of the file."""
+    named = zip(mine.jobsets, mine.rows(), strict=True)
+    return [UserJobset(name, rows, *from_whole_interval(mine.taken(rows), interval)) for name, rows in named]
+
+
+def from_whole_interval(jobs: Jobs, interval: float) -> tuple[Jobs, float]:
+    """Return the beginning of the first arrival's interval, and before it the jobs with times counted from there."""
+    since = float(jobs.arrival[0] // interval * interval)
+    return jobs._replace(arrival=jobs.arrival - since), since
+
+
+def job_columns(scenario: GroupsScenario) -> JobColumns[Jobs]:
+    """Return how a user's jobs are read; the users of a log are assigned to groups."""
+    queues = {str(place): place for place in range(len(scenario.queues))}
+    queues |= {name: place for place, name in enumerate(scenario.queues)}
+
+    def jobs(frame: pd.DataFrame, where: str) -> Jobs:
+        arrival, duration, group = (frame[name].to_numpy() for name in ("arrival", "duration", "group"))
+        estimate = frame["estimate"].to_numpy() if "estimate" in frame else duration
+        demand = np.ascontiguousarray(frame[list(scenario.resources)].to_numpy())
+        return Jobs(arrival, duration, estimate, demand, group, frame["queue"].map(queues).to_numpy(dtype=np.int64))
+
+    def log(path: Path, format: str, on_progress: ProgressCallback) -> UserJobs[Jobs]:
+        settings, unit_s = log_settings(path, scenario)
+        trace = distinct(read(path, format, on_progress))
+        try:
+            found = gathered(trace, settings, scenario)
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from error
+        own = found.jobs
+        scaled = own._replace(
+            arrival=own.arrival / unit_s, duration=own.duration / unit_s, estimate=own.estimate / unit_s
+        )
+        unit = "times are in seconds" if unit_s == 1 else f"times are in units of {unit_s:g} s"
+        return of_log(found.id, scaled, (*describe(trace, found, scenario), unit))
+
+    return JobColumns(scenario.policies_know, user_job_columns(scenario), jobs, log)
+
+
+def log_settings(path: Path, scenario: GroupsScenario) -> tuple[GroupsLog, float]:
+    """Return the settings for reading a log, and the seconds of a time unit: the scenario's own if it has a log.
+
+    Otherwise a time unit is UNIT_S, and a job belongs to the queue with the nearest median run time (as a ratio).
+
+    Raises:
+        UserError: the medians of the queues do not rise.
+    """
+    if isinstance(scenario.workload, GroupsLog):
+        return scenario.workload, 1.0
+    medians = [scenario.workload.run[queue] for queue in scenario.queues]
+    if any(low >= high for low, high in pairwise(medians)):
+        raise UserError(
+            f"{path}: a log has no queues, and the median run times of the scenario's do not rise: {medians}"
+        )
+    bounds = tuple(UNIT_S * sqrt(low * high) for low, high in pairwise(medians))
+    return GroupsLog(name="log", format="swf", path=str(path), bounds=bounds, window=1), UNIT_S
+
+
+def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
+    """Return a policy, ready for a user's jobs on the scenario's cluster."""
+    row = params.groups_scenario(asked.scenario)
+    act = policy_by_name(asked.policy, params, asked.scenario)
+    cluster = cluster_of(row)._replace(time_limit=np.inf)  # the limit is for drawn jobs; a user's jobs all run
+
+    def run(mine: UserJobs[Jobs]) -> Scheduled:
+        jobsets, trajectories = jobsets_of(mine, row.interval), list[Trajectory]()
+        with progress(f"schedule by {asked.policy}, percent", 100, brief=True) as advance:
+            for k, one in enumerate(jobsets):
+
+                def on_progress(share: float, done: int = k) -> None:
+                    advance(100 * (done + share) / len(jobsets))
+
+                trajectories.append(trajectory(act, one.jobs, cluster, on_progress))
+            advance(100)
+        table, resources = scheduled(mine, jobsets, trajectories), list(row.resources)
+        queues = np.array(row.queues, dtype=object)
+        words = f"each group's share and use in every interval of {row.interval:g}"
+        extra = {"shares": (shares(jobsets, trajectories, resources), shares_schema(resources), words)}
+
+        def columns(some: slice) -> dict[str, Column]:
+            times: dict[str, Column] = {name: column[some] for name, column in table.items()}
+            return times | {
+                "group": mine.jobs.group[some],
+                "queue": pd.Series(queues[mine.jobs.queue[some]], dtype="str"),
+            }
+
+        return Scheduled(columns, f"{means(table)} under {asked.policy}", extra)
+
+    return Ready(job_columns(row), run)
+
+
+def scheduled(
+    mine: UserJobs[Jobs], jobsets: Sequence[UserJobset], trajectories: Sequence[Trajectory]
+) -> dict[str, FloatArray]:
+    """Return the times of every job, in the order of the file."""
+    columns = {name: np.full(len(mine.number), np.nan) for name in ("start", "finish", "slowdown", "wait")}
+    for one, found in zip(jobsets, trajectories, strict=True):
+        columns["start"][one.rows] = found.start + one.since
+        columns["finish"][one.rows] = found.finish + one.since
+        columns["slowdown"][one.rows] = found.slowdown(one.jobs)
+        columns["wait"][one.rows] = found.wait(one.jobs)
+    return columns
+
+
+def shares(jobsets: Sequence[UserJobset], trajectories: Sequence[Trajectory], resources: Sequence[str]) -> pd.DataFrame:
+    """Return the shares of every jobset, one row per interval and group."""
+    frames = []
+    for one, found in zip(jobsets, trajectories, strict=True):
+        intervals, groups = found.waiting.shape
+        columns = {
+            "jobset": one.name,
+            "begin": np.repeat(found.begin + one.since, groups),
+            "group": np.tile(np.arange(groups), intervals),
+            "waiting": found.waiting.ravel().astype(np.int64),
+        }
+        columns |= {f"share_{name}": found.share[:, :, r].ravel().astype(np.int64) for r, name in enumerate(resources)}
+        columns |= {f"used_{name}": found.used[:, :, r].ravel() for r, name in enumerate(resources)}
+        frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True)
+
+
+def means(table: Mapping[str, FloatArray]) -> str:
+    """Return a schedule in a few words."""
+    never = int(np.isnan(table["start"]).sum())
+    left = f", {never} of them never started, because their groups are given too little" if never else ""
+    return f"{left}, " + " and ".join(f"mean {name} {np.nanmean(table[name]):.4g}" for name in ("slowdown", "wait"))
+
+
+SCHEDULING = Scheduling(ready, SCHEDULE, DIGITS, REFUSED, ("shares",))

@@ -1,0 +1,1 @@
+"""Decisions for live clusters, of any problem."""

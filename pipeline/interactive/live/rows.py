@@ -1,0 +1,42 @@
+"""Observations as rows of numbers, for stored policies without this package's types."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from pipeline.core.types import FloatArray
+
+
+class Rows:
+    """Layout of a row: the fields of an observation in order, each flattened in C order."""
+
+    def __init__(self, axes: Mapping[str, str], whole: Collection[str], kind: type = np.float32, **sizes: int) -> None:
+        """Lay out a row.
+
+        Args:
+            axes: letters of each field's axes after [B], in order of the fields.
+            whole: fields of whole numbers.
+            kind: of the numbers of a row.
+            sizes: of each letter.
+        """
+        self.shapes = {name: tuple(sizes[letter] for letter in letters) for name, letters in axes.items()}
+        self._whole, self._kind = whole, kind
+        self._ends = np.cumsum([np.prod(shape, dtype=np.int64) for shape in self.shapes.values()])
+
+    @property
+    def width(self) -> int:
+        """Return N."""
+        return int(self._ends[-1])
+
+    def flatten(self, view: Any) -> FloatArray:
+        """Return observations as rows [B, N]."""
+        fields = [np.asarray(getattr(view, name), np.float64).reshape(len(view.now), -1) for name in self.shapes]
+        return np.concatenate(fields, axis=1).astype(self._kind)
+
+    def fields(self, rows: FloatArray) -> dict[str, Any]:
+        """Return the fields [B, ...] of rows [B, N]."""
+        columns = np.split(np.asarray(rows, np.float64), self._ends[:-1], axis=1)
+        shaped = zip(self.shapes.items(), columns, strict=True)
+        found = {name: np.ascontiguousarray(column).reshape(len(rows), *shape) for (name, shape), column in shaped}
+        return found | {name: np.rint(found[name]).astype(np.int64) for name in self._whole}

@@ -1,0 +1,1 @@
+"""What a log looks like, for people."""

@@ -1,0 +1,1 @@
+"""`machines`: what people and live clusters ask of policies."""

@@ -1,0 +1,1 @@
+"""`pool`: what people and live clusters ask of policies."""

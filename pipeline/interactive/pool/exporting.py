@@ -1,0 +1,56 @@
+"""Networks of a pooled cluster as ONNX files: the image is drawn within the graph."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pipeline.core import storage
+from pipeline.core.config import PoolCard
+from pipeline.errors import UserError
+from pipeline.interactive.exporting import Exported, Fields, onnx_of
+from pipeline.problems.pool.agents.networks.cnn import Cnn
+from pipeline.problems.pool.agents.networks.encodings import image_of
+from pipeline.problems.pool.agents.networks.loading import restore
+from pipeline.problems.pool.agents.networks.mlp import Mlp
+
+
+def onnx(folder: Path) -> bytes:
+    """Return a stored network as an ONNX file, played greedily and among the legal actions.
+
+    Raises:
+        UserError: it has no such form.
+    """
+    model = storage.read_model(folder, PoolCard)
+    card = model.card
+    if card.network.name == "scores":
+        raise UserError(
+            f"{folder}: a network 'scores' has no ONNX form: its features are compiled code; 'serve' answers by it"
+        )
+    loaded = restore(card, model.weights)
+    network = loaded.network
+
+    def logits(view: Fields) -> tuple[Tensor, Tensor]:
+        may = view["action_mask"]
+        assert isinstance(network, Mlp | Cnn)
+        slots = torch.cat([view["duration"][:, :, None], view["demand"]], dim=2)
+        rest = torch.stack([view["backlog"], view["since_arrival"]], dim=1)
+        return network.on_image(image_of(view["free"][:, 0], slots, rest, network.layout).float()), may
+
+    example = _example(card)
+    return onnx_of(Exported(network, logits, list(example)), ["logits", "action"], example)
+
+
+def _example(card: PoolCard) -> dict[str, Tensor]:
+    """Return the fields of two observations."""
+    slots, resources = card.slots, len(card.resources)
+    shapes: Mapping[str, tuple[int, ...]] = {
+        "free": (1, card.horizon, resources),
+        "demand": (slots, resources),
+        "duration": (slots,),
+        "backlog": (),
+        "since_arrival": (),
+    }
+    fields = {name: torch.ones((2, *shape), dtype=torch.float64) for name, shape in shapes.items()}
+    return fields | {"action_mask": torch.ones((2, slots + 1), dtype=torch.bool)}

@@ -1,1 +1,0 @@
-"""Decisions of policies for a live cluster, of any problem."""

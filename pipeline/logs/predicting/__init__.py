@@ -1,1 +1,0 @@
-"""Run times of a log's jobs, predicted from what was known when each was submitted."""

@@ -1,0 +1,1 @@
+"""`groups`: networks and how they learn."""

@@ -1,0 +1,1 @@
+"""Value functions for user groups."""

@@ -1,0 +1,1 @@
+"""Learning algorithms of user groups; each is a generator of updates."""

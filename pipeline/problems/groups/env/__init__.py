@@ -1,0 +1,1 @@
+"""`groups`: what all its stages run: jobs, simulator, metrics, tables."""

@@ -1,0 +1,1 @@
+"""Allocation of the cluster to user groups: a multi-dimensional knapsack."""

@@ -1,1 +1,0 @@
-"""What schedules of user groups were worth."""

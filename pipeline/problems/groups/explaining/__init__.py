@@ -1,1 +1,0 @@
-"""What a learned controller does otherwise than shares by demand."""

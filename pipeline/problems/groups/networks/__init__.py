@@ -1,1 +1,0 @@
-"""Networks that schedule for user groups."""

@@ -1,1 +1,0 @@
-"""User groups that share a cluster, compiled: many episodes at once; `reference` says what it must do."""

@@ -1,1 +1,0 @@
-"""Who is given how much of the cluster: a multi-dimensional knapsack over user groups."""

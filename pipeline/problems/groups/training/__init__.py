@@ -1,1 +1,0 @@
-"""Learning algorithms of user groups, one a file: each is a generator of updates."""

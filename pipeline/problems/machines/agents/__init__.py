@@ -1,0 +1,1 @@
+"""`machines`: networks and how they learn."""

@@ -1,0 +1,1 @@
+"""`machines`: what all its stages run: jobs, simulator, metrics, tables."""

@@ -1,0 +1,72 @@
+"""Jobsets of scenarios of many machines as tables, and their machines."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from pydantic import ValidationError
+
+from pipeline.core.config import MachinePark
+from pipeline.core.storage import jobsets as tables
+from pipeline.core.storage.files import missing, one_line, read_table, write, write_table
+from pipeline.core.types import FloatArray, IntArray
+from pipeline.errors import UserError
+from pipeline.problems.machines.env.nouns import Jobs, Machines, check_jobs
+from pipeline.problems.machines.env.tables import jobs_schema
+
+PARK = "machines.json"
+TIMES = ("arrival", "duration", "estimate")
+
+JobSets = Mapping[int, Sequence[Jobs]]  # by load
+
+
+def write_jobsets(folder: Path, split: str, jobsets: JobSets, park: MachinePark) -> None:
+    """Write the jobsets of one split."""
+    frame = jobs_frame(jobsets, park.resources)
+    write_table(tables.jobsets_file(folder, split), frame, jobs_schema(park.resources))
+
+
+def read_jobsets(folder: Path, split: str, park: MachinePark) -> dict[int, list[Jobs]]:
+    """Read the jobsets of one split, by load.
+
+    Raises:
+        UserError: the table is missing or damaged, or a job could run on none of the machines.
+    """
+    path = tables.jobsets_file(folder, split)
+    frame = read_table(path, jobs_schema(park.resources))
+    columns = [frame[name].to_numpy() for name in (*TIMES, list(park.resources), "nodes")]
+    found = tables.jobsets_of(frame, [*columns, frame["kinds"].to_numpy().astype(np.uint64)], Jobs)
+    machines = Machines(np.array(park.capacity), np.array(park.kind), slots=1, dispatch=0, pause=1.0, time_limit=1.0)
+    tables.check_can_run(found, lambda jobs: check_jobs(jobs, machines), path)
+    return found
+
+
+def jobs_frame(jobsets: JobSets, resources: Sequence[str]) -> pd.DataFrame:
+    """Return jobsets as a table, one row a job."""
+
+    def columns(jobs: Jobs) -> dict[str, IntArray | FloatArray]:
+        own = {name: getattr(jobs, name) for name in TIMES} | {"nodes": jobs.nodes, "kinds": jobs.kinds.astype("int64")}
+        return own | {name: jobs.demand[:, r] for r, name in enumerate(resources)}
+
+    return tables.jobs_frame(jobsets, columns, TIMES)
+
+
+def write_park(folder: Path, park: MachinePark) -> None:
+    """Write the machines of a scenario, and its unit of time."""
+    write(folder / PARK, (park.model_dump_json() + "\n").encode())
+
+
+def read_park(folder: Path) -> MachinePark:
+    """Read the machines of a scenario, and its unit of time.
+
+    Raises:
+        UserError: the file is missing, or is no such record.
+    """
+    path = folder / PARK
+    try:
+        return MachinePark.model_validate_json(path.read_bytes(), strict=True)
+    except OSError as error:
+        raise missing(path) from error
+    except (ValidationError, ValueError) as error:
+        raise UserError(f"{path}: not the machines of a scenario ({one_line(error)}): run 'dvc repro'") from error

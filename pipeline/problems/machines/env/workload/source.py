@@ -1,0 +1,156 @@
+"""A scenario's jobs on many machines, drawn from a recipe or cut from a log.
+
+Every jobset has random draws of its own, keyed by (seed, split, load, number).
+
+Recipe: Deepk8s draws from Alibaba's log; ours draws as logs look. Run times are log-normal and cut at the longest;
+each resource's demand is one of a few, all equally often; arrivals are Poisson from the first job, at 0, on. Load =
+arrivals per time unit * E[run time] * E[demand] / all machines' capacity, mean over resources, exactly for the cut law.
+
+Blocks are of consecutive jobs of some parts of a log (a block bootstrap, Künsch 1989). A part that is too short to
+learn from gives any number of jobsets that keep bursts and the habits of users. Each job keeps the time since the job
+before it, stretched or compressed to the load. Parts are named by places of jobs in order of arrival, so that published
+results on the jobs between them can be tested on jobs that were not used for training.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.core.config import MachinePark, MachinesLog, MachinesScenario, Params, Sampled, Tasks
+from pipeline.core.logs.trace import thousandths
+from pipeline.core.logs.windows import Origin, periods, random_start, starts
+from pipeline.core.types import ANY_KIND, SPLITS, THOUSANDTHS
+from pipeline.errors import UserError
+from pipeline.problems.machines.env.nouns import Jobs
+from pipeline.problems.machines.env.workload.park import grouped
+from pipeline.problems.machines.env.workload.windows import Fitted, describe, fitted, read_log
+from pipeline.progress import ProgressCallback, no_progress
+
+
+@dataclass(frozen=True)
+class Drawn(Origin[Jobs]):
+    """Jobs drawn from a recipe; the unit of time is its own."""
+
+    scenario: MachinesScenario
+    tasks: Tasks
+    park: MachinePark
+    notes: tuple[str, ...] = ()
+
+    def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
+        """Return a jobset; splits differ only by the numbers of their draws."""
+        return draw_jobs(self.tasks, load / load_of_one(self.tasks, self.park), rng)
+
+
+@dataclass(frozen=True)
+class Cut(Origin[Jobs]):
+    """Jobs cut from a log, or resampled from its parts; its times are seconds."""
+
+    scenario: MachinesScenario
+    workload: MachinesLog
+    fit: Fitted
+    notes: tuple[str, ...]
+
+    @property
+    def park(self) -> MachinePark:
+        """Return the machines and the unit of time."""
+        return self.fit.park
+
+    def split(self, name: str) -> dict[int, list[Jobs]]:
+        """Return the windows of a split, the same jobs at every load; or its blocks, drawn at each load."""
+        if self.workload.parts is not None:
+            return super().split(name)
+        size = self.workload.window
+        first = starts(self._period(name), size, getattr(self.scenario.jobsets, name))
+        return {load: [self.fit.window(start, size, load) for start in first] for load in self.scenario.loads}
+
+    def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
+        """Return a window from any job of the training period on, or consecutive blocks of the split's parts."""
+        if self.workload.parts is None:
+            size = self.workload.window
+            return self.fit.window(random_start(self._period("train"), size, rng), size, load)
+        parts: Sequence[tuple[int, int]] = getattr(self.workload.parts, "train" if stream == "fresh" else stream)
+        places = np.concatenate([np.arange(first, after) for first, after in parts])
+        last = len(places) - self.workload.block
+        begins = rng.integers(last + 1, size=-(-self.workload.window // self.workload.block))
+        chosen = places[(begins[:, None] + np.arange(self.workload.block)).ravel()[: self.workload.window]]
+        arrival = self.fit.jobs.arrival
+        gap = np.diff(arrival, prepend=arrival[0])[chosen] * self.fit.stretch(load)
+        gap[np.isin(chosen, [first for first, _ in parts])] = 0.0  # what came before it belongs to another part
+        jobs = Jobs._make(column[chosen] for column in self.fit.jobs)
+        return jobs._replace(arrival=np.cumsum(gap) - gap[0])
+
+    def _period(self, split: str) -> tuple[int, int]:
+        return periods(len(self.fit.jobs.arrival), self.workload)[split]
+
+
+def source(params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress) -> Drawn | Cut:
+    """Return the source of a scenario's jobs.
+
+    The folder holds its log, and the log's file of machines, or is the log itself; it is not read for a recipe.
+
+    Raises:
+        UserError: the log cannot be read, or contradicts the scenario.
+    """
+    scenario = params.machines_scenario(name)
+    workload = scenario.workload
+    if isinstance(workload, Tasks):
+        if isinstance(scenario.machines, Sampled):  # refused by params.yaml's check
+            raise TypeError("tasks have no file of machines")
+        return Drawn(params.seed, scenario, workload, grouped(scenario.machines, unit=1.0))
+    trace = read_log(workload, folder, on_progress)
+    try:
+        fit = fitted(trace, workload, scenario)
+        _check_length(workload, len(fit.jobs.arrival))
+    except UserError as error:
+        raise type(error)(f"params.yaml: scenarios.{name}.{error}") from error
+    notes = tuple(describe(trace, fit, {load: fit.stretch(load) for load in scenario.loads}))
+    return Cut(params.seed, scenario, workload, fit, notes)
+
+
+def _check_length(workload: MachinesLog, jobs: int) -> None:
+    """Refuse a log that is too short for its parts or for a window of each period."""
+    for split, spans in workload.parts or ():
+        for first, after in spans:
+            if after > jobs:
+                span = f"[{first}, {after}]"
+                raise UserError(f"workload.parts.{split}: expected at most {jobs}, the log's jobs, got {span}")
+        if sum(after - first for first, after in spans) < workload.block:
+            raise UserError(f"workload.parts.{split}: fewer jobs than a block of {workload.block}")
+    for split in SPLITS if workload.parts is None else ():
+        starts(periods(jobs, workload)[split], workload.window, 1)
+
+
+def mean_run(tasks: Tasks) -> float:
+    """Return the expected run time of a log-normal law that is cut at the longest.
+
+    >>> round(mean_run(Tasks(name="tasks", median=1.0, spread=1.0, longest=1e9, demand={}, jobs=1)), 6)  # e ** (1 / 2)
+    1.648721
+    """
+    place = math.log(tasks.longest / tasks.median) / tasks.spread
+
+    def below(place: float) -> float:  # share of the standard normal law
+        return math.erfc(-place / math.sqrt(2)) / 2
+
+    whole = tasks.median * math.exp(tasks.spread**2 / 2) * below(place - tasks.spread)
+    return whole + tasks.longest * below(-place)
+
+
+def load_of_one(tasks: Tasks, park: MachinePark) -> float:
+    """Return the load in percent that one job a time unit makes."""
+    total = np.array(park.capacity, dtype=np.int64).sum(axis=0) / THOUSANDTHS
+    shares = [float(np.mean(tasks.demand[name]) / total[r]) for r, name in enumerate(park.resources)]
+    return 100.0 * mean_run(tasks) * sum(shares) / len(shares)
+
+
+def draw_jobs(tasks: Tasks, rate: float, rng: np.random.Generator) -> Jobs:
+    """Draw one jobset, `rate` arrivals a time unit."""
+    arrival = np.concatenate([[0.0], np.cumsum(rng.exponential(1 / rate, tasks.jobs - 1))])
+    duration = np.minimum(tasks.median * np.exp(tasks.spread * rng.standard_normal(tasks.jobs)), tasks.longest)
+    demand = np.column_stack(
+        [thousandths(rng.choice(np.array(amounts), tasks.jobs)) for amounts in tasks.demand.values()]
+    )
+    nodes = np.ones(tasks.jobs, dtype=np.int64)
+    return Jobs(arrival, duration, duration, demand, nodes, np.full(tasks.jobs, ANY_KIND))

@@ -1,1 +1,0 @@
-"""Many machines, event by event, compiled: many episodes at once; `reference` says what it must do."""

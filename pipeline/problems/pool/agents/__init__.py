@@ -1,0 +1,1 @@
+"""`pool`: networks and how they learn."""

@@ -1,0 +1,159 @@
+"""REINFORCE with a per-jobset baseline (DeepRM section 3.3, Figure 3): one update over all jobsets per iteration.
+
+This file runs two recipes of params.yaml. `paper`: the same jobsets in every update, baseline = mean
+return at the same decision, RMSprop, no masks. `ours`: fresh jobsets in every update, baseline = mean of the jobset's
+other episodes at the same simulated time, illegal actions masked, an entropy term, advantages in units of their
+standard deviation, Adam, clipped gradient. The loss is a mean over decisions where the paper has a sum: a factor that
+RMSprop and Adam undo. The jobsets of an update are divided among its optimizer steps (`minibatches`).
+
+With `baseline: value` a network estimates the baseline (`critic`).
+
+Memory depends on the episodes played together, not on the length of an update: the gradient is summed over groups of
+jobsets and chunks of decisions.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from pipeline.core.config import Recipe, Reinforce
+from pipeline.core.types import FloatArray, IntArray, keys
+from pipeline.errors import UserError
+from pipeline.learning.memory import Average, Memory
+from pipeline.learning.returns import decision_baseline, discounted, leave_one_out
+from pipeline.learning.update import Update
+from pipeline.problems.pool.agents.networks.loss import Loss
+from pipeline.problems.pool.agents.networks.network import Network
+from pipeline.problems.pool.agents.training.critic import Critic
+from pipeline.problems.pool.agents.training.decisions import DecisionBuffer, Decisions
+from pipeline.problems.pool.agents.training.sampled_rollout import play_by_chance
+from pipeline.problems.pool.agents.training.task import JOBSETS, Task
+from pipeline.problems.pool.env.evaluation.metrics import outcome
+from pipeline.problems.pool.env.nouns import JobSet, batch, repeat
+from pipeline.problems.pool.env.simulator.batch import Batched
+from pipeline.simulation.results import jobset_means
+
+MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
+TINY = 1e-9
+JOBS_AT_ONCE = 200_000  # of episodes of several jobsets played together: ~5 decisions of 100 bytes each
+
+
+def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | None = None) -> Iterator[Update]:
+    """Improve a network by its own play, one update at a time."""
+    memory = memory or Memory()
+    recipe, buffer = task.gradient, DecisionBuffer()
+    jobsets = JOBSETS[recipe.jobsets](task, config.jobsets)
+    optimizer = OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
+    memory.keep(optimizer=optimizer)
+    critic = None if recipe.value is None else Critic(network.layout, recipe.value, task.seed, memory)
+    average = Average(network, recipe.average, memory)
+    learn = partial(_learn, network, task, config.episodes, buffer, critic)
+    for step in range(memory.done + 1, config.updates + 1):
+        average.begin()
+        drawn = jobsets(step)
+        results = []
+        for share in np.array_split(np.arange(len(drawn)), min(recipe.minibatches, len(drawn))):
+            optimizer.zero_grad()
+            groups = [
+                learn([drawn[k] for k in group], step * MOST_JOBSETS + group)
+                for group in _groups(share, drawn, config.episodes)
+            ]
+            results += groups
+            decisions = sum(group.decisions for group in groups)
+            if decisions:  # otherwise no job had to wait for another: there are no decisions
+                _take_step(network, optimizer, decisions, recipe, step)
+        average.end()
+        yield Update(step, _report(results))
+
+
+class GroupResult(NamedTuple):
+    """Outcome of the episodes of a group; those of a jobset are adjacent."""
+
+    decisions: int
+    entropy: float  # summed over decisions
+    total: FloatArray  # [jobsets, episodes]  return
+    slowdown: FloatArray  # [jobsets * episodes]  mean over jobs
+    unfinished: int  # jobs
+
+
+def _groups(share: IntArray, jobsets: Sequence[JobSet], episodes: int) -> list[IntArray]:
+    """Divide jobsets into groups that are held in memory one at a time."""
+    jobs = np.cumsum([episodes * len(jobsets[k].arrival) for k in share])
+    return [group for group in np.split(share, np.flatnonzero(np.diff(jobs // JOBS_AT_ONCE)) + 1) if len(group)]
+
+
+def _learn(
+    network: Network,
+    task: Task,
+    episodes: int,
+    buffer: DecisionBuffer,
+    critic: Critic | None,
+    jobsets: Sequence[JobSet],
+    number: IntArray,
+) -> GroupResult:
+    """Play some jobsets, and add the gradient of the sum of their decisions' losses to the network's."""
+    recipe = task.gradient
+    jobs = batch(repeat(jobsets, episodes))
+    simulator = Batched(jobs, task.cluster, task.step_limit, task.objective, skip_forced=recipe.masked)
+    count, entropy = 0, 0.0
+    if len(simulator.rows):
+        key = keys(task.seed, np.repeat(number, episodes), np.tile(np.arange(episodes), len(jobsets)))
+        played = play_by_chance(network, simulator, recipe.masked, key, buffer)
+        loss = Loss(played.action, advantages(played, episodes, recipe, critic), recipe.masked, recipe.entropy)
+        entropy = network.add_gradient(played.observed, loss)
+        count = len(played.action)
+    result = outcome(jobs, simulator.schedule(), task.step_limit)
+    total = simulator.rewards[:, : simulator.now.max()].sum(axis=1).reshape(-1, episodes)
+    return GroupResult(count, entropy, total, jobset_means(jobs, result.slowdown), int(result.unfinished.sum()))
+
+
+def _report(results: Sequence[GroupResult]) -> dict[str, float]:
+    total = np.concatenate([group.total for group in results])
+    decisions = sum(group.decisions for group in results)
+    return {
+        "entropy": sum(group.entropy for group in results) / max(decisions, 1),
+        "mean_return": float(total.mean()),
+        "best_return": float(total.max(axis=1).mean()),
+        "slowdown": float(np.concatenate([group.slowdown for group in results]).mean()),
+        "decisions": float(decisions),
+        "unfinished": float(sum(group.unfinished for group in results)),
+    }
+
+
+def advantages(played: Decisions, episodes: int, recipe: Recipe, critic: Critic | None = None) -> FloatArray:
+    """Return the advantage [D] of each decision; normalised, in units of their standard deviation."""
+    returns = discounted(played.rewards, recipe.gamma)
+    if recipe.baseline == "leave_one_out":
+        gain = leave_one_out(returns, episodes)[played.episode, played.now]
+    else:
+        value = returns[played.episode, played.now]
+        if critic is None:
+            gain = value - decision_baseline(value, played.episode // episodes, played.turn)
+        else:
+            gain = value - critic.judge(played.observed, value)
+    if recipe.equal_loads:
+        cost = np.abs(played.rewards.sum(axis=1)).reshape(-1, episodes).mean(axis=1)
+        gain = gain / np.maximum(cost[played.episode // episodes], TINY)
+    return gain / (gain.std() + TINY) if recipe.normalise else gain
+
+
+def _take_step(network: Network, optimizer: torch.optim.Optimizer, decisions: int, recipe: Recipe, number: int) -> None:
+    """Take an optimizer step along the gradient of the mean over decisions.
+
+    Raises:
+        UserError: it is not finite.
+    """
+    for weight in network.parameters():
+        if weight.grad is not None:
+            weight.grad /= decisions
+            if not weight.grad.isfinite().all():
+                raise UserError(f"update {number}: the gradient is not finite; lower learning_rate, or set clip")
+    if recipe.clip is not None:
+        torch.nn.utils.clip_grad_norm_(network.parameters(), recipe.clip)
+    optimizer.step()
+
+
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}

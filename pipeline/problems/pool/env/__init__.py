@@ -1,0 +1,1 @@
+"""`pool`: what all its stages run: jobs, simulator, metrics, tables."""

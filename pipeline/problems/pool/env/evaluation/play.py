@@ -1,0 +1,224 @@
+"""Play policies on the same jobsets, and tabulate the results: all policies, loads and jobsets of a scenario at once.
+
+Heuristics with a compiled rule play on their own; the other policies decide in lock step.
+
+A stream has no end; a jobset is a long piece of one. It begins in an empty cluster, so only jobs that arrive in the
+steps [first, after) are measured, after a warm-up. Jobs keep arriving until the last measured one has started, so that
+no policy gains by postponing jobs; one that has not started when the piece ends counts as never started. Intervals are
+over independent replications, the jobsets, each with its own warm-up; there are no batch means.
+
+At a load that the cluster cannot sustain, a mean slowdown mostly shows the length of the piece. There, policies differ
+in the jobs that finish in 100 measured steps, and in the growth of the backlog.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pipeline.core.schemas import STREAM_FAIRNESS
+from pipeline.core.schemas.tables import LENGTHS
+from pipeline.core.types import FloatArray, IntArray, KeyArray, Policy
+from pipeline.problems.pool.env.evaluation.metrics import Span, job_results, jobset_results, measured_part, outcome
+from pipeline.problems.pool.env.nouns import Cluster, JobBatch, JobSet, Schedule, batch
+from pipeline.problems.pool.env.simulator.batch import Batched
+from pipeline.problems.pool.env.simulator.rules import Players, players
+from pipeline.progress import ShareCallback, no_progress
+from pipeline.simulation.results import Results
+from pipeline.simulation.rollout import MOST_ABREAST, InPlay, numbered, play_all
+
+LOOKS = 12  # steps of each jobset in the backlog's table
+PER_STEPS = 100  # unit of growth
+
+
+class StreamResults(NamedTuple):
+    """The tables of one policy on a stream."""
+
+    jobs: pd.DataFrame
+    jobsets: pd.DataFrame
+    others: dict[str, pd.DataFrame]  # by name
+
+
+def stream_results(
+    policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, step_limit: int, span: Span
+) -> StreamResults:
+    """Return results of the measured jobs, and of the backlog; load and jobset [B] name the episodes.
+
+    Utilisation covers the measured steps and all jobs. Makespan, here the step in which the last measured job started,
+    and the share of steps in which a job was withheld are those of the whole episode.
+    """
+    part, end = measured_part(load, jobset, batch, schedule, span)
+    number = (np.arange(len(batch.arrival)) - batch.first[batch.episode])[span.measures(batch)]
+    about = (policy, load, jobset, part, end, step_limit)
+    return StreamResults(
+        job_results(*about).assign(job=number),
+        jobset_results(*about).assign(utilisation=utilisation(batch, schedule, span)),
+        {
+            "backlog": backlog(policy, load, jobset, batch, schedule, span),
+            "fairness": fairness(policy, load, part, end, step_limit),
+        },
+    )
+
+
+def utilisation(batch: JobBatch, schedule: Schedule, span: Span) -> FloatArray:
+    """Return the share [B] of the cluster in use in the measured steps, mean over resources."""
+    end = np.where(schedule.finish >= 0, schedule.finish, schedule.steps[batch.episode])  # it ran until the cut
+    inside = np.minimum(end, span.after) - np.maximum(schedule.start, span.first)
+    steps = np.where(schedule.start >= 0, np.maximum(inside, 0), 0)
+    share = (batch.demand / np.array(span.capacity)).mean(axis=1)
+    held = np.bincount(batch.episode, weights=steps * share, minlength=batch.episodes)
+    return np.asarray(held / (span.after - span.first))
+
+
+def backlog(
+    policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, span: Span
+) -> pd.DataFrame:
+    """Return the jobs that waited and those in the system, measured or not, in some steps until the last measured."""
+    looks = np.unique(np.linspace(0, span.after - 1, LOOKS).round().astype(np.int64))
+    parts = []
+    for b in range(batch.episodes):
+        mine = slice(batch.first[b], batch.first[b + 1])
+        arrived, started, left = (
+            passed(time[mine], span.after) for time in (batch.arrival, schedule.start, schedule.finish)
+        )
+        waiting = arrived - started
+        columns = {
+            "policy": policy,
+            "load": int(load[b]),
+            "jobset": int(jobset[b]),
+            "step": looks,
+            "waiting": waiting[looks],
+            "in_system": (arrived - left)[looks],
+            "growth": PER_STEPS * slope(waiting[span.first : span.after]),
+            "finished": PER_STEPS * (left[span.after] - left[span.first]) / (span.after - span.first),
+        }
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)
+
+
+def passed(time: IntArray, steps: int) -> IntArray:
+    """Return the number of times at or before each of the steps 0 to `steps`; -1 is never.
+
+    >>> passed(np.array([0, 2, -1, 2, 9]), 3).tolist()
+    [1, 1, 3, 3]
+    """
+    inside = time[(time >= 0) & (time <= steps)]
+    return np.cumsum(np.bincount(inside, minlength=steps + 1))
+
+
+def slope(value: FloatArray | IntArray) -> float:
+    """Return the least-squares rise from one value to the next; 0 for a single value.
+
+    >>> slope(np.array([1, 3, 2, 4])), slope(np.array([2, 5])), slope(np.array([7]))
+    (0.8, 3.0, 0.0)
+    """
+    place = np.arange(len(value)) - (len(value) - 1) / 2
+    spread = float(place @ place)
+    return float(place @ value) / spread if spread else 0.0
+
+
+def length_bounds(duration: IntArray) -> IntArray:
+    """Return the longest duration of each class of job length: up to four, with about equally many jobs.
+
+    >>> length_bounds(np.array([1, 1, 2, 2, 3, 3, 12, 15])).tolist()
+    [1, 2, 3, 15]
+    >>> length_bounds(np.array([1, 1, 1, 7])).tolist()
+    [1, 7]
+    """
+    shares = np.arange(1, LENGTHS + 1) / LENGTHS
+    return np.unique(np.quantile(duration, shares, method="inverted_cdf"))
+
+
+def fairness(policy: str, load: IntArray, part: JobBatch, schedule: Schedule, step_limit: int) -> pd.DataFrame:
+    """Return results by job length at each load [B]; the length classes are the same for all loads and policies."""
+    found = outcome(part, schedule, step_limit)
+    columns = {
+        "load": load.astype(np.int64)[part.episode],
+        "length": 1 + np.searchsorted(length_bounds(part.duration), part.duration),
+        "duration": part.duration.astype(np.int64),
+        "slowdown": found.slowdown,
+        "wait": found.wait,
+        "unfinished": found.unfinished.astype(np.int64),
+    }
+    frame = pd.DataFrame(columns)
+    lengths, classes = frame.groupby("length")["duration"], frame.groupby(["load", "length"])
+    total = frame.groupby("load")["slowdown"].sum()
+    rows = pd.DataFrame(
+        {
+            "jobs": classes.size(),
+            "mean_slowdown": classes["slowdown"].mean(),
+            "share": classes["slowdown"].sum().div(total, level="load"),
+            "longest_wait": classes["wait"].max(),
+            "unfinished": classes["unfinished"].sum(),
+        }
+    ).reset_index()
+    ends = {"shortest": rows["length"].map(lengths.min()), "longest": rows["length"].map(lengths.max())}
+    return rows.assign(policy=policy, **ends)[list(STREAM_FAIRNESS.columns)]
+
+
+STEPS_ABREAST = 1 << 22
+
+
+def score(
+    policies: Mapping[str, Policy],
+    jobsets: Mapping[int, Sequence[JobSet]],
+    cluster: Cluster,
+    step_limit: int,
+    seed: int,
+    masked: bool = True,
+    on_progress: ShareCallback = no_progress,
+    measured: Span | None = None,
+) -> dict[str, Results]:
+    """Return the results of policies, by name, on jobsets by load.
+
+    Args:
+        policies: by their name in the tables; if `masked`, they keep to the legal actions and skip forced moves.
+        jobsets: by load, in percent.
+        cluster: where they are scheduled.
+        step_limit: where an episode is cut; its unfinished jobs count.
+        seed: of random policies.
+        masked: see `policies`.
+        on_progress: called with the share that is done.
+        measured: the jobs in the tables; None: all. A UserError tells of a jobset without any.
+    """
+    game, load, number = game_of(jobsets, cluster, step_limit, seed, masked)
+    ends = played(game, list(policies.values()), on_progress)
+    about = {name: (name, load, number, game.jobs, end, step_limit) for name, end in zip(policies, ends, strict=True)}
+    if measured is not None:
+        return {name: Results(*stream_results(*one, measured)) for name, one in about.items()}
+    return {name: Results(job_results(*one), jobset_results(*one)) for name, one in about.items()}
+
+
+class Game(NamedTuple):
+    """Jobsets and cluster that every policy plays."""
+
+    jobs: JobBatch
+    cluster: Cluster
+    step_limit: int
+    masked: bool
+    key: KeyArray  # [B]
+
+    @property
+    def abreast(self) -> int:
+        """Return how many episodes may be played in lock step."""
+        return max(1, min(MOST_ABREAST, STEPS_ABREAST // self.cluster.horizon))
+
+
+def game_of(
+    jobsets: Mapping[int, Sequence[JobSet]], cluster: Cluster, step_limit: int, seed: int, masked: bool = True
+) -> tuple[Game, IntArray, IntArray]:
+    """Return jobsets by load as a game, and the load and number of each episode; see `score`."""
+    episodes, load, number, key = numbered(jobsets, seed)
+    return Game(batch(episodes), cluster, step_limit, masked, key), load, number
+
+
+def played(game: Game, policies: Sequence[Policy], on_progress: ShareCallback) -> list[Schedule]:
+    """Return the schedule of each policy."""
+
+    def begin(episode: IntArray) -> InPlay[Players]:
+        simulator = Batched(game.jobs.take(episode), game.cluster, game.step_limit, skip_forced=game.masked)
+        return InPlay(simulator, len(simulator.jobs.arrival), simulator.schedule)
+
+    found = play_all(policies, game.key, game.abreast, begin, players, on_progress)
+    return [Schedule._make(columns) for columns in found]

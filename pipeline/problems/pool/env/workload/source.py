@@ -1,0 +1,185 @@
+"""Jobsets of a scenario, drawn from a recipe or cut from a log.
+
+Every jobset of a recipe has its own random sequence, keyed by (seed, split, load, number): training, validation and
+test never share one. `fresh` jobsets are training jobsets beyond those that `generate` writes; they may mix demands
+that their scenario does not have. Estimates have their own sequences.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.core.config import AtOnce, Params, PoolLog, PoolScenario, Streaming, Synthetic
+from pipeline.core.logs.predictions import with_predictions
+from pipeline.core.logs.registry import read
+from pipeline.core.logs.trace import Trace
+from pipeline.core.logs.windows import periods
+from pipeline.core.types import LOG_NAME, NODES_NAME, SPLIT_NUMBERS
+from pipeline.errors import UserError
+from pipeline.problems.pool.env.nouns import JobSet
+from pipeline.problems.pool.env.workload.synthetic import check_estimates, draw_jobset, estimated
+from pipeline.problems.pool.env.workload.windows import (
+    Discretised,
+    at_once,
+    consecutive,
+    describe,
+    discretise,
+    random_window,
+)
+from pipeline.progress import ProgressCallback, no_progress
+
+ESTIMATE, DEMAND = 1, 2  # last part of the key of a jobset's estimates, and of its choice among mixed demands
+
+
+@dataclass(frozen=True)
+class DrawnSource:
+    """Jobsets drawn from the synthetic workload."""
+
+    params: Params
+    scenario: PoolScenario
+    workload: Synthetic
+    fresh_seed: int  # of fresh jobsets and streams
+    mix: tuple[str, ...] = ()  # demands of fresh jobsets, equally often; none: the scenario's
+    notes: tuple[str, ...] = ()
+
+    def loads(self, wanted: Sequence[int]) -> Sequence[int]:
+        """Return the loads to train on."""
+        return wanted
+
+    def split(self, name: str) -> dict[int, list[JobSet]]:
+        """Return the jobsets of a split, by load."""
+        count = getattr(self.scenario.jobsets, name)
+        keys = {
+            load: [[self.params.seed, SPLIT_NUMBERS[name], load, k] for k in range(count)]
+            for load in self.scenario.loads
+        }
+        return {load: [self._drawn(key, self.scenario, load) for key in mine] for load, mine in keys.items()}
+
+    def fresh(self, load: int, number: int) -> JobSet:
+        """Return a training jobset that `generate` did not write."""
+        key = [self.fresh_seed, SPLIT_NUMBERS["fresh"], load, number]
+        return self._drawn(key, self._mixed(key, self.scenario), load)
+
+    def piece(self, split: str, load: int, number: int, steps: int) -> JobSet:
+        """Return the first steps of an endless stream, which shares no draw with any jobset."""
+        own = self.scenario.arrivals
+        size = None if isinstance(own, AtOnce) else own.size
+        arrivals = Streaming(name="poisson" if size is None else "bursts", steps=steps, size=size)
+        endless = self.scenario.model_copy(update={"arrivals": arrivals})
+        seed = self.fresh_seed if split == "fresh" else self.params.seed
+        key = [seed, len(SPLIT_NUMBERS) + SPLIT_NUMBERS[split], load, number]
+        return self._drawn(key, self._mixed(key, endless) if split == "fresh" else endless, load)
+
+    def _mixed(self, key: list[int], scenario: PoolScenario) -> PoolScenario:
+        if not self.mix:
+            return scenario
+        demand = self.mix[np.random.default_rng([*key, DEMAND]).integers(len(self.mix))]
+        if demand == scenario.demand:
+            return scenario
+        arrivals = scenario.arrivals
+        if arrivals.name == "bernoulli":  # at most one job a step, which is hardly any load if jobs are small
+            arrivals = arrivals.model_copy(update={"name": "poisson"})
+        return scenario.model_copy(update={"demand": demand, "arrivals": arrivals})
+
+    def _drawn(self, key: list[int], scenario: PoolScenario, load: int) -> JobSet:
+        rng = np.random.default_rng(key)
+        jobs = draw_jobset(self.workload, self.params.demands[scenario.demand], scenario, load, rng)
+        jobs = jobs._replace(load=self.scenario.known_load(load))
+        if scenario.policies_know == "durations":
+            return jobs
+        return estimated(jobs, self.workload.estimate_noise, scenario.horizon, np.random.default_rng([*key, ESTIMATE]))
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """Jobsets cut from a log; its own load is the only one."""
+
+    seed: int
+    fresh_seed: int  # of fresh jobsets and streams
+    scenario: PoolScenario
+    workload: PoolLog
+    log: Trace
+    steps: Discretised
+
+    @property
+    def load(self) -> int:
+        """Return the load of the log's training period in steps and units, in whole percent; 100 where it has none."""
+        load = self.steps.load_after
+        return 100 if np.isnan(load) else max(1, round(100 * load))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return notes on the log for users."""
+        return tuple(describe(self.log, self.steps))
+
+    @property
+    def size(self) -> int:
+        """Return the jobs of a window."""
+        arrivals = self.scenario.arrivals
+        return arrivals.jobs if isinstance(arrivals, AtOnce) else self.workload.window
+
+    def loads(self, wanted: Sequence[int]) -> Sequence[int]:
+        """Return the log's own load, whatever an agent's row lists."""
+        return (self.load,)
+
+    def split(self, name: str) -> dict[int, list[JobSet]]:
+        """Return the windows of a split."""
+        most, spans = self.scenario.jobsets, periods(len(self.steps.arrival), self.workload)
+        windows = {
+            split: consecutive(self.steps, span, self.size, getattr(most, split)) for split, span in spans.items()
+        }
+        return {self.load: [self._arranged(jobs) for jobs in windows[name]]}
+
+    def fresh(self, load: int, number: int) -> JobSet:
+        """Return a window that starts at any job of the training period."""
+        rng = np.random.default_rng([self.fresh_seed, SPLIT_NUMBERS["fresh"], number])
+        span = periods(len(self.steps.arrival), self.workload)["train"]
+        return self._arranged(random_window(self.steps, span, self.size, rng))
+
+    def piece(self, split: str, load: int, number: int, steps: int) -> JobSet:
+        """Return the jobs of some steps from a random job of a split's period on, fewer if the period ends before."""
+        period = "train" if split == "fresh" else split
+        first, after = periods(len(self.steps.arrival), self.workload)[period]
+        seed = self.fresh_seed if split == "fresh" else self.seed
+        rng = np.random.default_rng([seed, len(SPLIT_NUMBERS) + SPLIT_NUMBERS[split], number])
+        end = self.steps.arrival[after - 1] - steps
+        start = first + int(rng.integers(max(1, np.searchsorted(self.steps.arrival[first:after], end, side="right"))))
+        jobs = int(np.searchsorted(self.steps.arrival[start:after], self.steps.arrival[start] + steps))
+        return random_window(self.steps, (start, start + jobs), jobs, rng)
+
+    def _arranged(self, jobs: JobSet) -> JobSet:
+        return at_once(jobs) if isinstance(self.scenario.arrivals, AtOnce) else jobs
+
+
+def source(
+    params: Params,
+    scenario: str,
+    log: Path,
+    on_progress: ProgressCallback = no_progress,
+    mix: Sequence[str] = (),
+    fresh: int | None = None,
+) -> DrawnSource | LogSource:
+    """Return the source of a scenario's jobsets; raise a UserError if estimates are missing or a log is unreadable.
+
+    `log` is its file, or a folder of it and its file of machines, and is not read for a recipe. `mix` has the demands
+    of a recipe's fresh jobsets, `fresh` the seed of fresh jobsets and streams; None: the seed of all others.
+    """
+    check_estimates(params)
+    chosen = params.pool_scenario(scenario)
+    workload, seed = params.workload_of(chosen), params.seed if fresh is None else fresh
+    if isinstance(workload, Synthetic):
+        return DrawnSource(params, chosen, workload, seed, tuple(mix))
+    nodes = None if workload.nodes is None else (log / NODES_NAME).resolve()
+    place = (log / LOG_NAME).resolve() if log.is_dir() else log
+    trace = read(place, workload.format, on_progress, nodes=nodes, instances=workload.instances)
+    try:
+        learned = periods(len(trace.id), workload)["train"][1]
+        if chosen.policies_know == "predictions":
+            trace = with_predictions(trace, np.arange(max(1, learned)))
+        estimates = chosen.policies_know != "durations"
+        steps = discretise(trace, workload, chosen.resources, chosen.horizon, estimates, learned)
+    except UserError as error:
+        raise type(error)(f"params.yaml: scenarios.{scenario}: {error}") from error
+    return LogSource(params.seed, seed, chosen, workload, trace, steps)

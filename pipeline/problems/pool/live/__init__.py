@@ -1,1 +1,0 @@
-"""Decisions for a live cluster."""

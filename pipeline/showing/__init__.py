@@ -1,1 +1,0 @@
-"""One jobset under some policies, side by side, as a picture; a problem supplies the rows of the picture."""

@@ -1,0 +1,190 @@
+"""What every learning algorithm must keep to."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from builders import tiny_task
+
+from pipeline.core.config import (
+    Clone,
+    EvolutionRecipe,
+    Mlp,
+    NoPretrain,
+    Params,
+    PoolEvolution,
+    Reinforce,
+    Scores,
+    StreamPieces,
+)
+from pipeline.core.storage import Checkpoint, read_checkpoint, write_checkpoint
+from pipeline.learning.memory import Memory, best_on_validation
+from pipeline.learning.update import Update
+from pipeline.problems.pool.agents.networks.network import Scorer
+from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.agents.training.algorithms import ALGORITHMS
+from pipeline.problems.pool.agents.training.task import Task
+
+Config = NoPretrain | Clone | Reinforce | PoolEvolution
+PIECES = StreamPieces(loads=(60, 80), slots=(5, 3), jobsets=2, steps=60, measured=(4, 40))
+
+CONFIGS: dict[str, Config] = {
+    "none": NoPretrain(name="none"),
+    "clone": Clone(
+        name="clone",
+        teacher="sjf",
+        loads=(120,),
+        jobsets=6,
+        epochs=2,
+        patience=2,
+        batch=32,
+        learning_rate=0.01,
+        entropy=0.1,
+    ),
+    "evolution": PoolEvolution(
+        name="evolution", recipe="", loads=(120,), updates=2, jobsets=3, streams=PIECES, validate_every=1
+    ),
+    "reinforce": Reinforce(
+        name="reinforce", recipe="", loads=(120,), updates=2, jobsets=3, episodes=3, validate_every=1
+    ),
+}
+
+
+def test_every_algorithm_of_the_table_is_tested_here() -> None:
+    assert set(CONFIGS) == set(ALGORITHMS)
+    assert all(config.name == name for name, config in CONFIGS.items())
+
+
+@pytest.fixture(params=["paper", "ours"])
+def task(request: pytest.FixtureRequest, params: Params) -> Task:
+    return tiny_task(params.recipes[request.param], seed=3)
+
+
+def untrained(name: str, task: Task, seed: int = 2) -> Scorer[Any]:
+    """A network of a kind that the algorithm teaches."""
+    if name == "evolution":
+        return build(Scores(name="scores", hidden=1), task.cluster, seed)
+    return build(Mlp(name="mlp", hidden=8, clock=True), task.cluster, seed)
+
+
+def learn(name: str, network: Scorer[Any], task: Task) -> Iterator[Update]:
+    return ALGORITHMS[name](network, taught(name, task), CONFIGS[name])
+
+
+def taught(name: str, task: Task) -> Task:
+    """The task with a recipe for an algorithm."""
+    recipe = EvolutionRecipe(algorithm="evolution", population=4, spread=0.5)
+    return task._replace(recipe=recipe) if name == "evolution" else task
+
+
+def content(network: Scorer[Any]) -> dict[str, bytes]:
+    return {name: weight.numpy().tobytes() for name, weight in network.state_dict().items()}
+
+
+@pytest.mark.parametrize("name", list(ALGORITHMS))
+class TestEveryAlgorithm:
+    def test_counts_its_updates_from_one_and_keeps_to_its_budget(self, name: str, task: Task) -> None:
+        steps = [update.step for update in learn(name, untrained(name, task), task)]
+        assert steps == list(range(1, len(steps) + 1))
+        assert len(steps) <= CONFIGS[name].budget
+        assert bool(steps) == (name != "none")
+
+    def test_tells_finite_numbers_by_the_same_names(self, name: str, task: Task) -> None:
+        told = [update.metrics for update in learn(name, untrained(name, task), task)]
+        assert all(isinstance(value, float) and np.isfinite(value) for metrics in told for value in metrics.values())
+        assert len({tuple(metrics) for metrics in told}) == min(len(told), 1)
+
+    def test_does_nothing_before_it_is_asked(self, name: str, task: Task) -> None:
+        network = untrained(name, task)
+        start = content(network)
+        learn(name, network, task)
+        assert content(network) == start
+
+    def test_changes_the_network_in_place_and_keeps_its_shape(self, name: str, task: Task) -> None:
+        network = untrained(name, task)
+        start, shapes = content(network), {key: value.shape for key, value in network.state_dict().items()}
+        updates = list(learn(name, network, task))
+        assert (content(network) != start) == bool(updates)
+        assert {key: value.shape for key, value in network.state_dict().items()} == shapes
+        assert all(torch.isfinite(value).all() for value in network.state_dict().values())
+
+    def test_gives_the_same_bytes_again(self, name: str, task: Task) -> None:
+        one, other = untrained(name, task), untrained(name, task)
+        assert list(learn(name, one, task)) == list(learn(name, other, task))
+        assert content(one) == content(other)
+
+    def test_leaves_the_randomness_of_others_alone(self, name: str, task: Task) -> None:
+        torch.manual_seed(4)
+        np.random.seed(4)
+        expected = torch.rand(2).tolist(), np.random.random(2).tolist()
+        torch.manual_seed(4)
+        np.random.seed(4)
+        list(learn(name, untrained(name, task), task))
+        assert (torch.rand(2).tolist(), np.random.random(2).tolist()) == expected
+
+    def test_leaves_the_jobsets_as_they_were(self, name: str, task: Task) -> None:
+        before = [
+            field.copy() for jobs in (*task.train[120], *task.validation[120]) for field in jobs if field is not None
+        ]
+        list(learn(name, untrained(name, task), task))
+        after = [field for jobs in (*task.train[120], *task.validation[120]) for field in jobs if field is not None]
+        assert all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
+
+
+LONGER: dict[str, Config] = {
+    "none": CONFIGS["none"],
+    "clone": CONFIGS["clone"].model_copy(update={"epochs": 5, "patience": 5, "learning_rate": 0.05}),
+    "evolution": CONFIGS["evolution"].model_copy(update={"updates": 5}),
+    "reinforce": CONFIGS["reinforce"].model_copy(update={"updates": 5}),
+}
+
+
+def course(name: str, network: Scorer[Any], task: Task, memory: Memory, judged: bool) -> Iterator[Update]:
+    """A training as a stage runs it; the costs on validation rise and fall."""
+    memory.keep(network=network)
+    updates = ALGORITHMS[name](network, taught(name, task), LONGER[name], memory)
+    if not judged:
+        return updates
+
+    def validate() -> float:
+        return float(np.sin(1e4 * sum(float(weight.detach().sum()) for weight in network.parameters())))
+
+    return best_on_validation(updates, network, validate, every=2, last=LONGER[name].budget, memory=memory)
+
+
+@pytest.mark.parametrize("judged", [False, True])
+@pytest.mark.parametrize("name", list(ALGORITHMS))
+def test_a_training_goes_on_from_every_update_to_the_same_bytes(
+    name: str, task: Task, judged: bool, tmp_path: Path
+) -> None:
+    whole = untrained(name, task)
+    memory, files = Memory(), []
+    expected = []
+    for k, update in enumerate(course(name, whole, task, memory, judged)):
+        expected.append(update)
+        files.append(tmp_path / f"{k}.safetensors")
+        write_checkpoint(files[-1], Checkpoint(memory.state(), update.step))
+    assert len(files) == (0 if name == "none" else 5) + judged
+    for k, file in enumerate(files):
+        found = read_checkpoint(file)
+        assert found is not None
+        other = untrained(name, task, seed=99)  # to be overwritten
+        rest = list(course(name, other, task, Memory(found.tensors, found.notes), judged))
+        assert rest == expected[k + 1 :]
+        assert content(other) == content(whole)
+
+
+def test_a_clone_that_lost_patience_is_not_taught_again_after_a_kill(task: Task) -> None:
+    config = LONGER["clone"].model_copy(update={"epochs": 40, "patience": 1, "learning_rate": 0.5})
+    memory, network = Memory(), untrained("clone", task)
+    memory.keep(network=network)
+    updates = list(ALGORITHMS["clone"](network, task, config, memory))
+    assert len(updates) < 40
+    state, done = {place: value.copy() for place, value in memory.state().items()}, len(updates)
+    again, memory = untrained("clone", task), Memory(state, done)
+    memory.keep(network=again)
+    assert list(ALGORITHMS["clone"](again, task, config, memory)) == []
+    assert content(again) == content(network)

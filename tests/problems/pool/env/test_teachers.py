@@ -1,0 +1,16 @@
+"""Teachers of a pooled cluster are its heuristics, untuned."""
+
+from pipeline.problems.pool.env.simulator.linear_rule import WEIGHTS
+from pipeline.problems.pool.env.teachers import COMPILED, FEATURES, TEACHERS, linear_weights
+from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.simulation.rollout import compiled_rule_of
+
+
+def test_a_teacher_is_the_heuristic_of_its_name() -> None:
+    assert {name: compiled_rule_of(HEURISTICS[name]) for name in COMPILED} == COMPILED
+    assert len(COMPILED) == len(TEACHERS)
+
+
+def test_weights_stand_in_the_order_of_their_features() -> None:
+    assert len(linear_weights()) == len(FEATURES) == WEIGHTS
+    assert linear_weights(narrow=2.0)[:3] == (0.0, 2.0, 0.0)
