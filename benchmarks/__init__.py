@@ -1,1 +1,1 @@
-"""What `make bench` runs: how fast the engine is, beside baselines that are measured in the same run."""
+"""What `make bench` measures: speed of the engine against baselines measured in the same run."""

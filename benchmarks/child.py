@@ -1,7 +1,7 @@
-"""Work in a process of its own: how long iterations take, and how much memory.
+"""Iterations in a separate process: duration and memory.
 
-One process takes several problems of rising size. The high-water mark of one is then that of all before it, so that it
-needs no new process, and what the allocator kept from a smaller one is used again by the larger.
+One process runs several problems of rising size. The peak memory of a problem is then the peak so far, so it
+needs no new process, and a larger problem reuses what the allocator kept from a smaller one.
 """
 
 import multiprocessing
@@ -21,23 +21,23 @@ WARM = Problem(jobsets=2, episodes=2)
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
-# A server that has imported everything and computed nothing forks a new process for every order: the same memory as a
-# process started by itself, without seconds of imports.
+# A server that has imported everything and computed nothing forks a new process for every request. The process has the
+# memory of a freshly started one, without seconds of imports.
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["benchmarks.engine"])
 
 
 class Cost(NamedTuple):
-    """What one problem cost."""
+    """Cost of one problem."""
 
-    seconds: tuple[float, ...]  # of each of the iterations
+    seconds: tuple[float, ...]  # of each iteration
     decisions: tuple[int, ...]
-    peak_mib: float  # of the whole process, so far
-    above_mib: float  # of which beyond what it held before the first problem
+    peak_mib: float  # of the whole process so far
+    above_mib: float  # of it, beyond the memory before the first problem
 
 
 def alone(work: Callable[Given, Found], *given: Given.args, **named: Given.kwargs) -> Found:
-    """Return what a function of a module returns in a new process.
+    """Call a module-level function in a new process and return its result.
 
     Raises:
         UserError: the process was killed.
@@ -46,15 +46,15 @@ def alone(work: Callable[Given, Found], *given: Given.args, **named: Given.kwarg
         try:
             return process.submit(work, *given, **named).result()
         except BrokenProcessPool as error:
-            raise UserError("a measuring process was killed; is there memory enough?") from error
+            raise UserError("a measuring process was killed; is there enough memory?") from error
 
 
 def measured(path: str, problems: Sequence[Problem], iterations: int = 2) -> list[Cost]:
-    """Return what problems of rising size cost in a new process.
+    """Return the costs of problems of rising size, measured in a new process.
 
     Args:
         path: ours or described.
-        problems: each of which needs no less memory than the one before.
+        problems: in order of rising memory.
         iterations: of each problem.
     """
     return alone(measure, path, problems, iterations)

@@ -1,4 +1,4 @@
-"""Forward and backward of the CNN, against eager float32 convolutions of whole drawn images."""
+"""Forward and backward pass of the CNN, against eager float32 convolutions of whole drawn images."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -16,12 +16,12 @@ from pipeline.core.types import IntArray
 from pipeline.problems.pool.agents.networks.network import Network
 from pipeline.problems.pool.env.nouns import CompactObservation
 
-EAGER = "eager float32, channels last, on images drawn beforehand, the same batch"
+EAGER = "eager float32, channels last, on images drawn in advance, the same batch"
 
 
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Measure a batch of distinct states, and the decisions of an iteration with all their duplicates."""
-    on_progress("play")
+    on_progress("rollout")
     network = engine.network(sizes.rollout, DEEPRM2)
     played = engine.played(network, sizes.rollout)
     count = len(played.cells)
@@ -58,7 +58,7 @@ def _eager(network: Network, observed: CompactObservation) -> engine.Work:
 
 
 def _distinct(observed: CompactObservation, network: Network, most: int) -> IntArray:
-    """Return the places of at most so many states of which no two have the same image."""
+    """Return the places of up to `most` states with distinct images."""
     first: dict[bytes, int] = {}
     for place in range(len(observed.cells)):
         image = engine.images(observed.take(slice(place, place + 1)), network.layout)

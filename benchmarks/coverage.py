@@ -2,9 +2,10 @@
 
     python -m benchmarks.coverage 400        # repeats a case; writes docs/results/intervals/coverage.csv
 
-The kept jobsets of a case are taken for the whole population, so that the truth is known: its ratio of means. A repeat
-draws as many jobsets (or windows) as the project judges on, computes the interval by the project's own code, and counts
-whether it holds the truth. Of seeds, whose population is not kept, draws are normal, as far apart as the kept ones.
+The stored jobsets of a case serve as the whole population, so that the true ratio of means is known. A repeat draws as
+many jobsets (or windows) as the project judges on, computes the interval with the project's own code, and counts
+whether it contains the true ratio. The population of seeds is not stored: they are drawn from a normal distribution
+with the spread of the stored seeds.
 """
 
 import sys
@@ -25,32 +26,32 @@ RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 TABLE = RESULTS / "intervals" / "coverage.csv"
 SETTINGS = Evaluation(resamples=1000, confidence=0.95)
 MEAN, OTHER = "mean", "other"
-BOUND, LEVEL, LONG = 0.25, 0.05, 365  # of the watch: cut of a regret, chance of a false alarm, windows of a stream
+BOUND, LEVEL, LONG = 0.25, 0.05, 365  # of the monitoring: cut of a regret, chance of a false alarm, windows of a stream
 
 
 class Population(NamedTuple):
-    """Paired results of two policies, or of some trainings and a rule: load -> [N, P], the rule last."""
+    """Paired results of two policies, or of several trainings and a rule: load -> [N, P], the rule last."""
 
     costs: Mapping[int, FloatArray]
-    windows: bool = False  # are those of all loads of the same windows?
+    windows: bool = False  # whether all loads use the same windows
 
     @property
     def truth(self) -> float:
-        """Return how far the first policies' mean is from the last one's, over loads, relative to it."""
+        """Return the relative difference of the first policies' mean to the last policy's, over loads."""
         mine, other = (np.mean([f(cost) for cost in self.costs.values()]) for f in (_mine, _other))
         return float(mine / other - 1)
 
 
 class Case(NamedTuple):
-    """An interval that is reported somewhere, and whose coverage is measured."""
+    """A reported interval whose coverage is measured."""
 
     data: str  # a file of docs/results
     keep: str  # a query of its rows
     value: str
     policies: Sequence[str]  # the reference is the last
-    n: int = 0  # jobsets, or windows, that a repeat draws; 0: as many as are kept
+    n: int = 0  # jobsets, or windows, that a repeat draws; 0: as many as are stored
     windows: bool = False
-    name: str = "policy"  # column of the policies' names
+    name: str = "policy"  # column with the policies' names
 
 
 TESTED = "default/tested/{}.csv.gz"
@@ -87,7 +88,7 @@ CASES = {
 
 
 def population(case: Case) -> Population:
-    """Return the kept results of a case."""
+    """Return the stored results of a case."""
     rows = pd.read_csv(RESULTS / case.data)
     rows = rows.query(case.keep) if case.keep else rows
     wide = rows.pivot(index=["load", "jobset"], columns=case.name, values=case.value)[list(case.policies)]
@@ -96,7 +97,7 @@ def population(case: Case) -> Population:
 
 
 def drawn(whole: Population, n: int, rng: np.random.Generator) -> Population:
-    """Return n jobsets a load, or windows; of several trainings, seeds as far apart as the kept ones."""
+    """Draw n jobsets per load, or windows; of several trainings, draw seeds with the spread of the stored ones."""
     size = len(next(iter(whole.costs.values())))
     together = rng.integers(0, size, n or size) if whole.windows else None
     seeds = _mine_each(whole)
@@ -104,7 +105,7 @@ def drawn(whole: Population, n: int, rng: np.random.Generator) -> Population:
     found = {}
     for load, cost in whole.costs.items():
         some = cost[together if together is not None else rng.integers(0, len(cost), n or len(cost))].copy()
-        if len(seeds) > 1:  # each seed is the kept seeds' mean, shifted; and has the luck of its own jobsets
+        if len(seeds) > 1:  # each seed is the stored seeds' mean, shifted, with the noise of its own jobsets
             own = some[:, :-1] - cost[:, :-1].mean(axis=0)
             some[:, :-1] = own + cost[:, :-1].mean() * (1 + spread / seeds.mean())
         found[load] = some
@@ -112,7 +113,7 @@ def drawn(whole: Population, n: int, rng: np.random.Generator) -> Population:
 
 
 def interval(sample: Population, seed: int = 1) -> tuple[float, float]:
-    """Return the interval over all loads that the project reports of a sample; the seed is of its resamples."""
+    """Return the interval over all loads that the project reports for a sample; `seed` is that of its resamples."""
     mine = [f"seed_{k}" for k in range(next(iter(sample.costs.values())).shape[1] - 1)]
     frames = []
     for load, cost in sample.costs.items():
@@ -129,7 +130,7 @@ def interval(sample: Population, seed: int = 1) -> tuple[float, float]:
 
 
 def measured(name: str, repeats: int) -> dict[str, object]:
-    """Return how often intervals of a case miss the truth, on either side."""
+    """Return how often intervals of a case miss the true value, on either side."""
     case = CASES[name]
     whole = population(case)
     n = case.n or len(next(iter(whole.costs.values())))
@@ -141,7 +142,7 @@ def measured(name: str, repeats: int) -> dict[str, object]:
 
 
 def alarms(repeats: int) -> dict[str, object]:
-    """Return how often a confidence sequence refuses the true mean at any time of a stream of regrets."""
+    """Return how often a confidence sequence rejects the true mean at any time of a stream of regrets."""
     cost = np.concatenate(list(population(CASES["all loads"]).costs.values()))
     regret = np.clip((cost[:, 0] - cost[:, 1]) / cost.max(axis=1), -BOUND, BOUND)
     truth, refused = float(regret.mean()), 0

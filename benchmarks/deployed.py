@@ -1,4 +1,4 @@
-"""One decision of a deployed policy: read from its folder as `schedule` does, an observation in, an action out."""
+"""One decision of a deployed policy: read from its folder as in `schedule`, one observation in, one action out."""
 
 import time
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ from benchmarks.record import Row, Target, figure, half_of
 from benchmarks.sizes import Sizes
 from pipeline.core.types import Observation, Policy
 
-DRAWN = "the image drawn, the network on it in torch"
+DRAWN = "drawing the image and running the network on it in torch"
 
 
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
-    """Measure medians and 99th percentiles over the decisions of a play, one at a time."""
+    """Measure medians and 99th percentiles over the decisions of an episode, one at a time."""
     problem = Problem(jobsets=1)
     for name, config, decisions, targets in (
         ("deeprm", DEEPRM, sizes.decisions, (half_of(ratio=3.4), half_of(ratio=3.8))),

@@ -1,9 +1,9 @@
 """One iteration of REINFORCE as DeepRM describes it (section 3.3, Figure 3): the baseline of the engine.
 
 Every image is drawn as float32 and goes through a dense first layer; actions are sampled; autograd gives the gradient;
-the baseline of a decision is the mean return at the same decision of the same jobset; RMSprop takes the step. It plays
-on the same compiled simulator, all episodes side by side, and takes the same draws as the engine, so that both have
-the same gradient. Images are drawn a few thousand at a time, and again for the gradient: those of a whole iteration
+the baseline of a decision is the mean return at the same decision of the same jobset; RMSprop takes the step. Rollouts
+use the same compiled simulator, all episodes in lock step, and the same draws as the engine, so that both have the same
+gradient. Images are drawn about a thousand at a time, and again for the gradient, because those of a whole iteration
 would need gigabytes.
 """
 
@@ -22,8 +22,8 @@ from pipeline.problems.pool.agents.training.task import Task
 from pipeline.problems.pool.env.nouns import CompactObservation, batch, repeat
 from pipeline.problems.pool.env.simulator.batch import Batched
 
-AT_ONCE = 1024  # images whose pixels are held at a time: the fastest of 256 to 2,048 on our machine
-MOST_JOBSETS = 100_000  # as in the engine, whose draws these are
+AT_ONCE = 1024  # images held in memory at a time: the fastest of 256 to 2,048 on our machine
+MOST_JOBSETS = 100_000  # as in the engine, to have the same draws
 
 
 class Dense(nn.Module):
@@ -49,11 +49,11 @@ class Play(NamedTuple):
     action: IntArray  # [D]
     now: IntArray  # [D]  simulated step
     episode: IntArray  # [D]
-    turn: IntArray  # [D]  place among the decisions of its episode
+    turn: IntArray  # [D]  index of the decision in its episode
 
 
 def described(network: Dense, task: Task, config: Reinforce) -> Iterator[int]:
-    """Improve a network by its own play; yield how many decisions each iteration took."""
+    """Train a network on its own episodes; yield the number of decisions of each iteration."""
     optimizer = torch.optim.RMSprop(network.parameters(), lr=task.gradient.learning_rate)
     jobs = repeat(task.train[task.loads[0]][: config.jobsets], config.episodes)
     episode = np.arange(len(jobs))

@@ -1,4 +1,4 @@
-"""The engine as it is measured: all that the benchmark asks of `training`, `policies` and `evaluation` stands here."""
+"""Adapter to the measured engine: everything the benchmark uses of `training`, `policies` and `evaluation`."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,7 +33,7 @@ Play = Callable[[Problem, list[JobSet]], Callable[[], int]]
 
 
 def hold_to(threads: int) -> None:
-    """Hold torch to some threads; numba's stand in the environment."""
+    """Limit torch to some threads; numba reads its number from the environment."""
     torch.set_num_threads(threads)
 
 
@@ -46,14 +46,14 @@ def network(problem: Problem, config: PoolNetworkConfig) -> Network:
 
 
 def dense(problem: Problem) -> Dense:
-    """Return a freshly initialised deeprm for drawn images, with the weights of the engine's."""
+    """Return a freshly initialised deeprm for drawn images, with the weights of the engine's network."""
     same = Dense(Layout.of(problem.cluster, DEEPRM.clock), DEEPRM.hidden)
     same.load_state_dict(network(problem, DEEPRM).state_dict())
     return same
 
 
 def budget(problem: Problem, updates: int) -> Reinforce:
-    """Return how much is learned."""
+    """Return the training configuration."""
     return Reinforce(
         name="reinforce",
         recipe="paper",
@@ -66,9 +66,9 @@ def budget(problem: Problem, updates: int) -> Reinforce:
 
 
 def iterations(path: str, problem: Problem, count: int) -> Iterator[int]:
-    """Run the iterations of one run of deeprm; yield how many decisions each took.
+    """Run the iterations of one run of deeprm; yield the number of decisions of each.
 
-    Before each, the weights are set back to the initial ones, so that all do as much work but for other draws.
+    The weights are reset before each, so that all do the same amount of work, apart from their draws.
 
     Args:
         path: ours or described.
@@ -88,7 +88,7 @@ def iterations(path: str, problem: Problem, count: int) -> Iterator[int]:
 
 
 def played(learner: Network, problem: Problem) -> CompactObservation:
-    """Return what a network meets in all decisions of an iteration, in the order in which they are learned from."""
+    """Return a network's observations in all decisions of an iteration, in the order of learning."""
     jobsets = problem.draw()
     number = np.arange(len(jobsets)).repeat(problem.episodes)
     simulator = Batched(batch([jobsets[k] for k in number]), problem.cluster, problem.step_limit, skip_forced=True)
@@ -108,7 +108,7 @@ def on_image(learner: Network, image: Tensor) -> Tensor:
 
 
 def learning(learner: Network, observed: CompactObservation) -> Work:
-    """Return a forward and a backward pass over decisions, chunk by chunk as `reinforce` does it."""
+    """Return a forward and a backward pass over decisions, in the chunks of `reinforce`."""
 
     def work() -> None:
         learner.zero_grad()
@@ -120,7 +120,7 @@ def learning(learner: Network, observed: CompactObservation) -> Work:
 
 
 def deployed(learner: Network, problem: Problem, config: PoolNetworkConfig, folder: Path) -> Policy:
-    """Return a network's greedy policy, written to a folder and read as `schedule` reads it."""
+    """Return a network's greedy policy, written to a folder and read as in `schedule`."""
     cluster = problem.cluster
     card = PoolCard(
         agent="bench",
@@ -152,7 +152,7 @@ def deployed_plainly(learner: Network) -> Policy:
 
 
 def met(policy: Policy, decisions: int) -> list[Observation]:
-    """Return what a policy meets in its first decisions, one episode after another, one observation each."""
+    """Return a policy's first observations, one episode after another, one decision each."""
     views: list[Observation] = []
     number = 0
     while len(views) < decisions:
@@ -165,7 +165,7 @@ def met(policy: Policy, decisions: int) -> list[Observation]:
 
 
 def all_heuristics(problem: Problem, streams: list[JobSet]) -> Work:
-    """Return a schedule of streams by every heuristic, as `schedule` makes it of a user's table."""
+    """Return a function that schedules streams with every heuristic, as `schedule` does for a user's table."""
     jobs = batch(streams)
     ids = pa.table({"job": np.arange(len(jobs.arrival))})
     table = UserJobs(ids, jobs.episode.astype(np.int32), JobSet(jobs.arrival, jobs.duration, jobs.demand))
@@ -178,7 +178,7 @@ def all_heuristics(problem: Problem, streams: list[JobSet]) -> Work:
 
 
 def all_heuristics_watching(problem: Problem, streams: list[JobSet]) -> Work:
-    """Return a schedule of streams by every heuristic in lock step, from observations."""
+    """Return a function that schedules streams with every heuristic in lock step, from observations."""
     jobs, number = batch(streams), np.arange(len(streams))
     key = keys(problem.seed, number, np.zeros_like(number))
 
@@ -190,7 +190,7 @@ def all_heuristics_watching(problem: Problem, streams: list[JobSet]) -> Work:
 
 
 def lock_step(problem: Problem, jobsets: list[JobSet]) -> Callable[[], int]:
-    """Return compiled SJF, asked for every decision of many episodes in lock step; it returns how many there were."""
+    """Return compiled SJF, called for each decision of many episodes in lock step; it returns their number."""
     simulator, who = _sjf(problem, jobsets)
 
     def work() -> int:
@@ -202,7 +202,7 @@ def lock_step(problem: Problem, jobsets: list[JobSet]) -> Callable[[], int]:
 
 
 def whole_episodes(problem: Problem, jobsets: list[JobSet]) -> Callable[[], int]:
-    """Return compiled SJF, playing every episode to its end by itself; it returns how many decisions there were."""
+    """Return compiled SJF, which runs whole episodes by itself; it returns the number of decisions."""
     simulator, who = _sjf(problem, jobsets)
 
     def work() -> int:

@@ -1,4 +1,4 @@
-"""Decisions a second of the library's vectorized environment, next to the compiled simulator that it is made of."""
+"""Decisions a second of the library's vectorized environment, compared with the compiled simulator it uses."""
 
 import time
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
 
 ENVIRONMENTS, STEPS, WARM = 1024, 300, 300
-ALONE = "features and step of the compiled simulator, without episodes that begin anew"
+ALONE = "features and step of the compiled simulator, without restarts of episodes"
 TARGET = Target(least=0.8)
 
 
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
-    """Measure `step` with float features, all episodes beginning anew at once, on the first legal action."""
+    """Measure `step` with float features and the first legal action; all episodes restart at once."""
     steps = STEPS if sizes.episodes >= ENVIRONMENTS else 3
     envs: Any = deeprm.make_vec("deeprm/Pool-v0", num_envs=ENVIRONMENTS, load=130).unwrapped
     _stepped(envs, WARM if steps == STEPS else 1)
@@ -33,7 +33,7 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
 
 
 def _stepped(envs: Any, steps: int) -> float:
-    """Return millions of decisions a second; choosing actions is not timed."""
+    """Return millions of decisions a second, not counting the choice of actions."""
     _, infos = envs.reset(seed=1)
     spent = 0.0
     for _ in range(steps):
@@ -45,7 +45,7 @@ def _stepped(envs: Any, steps: int) -> float:
 
 
 def _compiled(envs: Any, steps: int) -> float:
-    """Return the same of the simulator's own calls, while all of its episodes go on."""
+    """Return the same for the simulator's own calls, while all of its episodes run."""
     envs.reset(seed=1)
     episodes = envs.episodes
     simulator, rows, spent = episodes.simulator, episodes.rows, 0.0

@@ -1,4 +1,4 @@
-"""Tasks of a stage in workers: what the first task costs, what each one more does, and what a second worker gains."""
+"""Tasks of a stage in workers: cost of the first task, cost of each further task, and gain of a second worker."""
 
 import os
 import tempfile
@@ -23,17 +23,17 @@ from pipeline.problems.pool.env.evaluation.hindsight_model import Work, solve_wo
 from pipeline.problems.pool.env.evaluation.searching import order_of, search
 from pipeline.problems.pool.env.nouns import batch
 
-NONE = "no baseline: until the first of a stage's tasks, which does nothing, is there"
-ALONE = "the same jobsets here, one after the other"
-ONE = "one worker of the same kind, its start counted too"
+NONE = "no baseline: time until the first task of a stage, which does no work, has returned"
+ALONE = "the same jobsets in this process, one after the other"
+ONE = "one worker of the same kind, including its start"
 JOBS, SEED, MS = 30, 1, 1000
 
 
 class Times(NamedTuple):
     """Seconds of one run."""
 
-    begin: float  # one task that does nothing, one worker
-    task: float  # of each one more of those
+    begin: float  # one task without work, one worker
+    task: float  # each further such task
     alone: float  # hindsight of some jobsets, serially
     one: float  # by one worker
     two: float  # by two
@@ -45,7 +45,7 @@ def nothing(number: int) -> int:
 
 
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
-    """Measure tasks that do nothing, and hindsight, on each engine that is there."""
+    """Measure tasks without work, and hindsight, on each available engine."""
     count, jobsets, limit = sizes.tasks
     problem = Problem(jobsets=jobsets, waiting=JOBS)
     solving = partial(solve_work, cluster=problem.cluster, limit=limit, seed=SEED)
@@ -63,7 +63,7 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
 
 
 def warm(problem: Problem) -> list[Work]:
-    """Return jobsets whose jobs all wait at once, with the schedules that hindsight begins from."""
+    """Return jobsets whose jobs all wait at once, with the initial schedules of hindsight."""
     drawn = problem.draw()
     jobs = batch(drawn)
     found = search(jobs, problem.cluster.capacity, order_of(jobs, jobs.duration), 100, SEED)
@@ -72,7 +72,7 @@ def warm(problem: Problem) -> list[Work]:
 
 
 def there(backend: str) -> bool:
-    """Tell whether an engine can be measured here."""
+    """Return whether an engine can be measured here."""
     if backend == "slurm":
         return find_spec("submitit") is not None and not why_not()
     return backend == "processes" or find_spec("ray") is not None
@@ -80,7 +80,7 @@ def there(backend: str) -> bool:
 
 @contextmanager
 def engine(backend: str) -> Iterator[None]:
-    """Have an engine: Slurm on loopback, where two nodes have what one machine has; others need nothing."""
+    """Provide an engine: Slurm on loopback, whose two nodes share this machine; the others need no preparation."""
     with ExitStack() as open_, slurm(Cluster(nodes=2)) if backend == "slurm" else nullcontext() as running:
         if running is not None:
             before = os.environ.get("SLURM_CONF")
@@ -117,6 +117,6 @@ def _once(
 def _rows(backend: str, jobsets: int, measured: Sequence[Times]) -> Iterator[Row]:
     begin, task, alone, one, two = (list(column) for column in zip(*measured, strict=True))
     yield Row(figure(f"executor, {backend}: the first task", begin, "s"), NONE)
-    yield Row(figure(f"executor, {backend}: each one more", [MS * value for value in task], "ms"), NONE)
-    yield Row(figure(f"executor, {backend}: hindsight of {jobsets}, a worker", one, "s", alone), ALONE)
+    yield Row(figure(f"executor, {backend}: each further task", [MS * value for value in task], "ms"), NONE)
+    yield Row(figure(f"executor, {backend}: hindsight of {jobsets}, one worker", one, "s", alone), ALONE)
     yield Row(figure(f"executor, {backend}: hindsight of {jobsets}, two workers", two, "s", one), ONE)

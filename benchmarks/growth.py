@@ -1,4 +1,4 @@
-"""How time and memory of an iteration grow: the slope of log cost against log size, in one quantity at a time."""
+"""Growth of time and memory of an iteration: the slope of log cost against log size, one quantity at a time."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,11 @@ from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Axis, Sizes
 
 MOST = Target(most=1.1)
-LEAST_MIB = 1 / 16  # of memory, below which pages and not sizes are counted
+LEAST_MIB = 1 / 16  # of memory; below it, pages dominate the sizes
 
 
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
-    """Fit exponents, each run of an axis in a new process."""
+    """Fit exponents; each run of an axis uses a new process."""
     for axis in sizes.axes:
         costs = []
         for number in range(runs):
@@ -27,7 +27,7 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
 
 
 def report(axis: Axis, costs: list[Cost]) -> str:
-    """Return the points of an axis for people."""
+    """Return the points of an axis as text."""
     return f"{axis.name} " + "; ".join(
         f"{size}: {cost.decisions[-1]:,} decisions, {cost.seconds[-1]:.2g} s, {cost.above_mib:.3g} MiB"
         for size, cost in zip(axis.sizes, costs, strict=True)

@@ -7,7 +7,7 @@ from benchmarks.measure import ProgressCallback
 from benchmarks.record import Row, Target, figure, half_of
 from benchmarks.sizes import Sizes
 
-DESCRIBED = "as the paper describes it: images drawn, dense first layer, autograd"
+DESCRIBED = "the path that the paper describes: drawn images, dense first layer, autograd"
 
 
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
@@ -35,19 +35,19 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
 def settled(costs: list[Cost]) -> tuple[list[float], list[float]]:
     """Return seconds and millions of decisions a second of all but the first iterations.
 
-    The first one of a process asks the system for memory that later ones use again.
+    The first iteration of a process allocates memory that later ones reuse.
     """
     later = [pair for cost in costs for pair in list(zip(cost.seconds, cost.decisions, strict=True))[1:]]
     return [spent for spent, _ in later], [taken / spent / 1e6 for spent, taken in later]
 
 
 def run_larger(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
-    """Measure whether memory stops growing with the jobsets of an iteration, once they are not played all at once."""
+    """Measure whether memory stops growing with the jobsets of an iteration, once they no longer run all at once."""
     costs = []
     for number in range(runs):
         on_progress(f"run {number + 1} of {runs}")
         costs.append(measured("ours", [sizes.large, sizes.larger], iterations=1))
     large, larger = ([cost[k].above_mib for cost in costs] for k in range(2))
     name = f"memory of an iteration of {sizes.larger.jobsets} jobsets"
-    against = f"the same of {sizes.large.jobsets} jobsets; both beyond what the process held before"
+    against = f"the same of {sizes.large.jobsets} jobsets; both beyond the memory of the process before"
     yield Row(figure(name, larger, "MiB", large, target=Target(ratio=0.8)), against)

@@ -1,4 +1,4 @@
-"""Shares of many groups: how long a plan takes, and how far a relaxation is from the best there is."""
+"""Shares of many groups: time of a plan, and gap of a relaxation to the optimum."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,28 +12,28 @@ from pipeline.core.types import FloatArray, IntArray
 from pipeline.problems.groups.env.simulator.knapsack.exact import best_shares, best_shares_two
 from pipeline.problems.groups.env.simulator.knapsack.several import lagrangian
 
-PLAIN = "equation 9 in numpy: a group's level at a time, all amounts at once"
+PLAIN = "equation 9 in numpy: one level of a group at a time, all amounts at once"
 NONE = "no baseline"
-BEST = "no baseline: what is missing to the optimum, as a part of what the optimum gains on nothing for anyone"
-BOUND = "no baseline: what is missing to its own bound, as a part of the bound's gain"
-SHARES = 4.0  # equal shares of the cluster that the highest level is worth
+BEST = "no baseline: gap to the optimum, relative to the optimum's gain over no units for any group"
+BOUND = "no baseline: gap to its own bound, relative to the bound's gain"
+SHARES = 4.0  # equal shares of the cluster in the highest level
 
 
 class Question(NamedTuple):
-    """One state's values and what there is to share."""
+    """Values of one state and the resources to share."""
 
     value: FloatArray  # [1, G, L]
     units: IntArray  # [L, R]
     total: IntArray  # [R]
 
     def gap(self, reached: FloatArray, most: FloatArray) -> float:
-        """Return what is missing to the most, in per cent of what it gains on nothing for anyone."""
+        """Return the gap to the maximum, in per cent of its gain over no units for any group."""
         nothing = self.value[:, :, 0].sum()
         return float(100 * (most[0] - reached[0]) / (most[0] - nothing))
 
 
 def asked(groups: int, levels: int, total: int, resources: int, number: int) -> Question:
-    """Draw a question: values rise ever less, so that no level is out of the running; units rise, but not together."""
+    """Draw a question: values are concave, so that every level can be optimal; units rise, but independently."""
     rng = np.random.default_rng([11, number])
     even = np.linspace(0, SHARES * total / groups, levels)[:, None] * rng.uniform(0.6, 1.4, (levels, resources))
     units = np.sort(even.round().astype(np.int64), axis=0)
@@ -91,7 +91,7 @@ def _gaps(sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
 
 
 def plainly(value: FloatArray, units: IntArray, total: int) -> float:
-    """Return the optimum of one state by equation 9, without compiled code and without the walk back."""
+    """Return the optimum of one state by equation 9, without compiled code and without backtracking."""
     before = np.zeros(total + 1)
     for group in value - value[:, :1]:
         best = before.copy()

@@ -1,4 +1,4 @@
-"""Looking ahead: how good play is, and how long a decision takes, at several limits of simulated decisions."""
+"""Look-ahead: quality, and time of a decision, at several limits of simulated decisions."""
 
 import time
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from pipeline.simulation.rollout import play
 
 SHORT = 50  # steps in which jobs arrive
 LOAD, FUTURES, MOST_MS = 130, 64, 50.0
-ALONE, OWN_LIMIT = "the base alone", "no baseline: what each limit costs; processor time on one thread"
+ALONE, OWN_LIMIT = "the base without look-ahead", "no baseline: cost of each limit, in processor time on one thread"
 
 
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
@@ -43,28 +43,28 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
 
 
 def bases() -> Iterator[tuple[str, Base[Player], SearchBudget, tuple[int, ...]]]:
-    """Yield a heuristic, what it tries by default, and the limits that are measured."""
+    """Yield a heuristic, its default search budget, and the measured limits."""
     yield "hold", plain_base(HEURISTICS["hold"]), WHOLE, (2_000, 20_000, WHOLE.decisions)
 
 
 def cluster(slots: int) -> Cluster:
-    """Return the cluster, which is told when arrivals end."""
+    """Return the cluster; it knows when arrivals end."""
     return Problem(slots=slots).cluster._replace(arrivals_end=SHORT)
 
 
 def futures() -> ArrivalModel:
-    """Return what may come: short runs of one load."""
+    """Return the arrival model: short runs of one load."""
     drawn = [Problem(load=LOAD, arrivals="poisson", seed=3).one(number) for number in range(FUTURES)]
     return arrival_model([drawn], from_now=False, span=SHORT)
 
 
 def planner(base: Base[Player], budget: SearchBudget, slots: int) -> PoolPlanner:
-    """Return what looks ahead."""
+    """Return the policy with look-ahead."""
     return PoolPlanner(PoolSearch(base, cluster(slots), futures(), budget))
 
 
 def slowdowns(base: Base[Player], budget: SearchBudget, jobsets: int) -> tuple[float, float]:
-    """Return the mean slowdown of short runs, looking ahead and not."""
+    """Return the mean slowdown of short runs, with and without look-ahead."""
     problem = Problem(load=LOAD, arrivals="poisson", seed=4)
     drawn = {LOAD: [problem.one(number) for number in range(jobsets)]}
     policies: dict[str, Policy] = {"plan": planner(base, budget, 10), "alone": base.policy}
@@ -73,7 +73,7 @@ def slowdowns(base: Base[Player], budget: SearchBudget, jobsets: int) -> tuple[f
 
 
 def crowded(base: Base[Player], decisions: int) -> list[Observation]:
-    """Return what the base meets first where 200 jobs came at once and 64 of them are in slots, one view each."""
+    """Return the base's first observations after 200 simultaneous arrivals, with 64 jobs in slots, one view each."""
     views: list[Observation] = []
     number = 0
     while len(views) < decisions:
@@ -86,7 +86,7 @@ def crowded(base: Base[Player], decisions: int) -> list[Observation]:
 
 
 def percentile(base: Base[Player], budget: SearchBudget, views: list[Observation]) -> float:
-    """Return the 99th percentile [ms of processor time] of a decision, on one thread: others may use the machine."""
+    """Return the 99th percentile [ms of processor time] of a decision on one thread; the machine may be busy."""
     plan, draws = planner(base, budget, 64), np.zeros(1)
     threads = numba.get_num_threads()
     numba.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""Looking ahead on many machines: how good play is, and how long a decision takes, at several limits."""
+"""Look-ahead on many machines: quality, and time of a decision, at several limits."""
 
 import time
 from collections.abc import Iterator
@@ -28,10 +28,10 @@ from pipeline.problems.machines.lookahead.search import MachinesSearch, PolicyPl
 from pipeline.simulation.rollout import Insider, play_together
 
 MACHINES, SLOTS, CROWDED, HIDDEN = 5, 10, 64, 32
-BEHIND = 8  # jobs behind the slots: as many decisions of an episode find all slots full
-SELDOM = -5.0  # score of letting time pass at first: trained networks seldom do, a fresh one would every second time
-STRETCHED = 20.0  # times as long as the crowd's: most of its jobs are shorter than the bound of slowdown
-PAST = 20  # jobsets that futures are taken from
+BEHIND = 8  # jobs beyond the slots: this many decisions of an episode find all slots full
+SELDOM = -5.0  # initial score of void: trained networks seldom choose it, a fresh one would in half of the decisions
+STRETCHED = 20.0  # factor on the crowd's run times: most of its jobs are shorter than the bound of slowdown
+PAST = 20  # jobsets from which futures are drawn
 
 
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
@@ -53,7 +53,7 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
 
 
 def base(name: str, slots: int) -> Base[CompiledRule | PolicyPlayer]:
-    """Return a heuristic, or a fresh network, as what is improved."""
+    """Return a heuristic or a fresh network as the base policy."""
     if name in HEURISTICS:
         return Base(HEURISTICS[name], CompiledRule(name))
     shape = Shape(slots, MACHINES, 2, 1.0, True)
@@ -71,7 +71,7 @@ def base(name: str, slots: int) -> Base[CompiledRule | PolicyPlayer]:
 
 
 def drawn(crowd: Crowd) -> list[Jobs]:
-    """Return the jobs of each episode, of minutes."""
+    """Return the jobs of each episode, minutes long."""
     return [
         jobs._replace(**{name: STRETCHED * getattr(jobs, name) for name in ("arrival", "duration", "estimate")})
         for jobs in crowd.draw()
@@ -79,13 +79,13 @@ def drawn(crowd: Crowd) -> list[Jobs]:
 
 
 def planner(name: str, budget: SearchBudget, slots: int) -> Planner:
-    """Return what looks ahead."""
+    """Return the policy with look-ahead."""
     past = arrival_model(drawn(Crowd(PAST, 100, MACHINES, slots)))
     return Planner(MachinesSearch(base(name, slots), past, budget))
 
 
 def slowdowns(name: str, budget: SearchBudget, jobsets: int) -> tuple[float, float]:
-    """Return the mean bounded slowdown of jobsets of 100 jobs, looking ahead and not."""
+    """Return the mean bounded slowdown of jobsets of 100 jobs, with and without look-ahead."""
     crowd = Crowd(PAST + jobsets, 100, MACHINES, SLOTS)
     policies: dict[str, Policy | Insider] = {"plan": planner(name, budget, SLOTS), "alone": base(name, SLOTS).policy}
     found = score(policies, {100: drawn(crowd)[PAST:]}, crowd.cluster(), seed=1)
@@ -94,7 +94,7 @@ def slowdowns(name: str, budget: SearchBudget, jobsets: int) -> tuple[float, flo
 
 
 def percentile(name: str, budget: SearchBudget, decisions: int) -> float:
-    """Return the 99th percentile [ms of processor time] of a decision, on one thread: others may use the machine."""
+    """Return the 99th percentile [ms of processor time] of a decision on one thread; the machine may be busy."""
     crowd = Crowd(-(-decisions // (BEHIND - 1)), CROWDED + BEHIND, MACHINES, CROWDED)
     plan, threads = planner(name, budget, CROWDED), numba.get_num_threads()
     numba.set_num_threads(1)
@@ -106,7 +106,7 @@ def percentile(name: str, budget: SearchBudget, decisions: int) -> float:
 
 
 def _spent(plan: Planner, crowd: Crowd, jobs: Jobs) -> list[int]:
-    """Return how long decisions take while all slots are full, without the first, which makes the copies."""
+    """Return the times of decisions while all slots are full, except the first, which creates the copies."""
     jobs = jobs._replace(arrival=np.zeros(crowd.jobs))
     simulator, one = Simulator(end_to_end([jobs]), crowd.cluster(), np.zeros(crowd.jobs)), np.zeros(1, dtype=np.int64)
     going, found = play_together(simulator, [plan], one, keys(0, one, one)), []

@@ -1,4 +1,4 @@
-"""The event-driven simulator under heuristics: decisions a second, a large cluster, and how a decision grows."""
+"""The event-driven simulator under heuristics: decisions a second, a large cluster, and growth of a decision's time."""
 
 import time
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.simulation.rollout import play
 from tests.oracles.machines import PlainSimulator
 
-PLAIN = "tests/oracles/machines.py under SJF on observations, by the decision"
+PLAIN = "tests/oracles/machines.py under SJF on observations; time per decision"
 OURS = "no baseline: our own points, under Tetris"
 CPU, MEMORY = 10_000, 64_000  # thousandths of a machine of Deepk8s
-BUSY = 1.2  # arrivals over what the machines can run: there is always a queue
+BUSY = 1.2  # arrivals relative to capacity: there is always a queue
 FOREVER = 1e12
 
 
 class Crowd(NamedTuple):
-    """Some episodes on alike machines."""
+    """Some episodes on identical machines."""
 
     episodes: int
     jobs: int

@@ -1,4 +1,4 @@
-"""How things are measured: ours and the baseline in turns, so that what else the machine does meets both."""
+"""Measuring: our code and the baseline run alternately, so that other load on the machine affects both."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-ProgressCallback = Callable[[str], None]  # called with what is being done, once a run
+ProgressCallback = Callable[[str], None]  # called with the current activity, once per run
 MIB = 2**20
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return how long some work takes."""
+    """Return the duration of a function call."""
     begun = time.perf_counter()
     work()
     return time.perf_counter() - begun
@@ -22,7 +22,7 @@ def seconds(work: Callable[[], object]) -> float:
 def in_turns(
     runs: int, on_progress: ProgressCallback, ours: Callable[[], float], baseline: Callable[[], float]
 ) -> tuple[list[float], list[float]]:
-    """Return what ours and the baseline measured in each run; a first one of both, to warm up, is dropped."""
+    """Return the measurements of our code and the baseline in each run; the first run of each is a dropped warm-up."""
     measured = []
     for run in range(runs + 1):
         on_progress("warm up" if run == 0 else f"run {run} of {runs}")
@@ -42,9 +42,9 @@ def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
 
 
 def high_water() -> int:
-    """Return the most memory [bytes] that this process has held at once, or since `forget_high_water`.
+    """Return the peak memory [bytes] of this process, since its start or since `forget_high_water`.
 
-    Not getrusage where it can be helped: on Linux a new process inherits the mark of the one that started it.
+    It avoids getrusage if possible: on Linux a new process inherits the peak of its parent.
     """
     if STATUS.exists():
         mark = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
@@ -55,6 +55,6 @@ def high_water() -> int:
 
 
 def forget_high_water() -> None:
-    """Begin the mark again at what is held now, where the system can."""
+    """Reset the peak to the current memory, if the system supports it."""
     with suppress(OSError):
         CLEAR.write_text("5")

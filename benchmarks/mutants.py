@@ -4,7 +4,7 @@
     python -m benchmarks.mutants run mutants.csv > results.csv
 
 `draw` lists 60 mutants (a comparison, a constant, an arithmetic operator or a removed call each). `run` applies them to
-this working copy one at a time and runs the tests of the mutated module and of its importers; use a copy of its own.
+this working copy one at a time and runs the tests of the mutated module and of its importers. Use a separate copy.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What there is to measure, by name, in the order in which it is measured."""
+"""Names of the measurements, in order."""
 
 FIRST = ("iteration", "memory", "simulator", "cnn", "decision", "heuristics")
 SEARCHES = ("search", "lookahead", "lookahead_machines")

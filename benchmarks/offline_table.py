@@ -1,7 +1,7 @@
-"""`python -m benchmarks.offline_table`: slowdown against evaluations and seconds of the offline search, beside CP-SAT.
+"""`python -m benchmarks.offline_table`: slowdown of the offline search and of CP-SAT, by time.
 
-Both begin with shortest job first on the same test jobsets of scenario `offline`, with one thread. Seconds are the
-processor's for the search, and the limit by the clock for CP-SAT. Prints Markdown.
+Both start from shortest job first on the same test jobsets of scenario `offline`, with one thread. Seconds are
+processor time for the search, and the wall-clock limit for CP-SAT. Prints Markdown.
 """
 
 import argparse
@@ -30,19 +30,19 @@ Units = tuple[int, ...]  # [R]
 
 
 class Line(NamedTuple):
-    """How one method fared on jobsets of one size."""
+    """Results of one method on jobsets of one size."""
 
     jobs: int
     method: str
-    evaluations: int | None  # a jobset
-    seconds: float  # a jobset
-    slowdown: float  # mean over all jobsets; nan where only some were asked for
-    solved: float  # mean over those that CP-SAT was given
-    worst: float  # of those, the most that one is above CP-SAT's longest run; nan where there is none
+    evaluations: int | None  # per jobset
+    seconds: float  # per jobset
+    slowdown: float  # mean over all jobsets; nan if only some were requested
+    solved: float  # mean over the jobsets of CP-SAT
+    worst: float  # of those, the largest excess over CP-SAT's longest run; nan if there is none
 
 
 class Solved(NamedTuple):
-    """What CP-SAT found in some time."""
+    """Results of CP-SAT within a time limit."""
 
     slowdown: list[float]
     bound: list[float]
@@ -72,13 +72,17 @@ def main() -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
+    """Return the parser of the command line."""
     line = argparse.ArgumentParser(prog="python -m benchmarks.offline_table", description="Offline search and CP-SAT.")
     line.add_argument("--jobs", type=int, nargs="+", default=[30, 50], help="jobs of a jobset")
-    line.add_argument("--jobsets", type=int, default=10, help="of each size (%(default)s)")
-    line.add_argument("--solved", type=int, default=4, help="of these, how many CP-SAT is given (%(default)s)")
-    line.add_argument("--seconds-solver", type=float, default=60.0, help="of CP-SAT, a jobset (%(default)s)")
-    line.add_argument("--evaluations", type=int, nargs="+", default=list(BUDGETS), help="of the search, a jobset")
+    line.add_argument("--jobsets", type=int, default=10, help="jobsets of each size (default: %(default)s)")
+    line.add_argument("--solved", type=int, default=4, help="jobsets that CP-SAT solves, too (default: %(default)s)")
+    line.add_argument(
+        "--seconds-solver", type=float, default=60.0, help="time limit of CP-SAT per jobset (default: %(default)s)"
+    )
+    line.add_argument(
+        "--evaluations", type=int, nargs="+", default=list(BUDGETS), help="evaluations of the search per jobset"
+    )
     return line
 
 
@@ -88,7 +92,7 @@ def drawn(params: Params, jobs: int, count: int) -> list[JobSet]:
 
     scenario = params.pool_scenarios[SCENARIO]
     if not isinstance(params.workload, Synthetic):
-        raise UserError("params.yaml: workload: expected a recipe, for jobsets of other sizes are drawn from it")
+        raise UserError("params.yaml: workload: expected a recipe, because jobsets of other sizes are drawn from it")
     sizes = scenario.jobsets.model_copy(update={"test": count})
     arrivals = AtOnce(name="at_once", jobs=jobs)
     changed = scenario.model_copy(update={"arrivals": arrivals, "jobsets": sizes, "slots": jobs})
@@ -104,7 +108,7 @@ def shortest_first(jobs: JobBatch) -> IntArray:
 
 
 def searched(jobsets: Sequence[JobSet], capacity: Units, best: Solved, budgets: Sequence[int]) -> list[Line]:
-    """Return how the search fared within each budget; the first line is the order that it begins with."""
+    """Return the results of the search within each budget; the first line is its initial order."""
     import numba
 
     from pipeline.problems.pool.env.evaluation.searching import mean_slowdown, search
@@ -128,7 +132,7 @@ def searched(jobsets: Sequence[JobSet], capacity: Units, best: Solved, budgets: 
 
 
 def rows(jobs: int, solved: dict[float, Solved], best: Solved) -> list[Line]:
-    """Return how CP-SAT fared within each limit."""
+    """Return the results of CP-SAT within each limit."""
     lines = []
     for seconds, found in solved.items():
         worst = float((np.array(found.slowdown) / best.slowdown).max() - 1.0)
@@ -137,7 +141,7 @@ def rows(jobs: int, solved: dict[float, Solved], best: Solved) -> list[Line]:
 
 
 def solve(jobsets: Sequence[JobSet], capacity: Units, seconds: float) -> Solved:
-    """Return what CP-SAT finds with one worker, from the schedule of shortest job first."""
+    """Return the result of CP-SAT with one worker, starting from the schedule of shortest job first."""
     from ortools.sat.python import cp_model
 
     slowdown, bound, optimal = [], [], 0
@@ -145,7 +149,7 @@ def solve(jobsets: Sequence[JobSet], capacity: Units, seconds: float) -> Solved:
         model, scale = modelled(jobs, capacity)
         solver = cp_model.CpSolver()
         solver.parameters.num_workers, solver.parameters.max_time_in_seconds = WORKERS, seconds
-        solver.parameters.interleave_search = True  # strategies take turns; one alone finds next to nothing
+        solver.parameters.interleave_search = True  # strategies take turns; a single one finds almost no solutions
         optimal += solver.solve(model) == cp_model.OPTIMAL
         slowdown.append(1.0 + solver.objective_value / scale)
         bound.append(1.0 + solver.best_objective_bound / scale)
@@ -153,7 +157,7 @@ def solve(jobsets: Sequence[JobSet], capacity: Units, seconds: float) -> Solved:
 
 
 def modelled(jobs: JobSet, capacity: Units) -> "tuple[cp_model.CpModel, int]":
-    """Return the model, and what its objective is to be divided by: whole numbers, so that nothing is rounded."""
+    """Return the model and the divisor of its objective, which is in whole numbers to avoid rounding."""
     from ortools.sat.python import cp_model
 
     from pipeline.problems.pool.env.simulator.list_scheduling import improved

@@ -1,8 +1,8 @@
-"""How fast the closest peers on PyPI step, next to ours: `python -m benchmarks.peers`, all in turns in one run.
+"""Step rates of the closest peers on PyPI and of our environments: `python -m benchmarks.peers`, in alternation.
 
-Actions are drawn among the legal ones. Only the time within `step` counts, and not that of finding and drawing an
-action. Ours is one environment, and 1,024 as rows of one simulator on all cores; peers have no such thing. The peers
-are fetched into a folder of this run, after our own packages: gpu-choochoo (a cluster of GPUs, Gymnasium), JSSEnv (job
+Actions are drawn among the legal ones. Only the time in `step` counts, not the choice of an action. Ours are one
+environment, and 1,024 as rows of one simulator on all cores, which peers do not offer. The peers are installed into a
+folder of this run, after our own packages: gpu-choochoo (a cluster of GPUs, Gymnasium), JSSEnv (job
 shop, with a mask). spark-sched-sim and sched-rl-gym are not on PyPI.
 """
 
@@ -38,7 +38,7 @@ def rate(env: Any, legal: Callable[[Any], Sequence[int]]) -> float:
 
 
 def choochoo() -> tuple[Any, Callable[[Any], Sequence[int]]]:
-    """Return the cluster of GPUs: five nodes of eight, ten slots, a day's jobs of its own generator."""
+    """Return the cluster of GPUs: five nodes of eight, ten slots, a day of jobs from its own generator."""
     module = import_module("gpu_choochoo")
     source = module.RealisticWorkloadGenerator(seed=1)
     kinds = [(name, float(told["vram_gb"])) for name, told in source.gpu_catalog.items()]
@@ -91,7 +91,7 @@ def single() -> tuple[Any, Callable[[Any], Sequence[int]]]:
 
 
 def main() -> int:
-    """Print the median, least and most rate of each, and how many times the fastest peer's ours are."""
+    """Print the median, minimum and maximum rate of each, and our rates relative to the fastest peer's."""
     with tempfile.TemporaryDirectory() as folder:
         words = [sys.executable, "-m", "pip", "install", "--quiet", "--target", folder, *PEERS]
         if subprocess.run(words, check=False).returncode:
@@ -106,7 +106,7 @@ def main() -> int:
         rates: dict[str, list[float]] = {name: [] for name in measured}
         for _ in range(RUNS):
             for name, measure in measured.items():
-                with redirect_stdout(StringIO()):  # the first prints at each end
+                with redirect_stdout(StringIO()):  # the first prints at each episode's end
                     rates[name].append(measure())
         fastest = max(sorted(rates[name])[RUNS // 2] for name in ("gpu-choochoo", "JSSEnv"))
         for name, found in rates.items():

@@ -1,4 +1,4 @@
-"""The problems that are measured. They stay as they are whatever params.yaml says, or figures could not be compared."""
+"""Measured problems. They do not depend on params.yaml, so that figures can be compared."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -23,7 +23,7 @@ from pipeline.problems.pool.env.workload.synthetic import draw_jobset
 WORKLOAD = Synthetic(name="synthetic", short=(1, 3), long=(10, 15), short_share=0.8)
 DEMAND = Demand(dominant=(0.5, 1.0), other=(0.1, 0.2))
 UNITS, HORIZON, BACKLOG = 10, 20, 60
-LEEWAY = 40  # an episode is cut after so many times the steps in which jobs arrive
+LEEWAY = 40  # factor on the steps of arrivals after which an episode is cut
 
 DEEPRM = Mlp(name="mlp", hidden=20, clock=False)
 DEEPRM2 = Cnn(name="cnn", channels=(8, 16), hidden=72, clock=True)
@@ -47,12 +47,12 @@ PAPER = Recipe(
 
 @dataclass(frozen=True)
 class Problem:
-    """An iteration of REINFORCE; unless told, the paper's."""
+    """An iteration of REINFORCE; the paper's by default."""
 
     jobsets: int = 100
     episodes: int = 20  # of each jobset
     slots: int = 10
-    steps: int = 50  # in which jobs arrive; where they all wait at once, after which the episode is cut
+    steps: int = 50  # in which jobs arrive; if all wait at once, the step at which the episode is cut
     resources: int = 2
     load: int = 130  # percent
     arrivals: Literal["bernoulli", "poisson"] = "bernoulli"
@@ -66,7 +66,7 @@ class Problem:
 
     @property
     def step_limit(self) -> int:
-        """Return where an episode is cut."""
+        """Return the step limit of an episode."""
         return self.steps if self.waiting else LEEWAY * self.steps
 
     def draw(self) -> list[JobSet]:
@@ -74,13 +74,13 @@ class Problem:
         return [self.one(number) for number in range(self.jobsets)]
 
     def one(self, number: int) -> JobSet:
-        """Draw a jobset; a third resource is asked for as the first is, a fourth as the second, and so on."""
+        """Draw a jobset; a third resource has the demands of the first, a fourth those of the second, and so on."""
         rng = np.random.default_rng([self.seed, number])
         jobs = draw_jobset(WORKLOAD, DEMAND, self._scenario(), self.load, rng)
         return JobSet(jobs.arrival, jobs.duration, jobs.demand[:, np.arange(self.resources) % 2])
 
     def task(self, recipe: Recipe = PAPER) -> Task:
-        """Return what is learned."""
+        """Return the training task."""
         jobsets = self.draw()
         return Task(
             cluster=self.cluster,

@@ -1,4 +1,4 @@
-"""One figure of the benchmark, as `reports/bench.json` holds it."""
+"""One figure of the benchmark, as stored in `reports/bench.json`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,12 +12,12 @@ from pipeline.core.config import Frozen
 from pipeline.core.storage.files import one_line
 from pipeline.errors import UserError
 
-TIMES = ("s", "ms")  # units of what a slowdown makes larger; of rates, that end in /s, smaller
+TIMES = ("s", "ms")  # units of figures that a slowdown makes larger; rates, which end in /s, become smaller
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Figure(Frozen):
-    """A measured quantity: the median, least and most of several runs."""
+    """A measured quantity: median, minimum and maximum of several runs."""
 
     name: Annotated[str, Field(min_length=1)]
     value: Finite
@@ -31,21 +31,21 @@ class Figure(Frozen):
 
 
 class Row(NamedTuple):
-    """A figure, and in words what its baseline is."""
+    """A figure and a description of its baseline."""
 
     figure: Figure
     against: str
 
 
 class Target(NamedTuple):
-    """What a figure must reach; None asks for nothing."""
+    """Target of a figure; None is no requirement."""
 
     most: float | None = None  # of the value
     least: float | None = None
-    ratio: float | None = None  # at least so many times better than the baseline
+    ratio: float | None = None  # minimum ratio to the baseline
 
     def text(self, unit: str) -> str | None:
-        """Return the target for people.
+        """Return the target as text.
 
         >>> Target(most=1.0, ratio=15).text("s")
         '<= 1 s, >= 15 x'
@@ -71,7 +71,7 @@ class Target(NamedTuple):
         return cls(**bounds)
 
     def holds(self, value: float, ratio: float | None) -> bool | None:
-        """Return whether all that is asked is reached; None where nothing is.
+        """Return whether all requirements hold; None if there are none.
 
         >>> Target(most=1.0, ratio=15).holds(0.5, 12.0)
         False
@@ -88,11 +88,11 @@ NOTHING = Target()
 
 
 def half_of(ratio: float | None = None, cost: float | None = None) -> Target:
-    """Return the target that asks for half of what was measured (docs/benchmarks.md): a tenfold slowdown misses it.
+    """Return a target of half the measured value (docs/benchmarks.md), which a tenfold slowdown misses.
 
     Args:
-        ratio: how many times better than its baseline.
-        cost: the value, of which less is better; for what has no baseline.
+        ratio: factor by which it is better than its baseline.
+        cost: the value, if less is better and there is no baseline.
 
     >>> half_of(ratio=15).text("s"), half_of(cost=0.5).text("ms")
     ('>= 7.5 x', '<= 1 ms')
@@ -126,7 +126,7 @@ def figure(
 
 
 def slower(one: Figure, times: float) -> Figure:
-    """Return what the figure would be, were ours so many times slower; one that is no speed stays as it is.
+    """Return the figure as if ours were slower by a factor; figures other than speeds are unchanged.
 
     >>> slow = slower(figure("time", [1.0], "s", [30.0], target=half_of(ratio=30)), 10)
     >>> slow.value, slow.ratio, slow.holds
@@ -142,7 +142,7 @@ def slower(one: Figure, times: float) -> Figure:
 
 
 def write_figures(path: Path, figures: Sequence[Figure]) -> None:
-    """Write the report whole or not at all."""
+    """Write the report atomically."""
     storage.write_json(path, [one.model_dump() for one in figures])
 
 
@@ -150,7 +150,7 @@ def read_figures(path: Path) -> list[Figure]:
     """Read a report, and check it.
 
     Raises:
-        UserError: it is missing, or is no such report.
+        UserError: it is missing, or is not such a report.
     """
     raw = storage.read_json(path)
     try:

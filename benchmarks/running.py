@@ -1,4 +1,4 @@
-"""Measure one thing after the other, and say so."""
+"""Run the measurements one after the other and report progress."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,16 +33,16 @@ from pipeline.errors import UserError
 from pipeline.progress import say
 
 SAY_EVERY_S = 10.0
-WIDTH = 200  # columns of the table where there is no terminal
+WIDTH = 200  # columns of the table without a terminal
 
 Bench = Callable[[int, Sizes, ProgressCallback], Iterator[Row]]
 
 
 def run(names: Sequence[str], runs: int, threads: int, out: Path, strict: bool, quick: bool, times: float = 1.0) -> int:
-    """Measure, print and write; return the exit code. Ours counts `times` over, to see what a slowdown turns red.
+    """Measure, print and write; return the exit code. `times` multiplies our times, to see which targets then fail.
 
     Raises:
-        UserError: something cannot be measured; what was measured before it is printed and written all the same.
+        UserError: a measurement is impossible; earlier measurements are still printed and written.
     """
     hold_to(threads)
     say("compile")
@@ -59,14 +59,14 @@ def run(names: Sequence[str], runs: int, threads: int, out: Path, strict: bool, 
         raise failed
     if times != 1:
         rows = [row._replace(figure=slower(row.figure, times)) for row in rows]
-        say(f"as if ours were {times:g} times slower: all figures of time are made up")
+        say(f"as if ours were {times:g} times slower: all figures of time are hypothetical")
     console = Console()
     show(rows, console if console.is_terminal else Console(width=WIDTH))
     write_figures(out, [row.figure for row in rows])
     missed = [row.figure.name for row in rows if row.figure.holds is False]
     asked = sum(row.figure.holds is not None for row in rows)
     if failed:
-        say(f"{name} could not be measured, nor what comes behind it")
+        say(f"{name} could not be measured; later measurements were skipped")
     said = f"NOT reached ({len(missed)} of {asked}): {'; '.join(missed)}" if missed else "all targets hold"
     say(f"{out}: {len(rows)} figures; {said}")
     if failed:
@@ -75,7 +75,7 @@ def run(names: Sequence[str], runs: int, threads: int, out: Path, strict: bool, 
 
 
 def teller(name: str) -> ProgressCallback:
-    """Return what says now and then how far a measurement is."""
+    """Return a callback that reports the progress of a measurement now and then."""
     begun = time.monotonic()
     said = begun - SAY_EVERY_S
 

@@ -1,4 +1,4 @@
-"""The local search of known jobs: schedules a second, against listing one order at a time."""
+"""The local search of known jobs: schedules a second, against list scheduling of one order at a time."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -15,11 +15,11 @@ from pipeline.problems.pool.env.nouns import JobBatch, batch
 from pipeline.problems.pool.env.simulator.list_scheduling import improved
 
 PLAIN = "list scheduling in numpy, one order after the other"
-ONE_BY_ONE = "the same compiled decoder, whole orders, asked of Python for one order at a time"
+ONE_BY_ONE = "the same compiled decoder on whole orders, called from Python for one order at a time"
 
 
 class Question(NamedTuple):
-    """Jobsets, and what is tried of them."""
+    """Jobsets and their trial orders."""
 
     jobs: JobBatch
     capacity: tuple[int, ...]
@@ -27,7 +27,7 @@ class Question(NamedTuple):
 
 
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
-    """Measure schedules a second of the search, and of both ways to make them one by one."""
+    """Measure schedules a second of the search, and of both ways to compute them one by one."""
     jobsets, count, evaluations, once, plain = sizes.search
     asked = question(jobsets, count)
     one = question(1, count)
@@ -42,7 +42,7 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
             lambda: jobsets * evaluations / seconds(lambda: searched(asked, evaluations)) / 1e3,
             lambda: tried / seconds(work) / 1e3,  # noqa: B023
         )
-        target, said = half_of(ratio), f"search, {count} jobs, beside {name}"
+        target, said = half_of(ratio), f"search, {count} jobs, against {name}"
         yield Row(figure(said, mine, "k schedules/s", theirs, more_is_better=True, target=target), against)
 
 
@@ -54,13 +54,13 @@ def question(jobsets: int, jobs: int) -> Question:
 
 
 def searched(asked: Question, evaluations: int) -> IntArray:
-    """Return the starts [J] that the search finds."""
+    """Return the starts [J] found by the search."""
     number = np.arange(asked.jobs.episodes)
     return improved(asked.jobs, asked.capacity, asked.first, evaluations, keys(1, number, np.zeros_like(number)))
 
 
 def swapped(order: IntArray, count: int) -> IntArray:
-    """Return orders [count, J] like those of the search: two jobs of each have changed places."""
+    """Return orders [count, J] like those of the search: in each, two jobs are swapped."""
     rng, orders = np.random.default_rng(1), np.tile(order, (count, 1))
     for row in orders:
         one, other = rng.choice(len(order), size=2, replace=False)
@@ -69,17 +69,17 @@ def swapped(order: IntArray, count: int) -> IntArray:
 
 
 def list_one_by_one(asked: Question, orders: IntArray) -> list[IntArray]:
-    """Return the starts [J] that every order gives, by the compiled decoder."""
+    """Return the starts [J] of every order, by the compiled decoder."""
     return [improved(asked.jobs, asked.capacity, order, 1) for order in orders]
 
 
 def list_plainly(asked: Question, orders: IntArray) -> list[IntArray]:
-    """Return the starts [J] that every order of one jobset gives, by numpy."""
+    """Return the starts [J] of every order of one jobset, by numpy."""
     return [listed(asked.jobs, asked.capacity, order) for order in orders]
 
 
 def listed(jobs: JobBatch, capacity: tuple[int, ...], order: IntArray) -> IntArray:
-    """Return the start [J] of every job of one jobset, each in turn as early as it fits: past the last full step."""
+    """Return the start [J] of every job of one jobset, each in turn as early as it fits, after the last full step."""
     free = np.tile(capacity, (int(jobs.arrival.max() + jobs.duration.sum()), 1))
     start = np.zeros(len(order), dtype=np.int64)
     for job in order:

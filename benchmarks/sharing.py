@@ -25,7 +25,7 @@ from pipeline.problems.groups.env.simulator.batch import GroupsSimulator
 from pipeline.problems.groups.env.teachers import equal
 from tests.oracles.groups import PlainGroups
 
-PLAIN = "tests/oracles/groups.py under equal shares, observations included, by the interval of a cluster"
+PLAIN = "tests/oracles/groups.py under equal shares, observations included; time per interval of a cluster"
 NONE = "no baseline"
 UNITS, INTERVAL, LOAD, INTERVALS = 16, 10.0, 0.8, 50
 WIDEST, LONGEST = 8, 30.0
@@ -34,7 +34,7 @@ ORDERS: IntArray = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0]])
 
 
 class Sharing(NamedTuple):
-    """Some clusters of alike groups."""
+    """Some clusters of identical groups."""
 
     episodes: int
     groups: int
@@ -94,7 +94,7 @@ def _plain(sharing: Sharing, jobs: Jobs) -> float:
 
 
 def _controlled(sharing: Sharing) -> tuple[Controller, Observation]:
-    """Return a controller with an untrained network, and a view in the midst of an episode."""
+    """Return a controller with an untrained network, and a view in the middle of an episode."""
     cluster, drawn = sharing.cluster, sharing.draw()
     config = QNetworkConfig(name="q_network", hidden=(64, 64), weights="shared")
     network = build(config, cluster, past({1: drawn}, cluster), 1)

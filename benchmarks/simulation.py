@@ -14,7 +14,7 @@ from pipeline.problems.pool.env.nouns import JobSet
 from tests.oracles.pool import Timestep
 
 PLAIN = "tests/oracles/pool.py, a plain loop"
-ONLY = np.array([0])  # the row of a simulator's only episode
+ONLY = np.array([0])  # row of a simulator's single episode
 
 
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
@@ -49,7 +49,7 @@ def _rate(play: engine.Play, problem: Problem, jobsets: list[JobSet]) -> float:
 
 
 def plain_sjf(episode: Timestep) -> int:
-    """Play SJF in the plain simulator to the end; return how many decisions that took."""
+    """Run SJF in the plain simulator to the end; return the number of decisions."""
     decisions = 0
     while not episode.done:
         episode.step(ONLY, np.array([_shortest(episode)]))
@@ -58,7 +58,7 @@ def plain_sjf(episode: Timestep) -> int:
 
 
 def _shortest(episode: Timestep) -> int:
-    """Return the slot of the shortest job that fits now, the lowest of equals; void where none fits."""
+    """Return the slot of the shortest job that fits now, the lowest among equals; void if none fits."""
     fitting = [
         (int(episode.jobs.duration[job]), slot)
         for slot, job in enumerate(episode.slots)

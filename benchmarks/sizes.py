@@ -1,4 +1,4 @@
-"""How much is measured: what the figures are meant for, or next to nothing, to try the benchmark itself."""
+"""Sizes of the measurements: those of the published figures, and minimal ones to test the benchmark itself."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from benchmarks.problem import Problem
 
 
 class Axis(NamedTuple):
-    """Problems that differ in one quantity alone, by that quantity, rising."""
+    """Problems that differ in one quantity only, in rising order."""
 
     name: str
     sizes: tuple[int, ...]
@@ -20,32 +20,32 @@ def axis(name: str, base: dict[str, int], sizes: tuple[int, ...]) -> Axis:
 
 
 class Search(NamedTuple):
-    """How many schedules the local search and its baselines try."""
+    """Numbers of schedules that the local search and its baselines try."""
 
     jobsets: int
     jobs: int  # of each
     evaluations: int  # of each
-    once: int  # orders that the compiled decoder is asked for one at a time
+    once: int  # orders that the compiled decoder evaluates one at a time
     plain: int  # orders listed in numpy
 
 
-# Where slots or resources grow, 200 jobs wait at once and the episode is cut at step 50, so that all slots are full in
-# every decision and there are as many decisions whatever the size.
+# When slots or resources grow, 200 jobs wait at once and the episode is cut at step 50. So all slots are full in every
+# decision, and every size has the same number of decisions.
 CROWD = {"waiting": 200, "steps": 50, "jobsets": 20, "episodes": 20}
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured."""
+    """Sizes of all measurements."""
 
     iteration: Problem
-    large: Problem  # about twice what is played together
+    large: Problem  # about twice the jobsets that run together
     larger: Problem  # four times that
-    episodes: int  # played under SJF
-    plain: int  # of which the plain simulator plays so many
+    episodes: int  # run under SJF
+    plain: int  # of these, run by the plain simulator
     states: int  # distinct states in a batch of the CNN
     batch: int  # decisions of an iteration in a batch of the CNN
-    rollout: Problem  # where states come from
+    rollout: Problem  # source of the states
     decisions: int  # of a deployed deeprm
     decisions_cnn: int  # of a deployed deeprm2
     streams: Problem
@@ -53,15 +53,15 @@ class Sizes:
     axes: tuple[Axis, ...]
     crowd: tuple[int, int, int, int]  # many machines: episodes, jobs of each, machines, slots
     cluster: tuple[int, int, int, int]
-    plain_jobs: int  # of which the reference simulator plays so many
+    plain_jobs: int  # of these, run by the reference simulator
     pairs: dict[str, tuple[int, ...]]
     shares: tuple[int, int, int]  # of a cluster: groups, levels, units
-    two_shares: tuple[int, int, int]  # the same, where the knapsack on two resources is exact
-    questions: int  # of shares, for the gaps
+    two_shares: tuple[int, int, int]  # the same, for the exact knapsack on two resources
+    questions: int  # of shares, to measure gaps
     sharing: tuple[int, int]  # episodes, groups of each
     search: Search
-    planned: tuple[int, int]  # looking ahead: short runs, and decisions where 64 jobs wait
-    tasks: tuple[int, int, float]  # that do nothing; jobsets of hindsight, and its limit
+    planned: tuple[int, int]  # look-ahead: short runs, and decisions where 64 jobs wait
+    tasks: tuple[int, int, float]  # tasks without work; jobsets of hindsight, and its limit
 
 
 FULL = Sizes(

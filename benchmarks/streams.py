@@ -7,12 +7,12 @@ from benchmarks.measure import ProgressCallback, in_turns, seconds
 from benchmarks.record import Row, figure, half_of
 from benchmarks.sizes import Sizes
 
-LOCK_STEP = "one at a time in lock step, on observations, by the job"
+LOCK_STEP = "one at a time in lock step, on observations; time per job"
 MILLION = 1_000_000
 
 
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
-    """Measure how long all heuristics take, as `schedule` plays them."""
+    """Measure the duration of all heuristics, run as in `schedule`."""
     on_progress("draw the jobs")
     problem = sizes.streams
     streams, first = problem.draw(), sizes.start_of_streams.draw()

@@ -1,4 +1,4 @@
-"""The figures as a table for people."""
+"""The figures as a printed table."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ SAID = {True: "yes", False: "NO", None: ""}
 
 
 def show(rows: Sequence[Row], console: Console) -> None:
-    """Print the figures, and below what each baseline is."""
+    """Print the figures, and below them a description of each baseline."""
     table = Table(title="Medians of the runs; a ratio above 1 is better than the baseline")
     for name in ("what", "median", "least", "most", "unit", "baseline", "ratio", "target", "holds"):
         table.add_column(name, justify="left" if name in ("what", "unit", "target", "holds") else "right")

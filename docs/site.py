@@ -1,6 +1,6 @@
-"""What MkDocs is told beside mkdocs.yml: pages made from the code and from the root, and links that leave docs/.
+"""MkDocs hooks: pages generated from the code and the repository root, and links that leave docs/.
 
-The README is the first page. A link to a file outside of docs/ leads to a copy of it in the site.
+The README is the first page. A link to a file outside docs/ leads to a copy of the file in the site.
 """
 
 import os
@@ -29,7 +29,7 @@ LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)]*)?\))")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made, and copies of what pages link to outside of docs/."""
+    """Add the generated pages, and copies of linked files outside docs/."""
     made = {page: (ROOT / source).read_text(encoding="utf-8") for source, page in AT_ROOT.items()}
     made |= {"reference/commands.md": commands(), "reference/params.md": params(), "project/decisions.md": decisions()}
     for page, text in made.items():
@@ -42,17 +42,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Let links that leave docs/ lead to their place in the site."""
+    """Point links that leave docs/ to their place in the site."""
     uri = page.file.src_uri
     source = next((ROOT / root for root, name in AT_ROOT.items() if name == uri), DOCS / uri)
 
-    def led(link: re.Match[str]) -> str:
+    def moved(link: re.Match[str]) -> str:
         if link[2].startswith(("http:", "https:")):
             return link[0]
         target = Path(os.path.normpath(source.parent / link[2]))
         return f"{link[1]}{os.path.relpath(_in_site(target), Path(uri).parent)}{link[3]}"
 
-    return LINK.sub(led, markdown)
+    return LINK.sub(moved, markdown)
 
 
 def _outside(source: Path) -> Iterator[str]:
@@ -70,22 +70,22 @@ def _in_site(target: Path) -> str:
 
 
 def decisions() -> str:
-    """Return a list of all decisions."""
+    """Return the page with a list of all decisions."""
     lines = [
         f"- [{path.read_text(encoding='utf-8').splitlines()[0].lstrip('# ')}](../decisions/{path.name})"
         for path in sorted((DOCS / "decisions").glob("*.md"))
     ]
-    return "\n".join(["# Decisions", "", "Why things are as they are, one short page each.", "", *lines]) + "\n"
+    return "\n".join(["# Decisions", "", "Reasons for the design, one short page per decision.", "", *lines]) + "\n"
 
 
 def commands() -> str:
-    """Return a page of all commands and their options."""
+    """Return the page of all commands and their options."""
     lines = ["# Commands", "", "Every command is `python -m pipeline NAME`, or `deeprm NAME` in the environment.", ""]
     for name, command in _leaves(typer.main.get_command(app), ""):
         lines += [f"## {name}", "", *_paragraphs(command.help or ""), ""]
         rows = [_option(option) for option in command.params if option.name != "help"]
         if rows:
-            lines += ["| argument or option | without it | what it is |", "| --- | --- | --- |", *rows, ""]
+            lines += ["| argument or option | default | meaning |", "| --- | --- | --- |", *rows, ""]
     return "\n".join(lines)
 
 
@@ -105,21 +105,23 @@ def _option(option: TyperArgument | TyperOption) -> str:
     argument = isinstance(option, TyperArgument)
     words = [option.metavar or str(option.name).upper()] if argument else [*option.opts, *option.secondary_opts]
     names = ", ".join(f"`{word}`" for word in words)
-    without = (
-        "must be given"
+    default = (
+        "required"
         if option.required
         else ""
         if option.default in (None, "") or option.default is False
         else f"`{option.default}`"
     )
-    return f"| {names} | {without} | {option.help or ''} |"
+    return f"| {names} | {default} | {option.help or ''} |"
 
 
 def params() -> str:
-    """Return a page of all keys of params.yaml."""
-    lines = ["# Keys of params.yaml", "", "Each heading is a kind of record. `python -m pipeline explain-params PLACE`"]
-    lines += ["tells the same of a place in your file, and an editor that reads the line at its head shows it beside"]
-    lines += ["the cursor ([schema](../params.schema.json)).", ""]
+    """Return the page of all keys of params.yaml."""
+    lines = ["# Keys of params.yaml", "", "Each heading is a type of record. `python -m pipeline explain-params PLACE`"]
+    lines += [
+        "prints the same for a place in your file. An editor that supports the schema in the first line of the file"
+    ]
+    lines += ["shows it at the cursor ([schema](../params.schema.json)).", ""]
     for name, record in reference.records().items():
         lines += [f"## {name}", "", (record.__doc__ or "").split("\n\n")[0].strip(), ""]
         rows = [
@@ -127,7 +129,7 @@ def params() -> str:
             for key in reference.keys(record)
         ]
         if rows:
-            lines += ["| key | may be | if left out | meaning |", "| --- | --- | --- | --- |", *rows, ""]
+            lines += ["| key | values | default | meaning |", "| --- | --- | --- | --- |", *rows, ""]
     return "\n".join(lines)
 
 

@@ -1,7 +1,7 @@
-"""All that users may get wrong, in one table: one line that says it, exit code 2, no traceback, and no file left.
+"""Table of mistakes that users may make: each gives one line, exit code 2, no traceback, and leaves no file.
 
-Most cases run within this process, as the command line does from its words to its exit; one of each kind is run as a
-process of its own, too. docs/bad-inputs.md is this table with its lines; to write it anew:
+Most cases run in this process, from the command's arguments to its exit. One of each kind also runs as a separate
+process. docs/bad-inputs.md is this table with its lines. To write it again:
 
     python tests/test_bad_input.py
 """
@@ -163,7 +163,7 @@ PARAMS = [
         params("updates: 2000", "update: 3000"),
     ),
     Case(
-        "words for a number",
+        "text for a number",
         GENERATE,
         ("params.yaml: agents.deeprm.finetune.updates", "integer", "got 'many'"),
         params("updates: 2000", "updates: many"),
@@ -175,7 +175,7 @@ PARAMS = [
         params("horizon: 20 ", "horizon: 20.5 "),
     ),
     Case(
-        "yes for a number", GENERATE, ("params.yaml: seed: ", "integer", "got True"), params("seed: 1 ", "seed: true ")
+        "true for a number", GENERATE, ("params.yaml: seed: ", "integer", "got True"), params("seed: 1 ", "seed: true ")
     ),
     Case(
         "a number for a list",
@@ -196,7 +196,7 @@ PARAMS = [
         params("train: 100", "train: -3"),
     ),
     Case(
-        "a range the wrong way round",
+        "a range with its ends swapped",
         GENERATE,
         ("params.yaml: workload.short: ", "low <= high", "[3, 1]"),
         params("short: [1, 3]", "short: [3, 1]"),
@@ -208,7 +208,7 @@ PARAMS = [
         params("short_share: 0.8", "short_share: .nan"),
     ),
     Case(
-        "a number without end (.inf)",
+        "an infinite number (.inf)",
         GENERATE,
         ("workload.short_share: ", "got "),
         params("short_share: 0.8", "short_share: .inf"),
@@ -220,7 +220,7 @@ PARAMS = [
         params("seed: 1 ", "seed: 100000000000000000000 "),
     ),
     Case(
-        "more jobsets than can be",
+        "too many jobsets",
         GENERATE,
         ("scenarios.online.jobsets.train: ", "got 10000000000"),
         params("train: 100", "train: 10000000000"),
@@ -232,13 +232,13 @@ PARAMS = [
         params("{cpu: 10,", "{cpu: 1000000000000,"),
     ),
     Case(
-        "a key twice",
+        "a duplicate key",
         GENERATE,
         ("params.yaml:5: not YAML: found duplicate key ", '"seed"'),
         params("threads: 2", "seed: 2\nthreads: 2"),
     ),
     Case(
-        "a tab for spaces",
+        "a tab instead of spaces",
         GENERATE,
         ("params.yaml:13: not YAML: found character '\\t'",),
         params("  short: [1, 3]", "\tshort: [1, 3]"),
@@ -257,7 +257,9 @@ PARAMS = [
         ("params.yaml: ", "expected a mapping", "found a list"),
         {"params.yaml": b"- seed: 1\n- threads: 2\n"},
     ),
-    Case("a word", GENERATE, ("params.yaml: ", "expected a mapping", "found 'seed'"), {"params.yaml": b"seed\n"}),
+    Case(
+        "a single word", GENERATE, ("params.yaml: ", "expected a mapping", "found 'seed'"), {"params.yaml": b"seed\n"}
+    ),
     Case(
         "params.yaml in UTF-16",
         GENERATE,
@@ -278,7 +280,7 @@ PARAMS = [
         {"params.yaml": b"seed: 1\n---\nseed: 2\n"},
     ),
     Case(
-        "a name with capitals",
+        "a name with capital letters",
         GENERATE,
         ("params.yaml: agents.DeepRM: ", "got 'DeepRM'"),
         params("  deeprm:\n", "  DeepRM:\n"),
@@ -332,19 +334,19 @@ PARAMS = [
         params("horizon: 20 ", "horizon: 12 "),
     ),
     Case(
-        "a demand without a whole unit",
+        "a demand without a whole number of units",
         GENERATE,
         ("scenarios.online: demand 'code': no whole unit", "0.1-0.2 of 4"),
         params("{cpu: 10, memory: 10}", "{cpu: 4, memory: 10}"),
     ),
     Case(
-        "a load that is not drawn",
+        "a load that the scenario does not have",
         GENERATE,
         ("agents.deeprm.finetune.loads: 200 is not a load of scenario 'online'",),
         params("190]\n      updates: 2000", "190, 200]\n      updates: 2000"),
     ),
     Case(
-        "more jobs at once than can be seen",
+        "more simultaneous jobs than slots and backlog",
         GENERATE,
         ("scenarios.offline: arrivals.jobs 31 exceed slots 30",),
         params("jobs: 30}", "jobs: 31}"),
@@ -356,31 +358,31 @@ PARAMS = [
         groups(queues=["short", "medium", "long"], orders=[["short", "medum", "long"]]),
     ),
     Case(
-        "levels that do not begin with 0",
+        "levels that do not start at 0",
         "generate shares",
         ("scenarios.shares.levels: expected 0 and then rising numbers, got [0.5, 1.0]",),
         groups(levels=[0.5, 1]),
     ),
     Case(
-        "levels of as many units",
+        "two levels with equal units",
         "generate shares",
         ("scenarios.shares.levels: expected more cpu at 0.2 than at 0.1, found 1 units at both",),
         groups(resources={"cpu": 16}, groups=4, levels=[0, 0.1, 0.2]),
     ),
     Case(
-        "parts of a mix that do not sum to 1",
+        "shares of a mix that do not sum to 1",
         "generate shares",
         ("scenarios.shares: workload.mixes: expected shares that sum to 1", "'long': 0.1"),
         groups(workload=SWINGING | {"mixes": [{"short": 0.5, "medium": 0.3, "long": 0.1}]}),
     ),
     Case(
-        "a job of a group larger than the cluster",
+        "a group's job that is larger than the cluster",
         "generate shares",
         ("scenarios.shares: workload.demand.cpu: the cluster has 16, got 32",),
         groups(resources={"cpu": 16}, workload=SWINGING | {"demand": {"cpu": [1, 32]}}),
     ),
     Case(
-        "a controller for a cluster that no groups share",
+        "a controller for a cluster without user groups",
         "generate shares",
         ("agents.controller.problem: expected pool, as of scenario 'online', got 'groups'",),
         params("    scenario: shares\n", "    scenario: online\n"),
@@ -396,20 +398,20 @@ PARAMS = [
 WORDS = [
     Case("an unknown command", "generates online", ("No such command 'generates'", "Did you mean 'generate'")),
     Case("an unknown command of a group", "evaluate agnt deeprm", ("No such command 'agnt'",)),
-    Case("a farm of nobody", "farm --workers 0", ("Invalid value for '--workers'",)),
-    Case("a farm outside of a repository", "farm", ("farm: expected dvc.yaml and .dvc here; run this at the",)),
+    Case("a farm without workers", "farm --workers 0", ("Invalid value for '--workers'",)),
+    Case("a farm outside a repository", "farm", ("farm: expected dvc.yaml and .dvc here; run this at the",)),
     Case(
-        "a sweep of a key that is not there",
+        "a sweep over a missing key",
         "farm --set agents.deeprm.finetune.learning_rate=0.001,0.003",
         ("farm: --set agents.deeprm.finetune.learning_rate: no such key; did you mean 'recipes.ours.learning_rate'",),
     ),
     Case(
-        "a sweep of an agent that is not there",
+        "a sweep over a missing agent",
         "farm --set agents.deprm.finetune.updates=10,20",
         ("farm: --set agents.deprm.finetune.updates: agents has no 'deprm'; there are: ", "did you mean 'deeprm'?"),
     ),
     Case(
-        "a sweep to a value of another type",
+        "a sweep with a value of the wrong type",
         "farm --set recipes.ours.learning_rate=0.001,fast",
         ("farm: learning_rate=fast: params.yaml: recipes.ours.learning_rate: ", "got 'fast'"),
     ),
@@ -419,25 +421,25 @@ WORDS = [
         ("farm: --set recipes.ours.learning_rate: expected KEY=VALUE,VALUE",),
     ),
     Case(
-        "seeds from the last to the first",
+        "an empty range of seeds",
         "farm --agent deeprm --seeds 5..1",
         ("farm: --seeds 5..1: an empty range; the first is above the last: write 1..5",),
     ),
-    Case("seeds of nobody", "farm --seeds 1..3", ("farm: --seeds: no key that is set belongs to an agent",)),
-    Case("whose seeds, and no seeds", "farm --agent deeprm", ("Invalid value for --agent: it says whose seeds",)),
+    Case("seeds without an agent", "farm --seeds 1..3", ("farm: --seeds: no key that is set belongs to an agent",)),
+    Case("an agent without seeds", "farm --agent deeprm", ("Invalid value for --agent: it says whose seeds",)),
     Case(
-        "a sweep outside of a repository",
+        "a sweep outside a repository",
         "farm --set recipes.ours.clip=1.0,2.0",
         ("farm: expected dvc.yaml and .dvc here; run this at the",),
     ),
     Case(
-        "tasks to be sent nobody knows where",
+        "an unknown executor",
         "evaluate heuristics online",
         ("pipeline.toml: executor.backend: Input should be 'serial', 'processes', 'ray' or 'slurm', found 'dask'",),
         {"pipeline.toml": b'[executor]\nbackend = "dask"\n'},
     ),
     Case(
-        "an address that is none",
+        "an invalid address",
         "evaluate heuristics online",
         ("pipeline.toml: executor: expected HOST:PORT of a Ray cluster, found 'head'",),
         {"pipeline.toml": b'[executor]\nbackend = "ray"\naddress = "head"\n'},
@@ -445,8 +447,8 @@ WORDS = [
     Case("an unknown option", "generate online --fast", ("No such option: --fast",)),
     Case("a missing argument", "generate", ("Missing argument 'SCENARIO'",)),
     Case("a missing option", "schedule jobs.csv --scenario online --policy sjf", ("Missing option '--out'",)),
-    Case("one argument too many", "generate online offline", ("unexpected extra argument", "offline")),
-    Case("words for a number", f"{SJF} --slots many", ("'--slots'", "valid integer")),
+    Case("an extra argument", "generate online offline", ("unexpected extra argument", "offline")),
+    Case("text for a number", f"{SJF} --slots many", ("'--slots'", "valid integer")),
     Case(
         "an unknown scenario",
         "generate onlin",
@@ -457,7 +459,7 @@ WORDS = [
     Case("an unknown agent to evaluate", "evaluate agent x", ("unknown agent 'x'", "there are: ", "deeprm")),
     Case("a promotion before the gate has judged", "promote", ("reports/gate.json is missing: run 'dvc repro'",)),
     Case(
-        "a verdict that is none",
+        "an invalid verdict",
         "promote",
         ("reports/gate.json: not what the gate writes", "run 'dvc repro gate' first"),
         {"reports/gate.json": b'{"online": 3}', "champions.yaml": b""},
@@ -469,7 +471,7 @@ WORDS = [
         {"champions.yaml": b"# Nobody yet.\n"},
     ),
     Case(
-        "a rollback to nobody",
+        "a rollback without an earlier champion",
         "rollback online",
         ("champions.yaml: online: the line holds no earlier champion", "git log -p"),
         {"champions.yaml": b"online: {policy: sjf, digest: a, verdict: v}\n"},
@@ -482,13 +484,13 @@ WORDS = [
     ),
     Case("no champions.yaml", "rollback online", ("champions.yaml: cannot be read (No such file or directory)",)),
     Case(
-        "a watch over a scenario that has no log",
+        "monitoring a scenario without a log",
         "watch log.swf --scenario online",
         ("watch: scenario 'online' is not cut from a log; cut from one: none",),
         {"log.swf": log(*LOG)},
     ),
     Case(
-        "a watch without a scenario",
+        "monitoring without a scenario",
         "watch log.swf",
         ("watch: name a scenario by --scenario; cut from one: none",),
         {"log.swf": log(*LOG)},
@@ -508,20 +510,20 @@ WORDS = [
     Case("a cluster without capacity", f"{SJF} --capacity 0", ("scenario: resources.cpu: ", "greater than 0", "got 0")),
     Case("a negative number of slots", f"{SJF} --slots -1", ("scenario: slots: ", "greater than 0", "got -1")),
     Case("no horizon", f"{SJF} --horizon 0", ("scenario: horizon: ", "greater than 1", "got 0")),
-    Case("a horizon out of all bounds", f"{SJF} --horizon 1000000", ("scenario: horizon: ", "10000", "got 1000000")),
+    Case("a horizon that is too long", f"{SJF} --horizon 1000000", ("scenario: horizon: ", "10000", "got 1000000")),
     Case(
-        "draws of a heuristic",
+        "samples of a heuristic",
         f"{SJF} --samples 16",
         ("--samples: expected a model directory, got 'sjf', which makes the same schedule every time",),
     ),
-    Case("a negative number of draws", f"{SJF} --samples -1", ("'--samples'", "greater than or equal to 0")),
+    Case("a negative number of samples", f"{SJF} --samples -1", ("'--samples'", "greater than or equal to 0")),
     Case(
-        "a search of too many jobs and schedules",
+        "a search over too many jobs and schedules",
         f"{SJF} --search 400000000",
         ("jobs.csv: --search: expected at most 1,000,000,000 jobs times schedules, found 3 jobs times 400,000,000",),
     ),
     Case(
-        "a search of too many steps",
+        "a search over too many steps",
         f"{SJF} --search 9",
         (
             "jobs.csv: --search: expected jobsets of at most 200,000 steps between arrivals and of work",
@@ -530,7 +532,9 @@ WORDS = [
         {"jobs.csv": text("0,a,0,3,6,2", "late,b,7,3,6,2", "late,c,300007,1,6,2")},
     ),
     Case(
-        "a schedule of no known kind", SJF.replace("out.csv", "out.xlsx"), ("out.xlsx: ", ".csv, .csv.gz or .parquet")
+        "a schedule in an unknown file format",
+        SJF.replace("out.csv", "out.xlsx"),
+        ("out.xlsx: ", ".csv, .csv.gz or .parquet"),
     ),
 ]
 
@@ -540,13 +544,15 @@ def row(what: str, rows: str, *says: str) -> Case:
 
 
 TABLES = [
-    row("a job twice", "0,a,0,3,1,2\n0,b,0,3,1,2\n0,a,9,1,1,1", "each jobset, job once", "line 2 again"),
+    row("a duplicate job", "0,a,0,3,1,2\n0,b,0,3,1,2\n0,a,9,1,1,1", "each jobset, job once", "line 2 again"),
     row("a negative arrival", "0,a,-1,3,1,2", "arrival: expected at least 0, got -1 in line 2"),
-    row("an arrival that is no number (nan)", "0,a,nan,3,1,2", "arrival: expected a whole number in line 2, got nan"),
-    row("an arrival that is missing", "0,a,0,3,1,2\n0,b,,3,1,2", "arrival: expected a whole number in line 3, got nan"),
-    row("an arrival in words", "0,a,soon,3,1,2", "arrival: expected a whole number in line 2, got soon"),
-    row("an arrival without end", "0,a,inf,3,1,2", "arrival: expected a whole number in line 2, got inf"),
-    row("an arrival beyond all bounds", "0,a,9000000000000,3,1,2", "arrival: expected at most 1000000000000"),
+    row(
+        "an arrival that is not a number (nan)", "0,a,nan,3,1,2", "arrival: expected a whole number in line 2, got nan"
+    ),
+    row("a missing arrival", "0,a,0,3,1,2\n0,b,,3,1,2", "arrival: expected a whole number in line 3, got nan"),
+    row("an arrival as text", "0,a,soon,3,1,2", "arrival: expected a whole number in line 2, got soon"),
+    row("an infinite arrival", "0,a,inf,3,1,2", "arrival: expected a whole number in line 2, got inf"),
+    row("an arrival that is too late", "0,a,9000000000000,3,1,2", "arrival: expected at most 1000000000000"),
     row("a duration of 0", "0,a,0,0,1,2", "duration: expected at least 1, got 0 in line 2"),
     row("a duration of 2.5 steps", "0,a,0,2.5,1,2", "duration: expected a whole number in line 2, got 2.5"),
     row("a duration beyond the horizon", "0,a,0,21,1,2", "duration: expected at most 20, got 21 in line 2"),
@@ -565,19 +571,19 @@ TABLES = [
         {"jobs.csv": text("0,a,0,3,1", head=HEAD.removesuffix(",memory"))},
     ),
     Case(
-        "a column too many",
+        "an extra column",
         SJF,
         ("jobs.csv: columns: ", "unknown gpu"),
         {"jobs.csv": text("0,a,0,3,1,2,1", head=f"{HEAD},gpu")},
     ),
     Case(
-        "a column twice",
+        "a duplicate column",
         SJF,
         ("jobs.csv: columns: ", "unknown cpu.1"),
         {"jobs.csv": text("0,a,0,3,1,2,1", head=f"{HEAD},cpu")},
     ),
     Case(
-        "semicolons for commas",
+        "semicolons instead of commas",
         SJF,
         ("jobs.csv: columns: ", "missing job, arrival"),
         {"jobs.csv": JOBS.replace(",", ";").encode()},
@@ -593,7 +599,7 @@ TABLES = [
         {"jobs.csv": JOBS.encode("utf-16")},
     ),
     Case(
-        "UTF-16 without its mark",
+        "UTF-16 without a byte order mark",
         SJF,
         ("jobs.csv: not a readable table (expected UTF-8 text", "UTF-16"),
         {"jobs.csv": JOBS.encode("utf-16-le")},
@@ -610,7 +616,7 @@ TABLES = [
     Case("a missing file", SJF, ("jobs.csv: no such file",), {"jobs.csv": b"-"}),
     Case("a folder", SJF, ("jobs.csv: not a readable table (Is a directory",), {"jobs.csv": None}),
     Case(
-        "another kind of file",
+        "an unsupported file type",
         of("jobs.xlsx"),
         (
             "jobs.xlsx: expected a job table (.csv, .csv.gz, .parquet) or a log of format "
@@ -619,7 +625,7 @@ TABLES = [
         {"jobs.xlsx": b"PK"},
     ),
     Case(
-        "junk for gzip",
+        "an invalid gzip file",
         of("jobs.csv.gz"),
         ("jobs.csv.gz: not a readable table (Not a gzipped file",),
         {"jobs.csv.gz": JOBS.encode()},
@@ -631,7 +637,10 @@ TABLES = [
         {"jobs.csv.gz": gzip.compress(JOBS.encode(), mtime=0)[:-9]},
     ),
     Case(
-        "junk for parquet", of("jobs.parquet"), ("jobs.parquet: not a readable table (",), {"jobs.parquet": b"junk" * 9}
+        "an invalid parquet file",
+        of("jobs.parquet"),
+        ("jobs.parquet: not a readable table (",),
+        {"jobs.parquet": b"junk" * 9},
     ),
     Case(
         "truncated parquet",
@@ -653,7 +662,7 @@ TABLES = [
         {"jobs.parquet": parquet(cpu=[[1], [1], [1]])},
     ),
     Case(
-        "a job twice in parquet",
+        "a duplicate job in parquet",
         of("jobs.parquet"),
         ("jobs.parquet: expected each jobset, job once",),
         {"jobs.parquet": parquet(job=["a", "b", "a"])},
@@ -668,13 +677,13 @@ TABLES = [
 
 LOGS = [
     Case(
-        "a line of three numbers",
+        "a line with three numbers",
         ON_LOG,
         ("log.swf:4: expected 18 numbers, found 3",),
         {"log.swf": log(LOG[0], LOG[1], "1 2 3", LOG[2])},
     ),
     Case(
-        "a line of 19 numbers",
+        "a line with 19 numbers",
         ON_LOG,
         ("log.swf:3: expected 18 numbers, found 19",),
         {"log.swf": log(LOG[0], f"{LOG[1]} 1")},
@@ -697,21 +706,26 @@ LOGS = [
         ("log.swf:1: expected 18 numbers, found bytes that are not plain text", "UTF-16"),
         {"log.swf": log(*LOG).decode().encode("utf-16")},
     ),
-    Case("a job table for a log", ON_LOG, ("log.swf:1: expected 18 numbers, found 1",), {"log.swf": JOBS.encode()}),
     Case(
-        "a log of 21 columns",
+        "a job table in place of a log",
+        ON_LOG,
+        ("log.swf:1: expected 18 numbers, found 1",),
+        {"log.swf": JOBS.encode()},
+    ),
+    Case(
+        "a log with 21 columns",
         "trace log.swf",
         ("log.swf:1: expected 18 numbers, found 21",),
         {"log.swf": b"".join(b"%d " % k for k in range(21))},
     ),
     Case(
-        "a log of old Mac line ends",
+        "a log with old Mac line ends",
         "trace log.swf",
         ("log.swf:1: expected line ends (LF or CRLF), found only CR",),
         {"log.swf": log(*LOG).replace(b"\n", b"\r")},
     ),
     Case(
-        "a machine size that is no number",
+        "a machine size that is not a number",
         ON_LOG,
         ("log.swf:1: MaxProcs: expected a whole number such as 1024, found '128*8'",),
         {"log.swf": b"; MaxProcs: 128*8\n" + log(*LOG)},
@@ -723,7 +737,7 @@ LOGS = [
         {"log.swf": b"; MaxProcs: 9\n" + log(*LOG)},
     ),
     Case(
-        "a log of milliseconds",
+        "a log in milliseconds",
         GENERATE,
         ("params.yaml: workload: implausible log: times: ", "accept: [times] there"),
         {**on_log("path: log.swf, window: 2"), "data/log": log(*MILLISECONDS)},
@@ -737,27 +751,27 @@ LOGS = [
         {"log.swf": log(LINE.format(id=1, submit=0, run=-1))},
     ),
     Case("a missing log", ON_LOG, ("log.swf: cannot be read (No such file or directory)",)),
-    Case("a folder for a log", ON_LOG, ("log.swf: cannot be read (Is a directory)",), {"log.swf": None}),
+    Case("a folder in place of a log", ON_LOG, ("log.swf: cannot be read (Is a directory)",), {"log.swf": None}),
     Case(
-        "junk for a packed log",
+        "an invalid compressed log",
         ON_LOG.replace(".swf", ".swf.gz"),
         ("log.swf.gz: ", "not a whole gzip file"),
         {"log.swf.gz": log(*LOG)},
     ),
     Case(
-        "a truncated packed log",
+        "a truncated compressed log",
         ON_LOG.replace(".swf", ".swf.gz"),
         ("log.swf.gz: ", "not a whole gzip file", "ended"),
         {"log.swf.gz": gzip.compress(log(*LOG), mtime=0)[:-9]},
     ),
     Case(
-        "params.yaml names a missing log",
+        "params.yaml gives a missing log",
         "log",
         ("params.yaml: workload.path: no such file or folder: ", "none.swf"),
         on_log("path: none.swf"),
     ),
     Case(
-        "params.yaml names an empty folder",
+        "params.yaml gives an empty folder",
         "log",
         ("params.yaml: workload.path: expected files in ", "logs"),
         {**on_log("path: logs"), "logs": None},
@@ -776,7 +790,7 @@ LOGS = [
         {**on_log("path: log.swf"), "data/log": log(*LOG)},
     ),
     Case(
-        "a resource that no log knows",
+        "a resource that the log does not have",
         GENERATE,
         ("the log has no resource 'gpu'", "cpu"),
         {
@@ -790,19 +804,19 @@ LOGS = [
 
 FILES = [
     Case(
-        "params.yaml is not there",
+        "no params.yaml",
         GENERATE,
         ("params.yaml: cannot be read (No such file", "repository's root"),
         {"params.yaml": b"-"},
     ),
     Case(
-        "jobsets are not there",
+        "missing jobsets",
         "evaluate heuristics online",
         ("data/jobsets/online/train.parquet is missing", "dvc repro"),
     ),
-    Case("jobsets are not there to learn from", "pretrain deeprm", ("data/jobsets/online/train.parquet is missing",)),
+    Case("missing jobsets to learn from", "pretrain deeprm", ("data/jobsets/online/train.parquet is missing",)),
     Case(
-        "jobsets are junk",
+        "invalid jobsets",
         "evaluate heuristics online",
         ("data/jobsets/online/train.parquet: not a readable table (",),
         {"data/jobsets/online/train.parquet": b"junk" * 9},
@@ -813,8 +827,8 @@ FILES = [
         ("data/jobsets/online/train.parquet: columns: ", "missing load"),
         {"data/jobsets/online/train.parquet": parquet()},
     ),
-    Case("results are not there", "evaluate compare", ("data/jobsets/online/test.parquet is missing",)),
-    Case("a model is not there", BY_MODEL, ("unknown policy 'model': expected a model directory or a heuristic",)),
+    Case("missing results", "evaluate compare", ("data/jobsets/online/test.parquet is missing",)),
+    Case("a missing model", BY_MODEL, ("unknown policy 'model': expected a model directory or a heuristic",)),
     Case(
         "an empty model directory",
         BY_MODEL,
@@ -823,7 +837,7 @@ FILES = [
     ),
     Case("a model without weights", BY_MODEL, ("model: not a model directory",), damaged("policy.safetensors", None)),
     Case(
-        "junk for weights",
+        "invalid weights",
         BY_MODEL,
         ("model/policy.safetensors: not weights (",),
         damaged("policy.safetensors", b"junk"),
@@ -834,17 +848,17 @@ FILES = [
         ("model/policy.safetensors: not weights (",),
         damaged("policy.safetensors", (model()["model/policy.safetensors"] or b"")[:-5]),
     ),
-    Case("junk for a model card", BY_MODEL, ("model/policy.json: not a model card (",), damaged("policy.json", b"{")),
+    Case("an invalid model card", BY_MODEL, ("model/policy.json: not a model card (",), damaged("policy.json", b"{")),
     Case(
         "a model of another cluster", f"{BY_MODEL} --slots 5", ("model of agent 'deeprm'", "slots 10", "has 5"), model()
     ),
     Case(
-        "a schedule into a file's place",
+        "a schedule in a folder that is a file",
         SJF.replace("out.csv", "jobs.csv/out.csv"),
         ("jobs.csv/out.csv: cannot be written (",),
     ),
     Case(
-        "a schedule over a folder",
+        "a schedule that would replace a folder",
         SJF.replace("out.csv", "taken.csv"),
         ("taken.csv: cannot be written (Is a directory)",),
         {"taken.csv": None},
@@ -862,10 +876,10 @@ def dump(*rows: str, head: str = "JobIDRaw|User|Submit|Start|End|State|AllocCPUS
 
 RAN = "2026-01-01T08:00:00|2026-01-01T08:00:05|2026-01-01T09:00:05"
 DUMPS = [
-    Case("a dump that is not there", SLURM, ("dump.txt: cannot be read (No such file or directory)",)),
+    Case("a missing dump", SLURM, ("dump.txt: cannot be read (No such file or directory)",)),
     Case("an empty dump", SLURM, ("dump.txt: expected jobs, found an empty file",), {"dump.txt": b""}),
     Case(
-        "a dump without its first line",
+        "a dump without its header",
         SLURM,
         ("dump.txt:1: expected the names of fields as sacct --parsable2", "found '1|anna|"),
         dump(f"1|anna|{RAN}|COMPLETED|1", head=f"1|anna|{RAN}|COMPLETED|1"),
@@ -877,25 +891,25 @@ DUMPS = [
         dump(f"1|{RAN}", head="JobID|Start|End|State"),
     ),
     Case(
-        "a bar in a name",
+        "a vertical bar in a name",
         SLURM,
         ("dump.txt:2: expected 7 fields", "found 8", "leave those out"),
         dump(f"1|an|na|{RAN}|COMPLETED|1"),
     ),
     Case(
-        "a dump whose last line is cut",
+        "a dump with a truncated last line",
         SLURM,
         ("dump.txt:3: expected a whole last line", "--partial"),
         {"dump.txt": (dump(f"1|anna|{RAN}|COMPLETED|1", f"2|bo|{RAN}|COMPL")["dump.txt"] or b"")[:-1]},
     ),
     Case(
-        "numbers of another locale",
+        "numbers in another locale",
         SLURM,
         ("dump.txt:2: expected a whole number", "AllocCPUS, found '1.024'"),
         dump(f"1|anna|{RAN}|COMPLETED|1.024"),
     ),
     Case(
-        "times of another locale",
+        "times in another locale",
         SLURM,
         ("dump.txt:2: expected a time as 2026-01-31T08:00:00", "as Submit, found '01.01.2026 08:00'"),
         dump(f"1|anna|01.01.2026 08:00|{RAN[20:]}|COMPLETED|1"),
@@ -919,37 +933,43 @@ DUMPS = [
         dump("1|anna|2026-01-01T08:00:00|None|2026-01-01T08:00:01|CANCELLED by 7|0"),
     ),
     Case(
-        "a key that is not there",
+        "a missing key file",
         f"{SLURM} --key-file my.key",
         ("my.key: cannot be read (No such file or directory)",),
         dump(f"1|anna|{RAN}|COMPLETED|1", f"2|bo|{RAN}|COMPLETED|1"),
     ),
     Case("too few jobs to compare with Slurm", "fidelity --jobs 3", ("'--jobs'", "10")),
-    Case("nobody to steer by", "steer slurm", ("--scenario: expected a scenario of many machines",)),
+    Case("no policy to steer by", "steer slurm", ("--scenario: expected a scenario of many machines",)),
     Case(
-        "an unknown step of trust",
+        "an unknown mode",
         f"{STEER} --mode all",
         ("--mode: unknown 'all': expected observe, shadow, order, rel",),
     ),
     Case(
-        "nobody said which jobs are submitted held",
+        "release without the partitions of held jobs",
         f"{STEER} --mode release",
         ("--held-in: expected with --mode release, and only there",),
     ),
     Case(
-        "a draw where nothing is drawn", f"{STEER} --mode shadow --draw 3", ("--draw: expected with --mode observe or",)
+        "a draw in a mode without draws",
+        f"{STEER} --mode shadow --draw 3",
+        ("--draw: expected with --mode observe or",),
     ),
     Case("no journal to import", "import journal none", ("none/journal.jsonl: not found; expected the --folder of a",)),
-    Case("too weak to order by", f"{STEER} --strength 5", ("'--strength'", "2001")),
-    Case("a look at the queue without a pause", f"{STEER} --tick 0.1", ("'--tick'", "1")),
+    Case("a strength too low to order by", f"{STEER} --strength 5", ("'--strength'", "2001")),
+    Case("a tick without a pause", f"{STEER} --tick 0.1", ("'--tick'", "1")),
     Case(
         "a pooled cluster to steer Slurm by",
         "steer slurm --scenario online",
         ("scenario 'online': its policies do not place jobs on machines",),
     ),
-    Case("nothing to take back", "steer slurm --reset --folder none", ("none: not found; expected the --folder of a",)),
-    Case("no dump at all", "import slurm", ("Missing argument 'files'",)),
-    Case("a scheduler that is not known", "import pbs dump.txt", ("pbs",)),
+    Case(
+        "a reset without a controller",
+        "steer slurm --reset --folder none",
+        ("none: not found; expected the --folder of a",),
+    ),
+    Case("no dump given", "import slurm", ("Missing argument 'files'",)),
+    Case("an unknown scheduler", "import pbs dump.txt", ("pbs",)),
 ]
 
 SHOW = "show --scenario online --policy sjf --against fcfs --out out.png"
@@ -957,7 +977,7 @@ SHOW = "show --scenario online --policy sjf --against fcfs --out out.png"
 REPORTS = [
     Case("a report without results", "report", ("reports/summary.csv", "missing", "dvc repro")),
     Case(
-        "a damaged dvc.lock to prune",
+        "a damaged dvc.lock",
         "prune",
         ("dvc.lock: cannot be read: 'git checkout HEAD -- dvc.lock' brings back the last commit's",),
         {"dvc.lock": b"stages: [", "dvc.yaml": b"stages: {}"},
@@ -965,10 +985,14 @@ REPORTS = [
     Case("no database", "ui --no-browser", ("mlflow.db: there is no MLflow database yet", "publish")),
     Case("a port out of range", "ui --port 99999", ("'--port'", "65535")),
     Case("an unknown policy to show", SHOW.replace("sjf", "sjff"), ("unknown policy 'sjff'", "did you mean 'sjf'")),
-    Case("no jobsets to show", f"{SHOW} --load 130", ("data/jobsets/online/test.parquet is missing", "dvc repro")),
+    Case("missing jobsets to show", f"{SHOW} --load 130", ("data/jobsets/online/test.parquet is missing", "dvc repro")),
     Case("an unknown jobset of a table", f"{SHOW} jobs.csv --jobset 9", ("unknown jobset '9'", "there are: 0")),
-    Case("a picture of no known kind", SHOW.replace("out.png", "out.svg"), ("out.svg: ", ".png")),
-    Case("a schedule over its own jobs", SJF.replace("out.csv", "jobs.csv"), ("jobs.csv: the jobs are read from it",)),
+    Case("a picture in an unknown file format", SHOW.replace("out.png", "out.svg"), ("out.svg: ", ".png")),
+    Case(
+        "a schedule that would replace its own jobs",
+        SJF.replace("out.csv", "jobs.csv"),
+        ("jobs.csv: the jobs are read from it",),
+    ),
 ]
 
 GROUPS = {
@@ -985,7 +1009,7 @@ AS_PROCESSES = [group[0] for group in GROUPS.values()]  # one of each kind
 LABELS = [f"{title}: {case.what}" for title, group in GROUPS.items() for case in group]
 
 # What is repaired or set aside, and what is said of it.
-MENDED = [
+REPAIRED = [
     Case(
         "17 columns",
         ON_LOG,
@@ -1134,7 +1158,7 @@ def test_a_process_says_the_same(case: Case) -> None:
     assert found == run_once(LABELS[CASES.index(case)])
 
 
-@pytest.mark.parametrize("case", MENDED, ids=[case.what for case in MENDED])
+@pytest.mark.parametrize("case", REPAIRED, ids=[case.what for case in REPAIRED])
 def test_what_can_be_repaired_is_repaired_and_counted(case: Case) -> None:
     found = outcome(case)
     assert found.code == 0
@@ -1147,7 +1171,7 @@ def document() -> str:
     """The table as Markdown."""
     parts = [
         "# Bad input",
-        "What is said of it: one line, exit code 2, no file left. Written by",
+        "Each mistake ends the command with one line, exit code 2, and no file left. This page is written by",
         "`PYTHONPATH=tests/support python tests/test_bad_input.py`.",
     ]
     for title, group in GROUPS.items():
@@ -1155,11 +1179,11 @@ def document() -> str:
         rows = [f"| {case.what} | `{line}` |" for case, line in zip(group, lines, strict=True)]
         parts.append("\n".join([f"## {title}\n", "| mistake | line |", "| --- | --- |", *rows]))
     rows = []
-    for case in MENDED:
+    for case in REPAIRED:
         line = next(line for line in outcome(case).lines if case.says[0] in line)
         rows.append(f"| {case.what} | `{line}` |")
-    said = "These are read; what is repaired or set aside is counted."
-    parts.append("\n".join([f"## Mended\n\n{said}\n", "| input | line |", "| --- | --- |", *rows]))
+    said = "These inputs are read. Repaired and dropped rows are counted."
+    parts.append("\n".join([f"## Repaired\n\n{said}\n", "| input | line |", "| --- | --- |", *rows]))
     return "\n\n".join(parts) + "\n"
 
 

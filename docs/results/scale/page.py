@@ -30,7 +30,7 @@ def logs() -> str:
                 each = (1e6 * (one.processor_s - first.processor_s) / jobs, MIB * (one.mib - first.mib) / jobs)
                 cells = (number(one.processor_s), f"{each[0]:.1f}", f"{one.mib:,.0f}", f"{each[1]:.0f}")
                 rows.append([WORDS[str(what)], f"{one.jobs:,}", *cells])
-    return table(["command", "jobs", "processor, s", "of a job, µs", "memory, MiB", "of a job, bytes"], rows)
+    return table(["command", "jobs", "processor, s", "per job, µs", "memory, MiB", "per job, bytes"], rows)
 
 
 def machines() -> str:
@@ -48,7 +48,7 @@ def nodes() -> str:
         [one.what, str(one.slots), f"{one.hours:.2f}", f"{100 * one.efficiency:.1f} %"]
         for one in pd.read_csv(HERE / "nodes.csv").itertuples()
     ]
-    return table(["what is counted", "trainings at once", "hours", "of the time somebody trains"], rows)
+    return table(["what is counted", "trainings at once", "hours", "share of time training"], rows)
 
 
 def kills(file: str) -> str:
@@ -58,7 +58,7 @@ def kills(file: str) -> str:
         alone = int((found["runs"] == 1).sum())
         cells = (len(found), alone, len(found) - alone, int(found["hung"].sum()), int(found["same"].sum()))
         rows.append([ENGINES[str(engine)], str(killed), *map(str, cells), number(found["wall_s"].median())])
-    head = ["engine", "killed", "kills", "went on", "run again", "runs that hung", "same bytes", "seconds, median"]
+    head = ["engine", "killed", "kills", "one run", "second run", "runs that hung", "same bytes", "seconds, median"]
     return table(head, rows, words=2)
 
 
