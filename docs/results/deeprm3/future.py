@@ -1,11 +1,11 @@
-"""Measure what jobs left at some step of a stream cost later: `left_job` and `left_work` of params.yaml.
+"""Measure the later cost of jobs left at some step of a stream: `left_job` and `left_work` of params.yaml.
 
     python docs/results/deeprm3/future.py MODEL_FOLDER STEPS
 
-Copies of a stream that meet the same jobs are played by the stored network, by chance. How much more than the others a
-copy costs in the next STEPS steps is explained by how many jobs more wait in it and how much more work is left, by
-least squares over all copies and several steps; in steps of what a step costs on average. Prints a line a load, with
-standard errors (questions to one copy depend on each other, so they count as one).
+The stored network runs copies of a stream with the same jobs and samples its actions. Least squares over all copies and
+several steps explains a copy's extra cost in the next STEPS steps by its extra waiting jobs and its extra work left, in
+units of the average cost of a step. Prints a line a load, with standard errors (the questions to one copy depend on each
+other, so they count as one).
 """
 
 import sys
@@ -67,7 +67,7 @@ def network_of(folder: Path) -> Sets:
 def asked(
     network: Sets, cluster: Cluster, jobsets: list[JobSet], first: int, steps: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return how much more than the other copies of its window each has left, and costs."""
+    """Return each copy's extra work left and extra cost, relative to the other copies of its window."""
     place, end = np.arange(WINDOWS), first + AFTER[-1] + steps
     stream = Batched(batch(jobsets), cluster, end + 1, "slowdown", skip_forced=True)
     Roller(stream, network.compiled(), keys(1, place, np.zeros_like(place))).play(first)
@@ -84,11 +84,11 @@ def asked(
     for after in AFTER:
         spent = -copies.rewards[:, first + after : first + after + steps].mean(axis=1)
         usual = spent.reshape(WINDOWS, COPIES).mean(axis=1).repeat(COPIES)
-        cost.append(steps * beside_others(spent[:, None]) / usual[:, None])
-    return beside_others(np.concatenate(observed)), np.concatenate(cost)[:, 0]
+        cost.append(steps * relative_to_others(spent[:, None]) / usual[:, None])
+    return relative_to_others(np.concatenate(observed)), np.concatenate(cost)[:, 0]
 
 
-def beside_others(values: FloatArray) -> FloatArray:
+def relative_to_others(values: FloatArray) -> FloatArray:
     """Return values [questions x windows x copies, K] less the mean over the copies of the same window."""
     each = values.reshape(-1, COPIES, values.shape[1])
     return (each - each.mean(axis=1, keepdims=True)).reshape(values.shape)
