@@ -44,7 +44,7 @@ class Course(NamedTuple):
 
     agents: Sequence[str]
     updates: Sequence[int]
-    jobs: int = 0  # jobs of a jobset: shows the reward of an episode (minus the sum of its jobs' costs) instead of the cost
+    jobs: int = 0  # of a jobset; not 0: show the reward of an episode, minus the sum of its jobs' costs
 
 
 def _deepk8s(scenario: str, prefix: str, more: Sequence[str] = ()) -> dict[str, Shown | Course]:

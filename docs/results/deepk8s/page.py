@@ -33,7 +33,7 @@ COSTS = {"completion_time": "completion time", "makespan": "makespan", "longest_
 
 def claims() -> str:
     """Return each part of the paper's claims with its verdict on both logs."""
-    found = layout.claims(HERE / "claims.csv").replace({"verdict": layout.UNDECIDED})
+    found = layout.claims(HERE / "claims.csv").replace({"verdict": layout.UNDECIDED}, regex=True)
     verdicts = {log: found[found["figure"].str.endswith(log)].set_index(["claim", "part"])["verdict"] for log in LOGS}
     keys = found[["claim", "part"]].drop_duplicates().itertuples(index=False)
     rows = [[*key, *(verdicts[log][tuple(key)] for log in LOGS)] for key in keys]

@@ -3,8 +3,8 @@
     PYTHONPATH=. python docs/results/deepk8s/steady.py sustained   # writes sustained.csv
     PYTHONPATH=. python docs/results/deepk8s/steady.py train       # three trainings and their test: steady.csv.gz
 
-Run `python -m pipeline generate machines_steady` before the second command. Training and selection on validation jobsets
-are those of `finetune`. The test uses fresh jobsets, with numbers that no training draws.
+Run `python -m pipeline generate machines_steady` before the second command. Training and selection on validation
+jobsets are those of `finetune`. The test uses fresh jobsets, with numbers that no training draws.
 """
 
 import sys

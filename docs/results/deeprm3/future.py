@@ -3,9 +3,9 @@
     python docs/results/deeprm3/future.py MODEL_FOLDER STEPS
 
 The stored network runs copies of a stream with the same jobs and samples its actions. Least squares over all copies and
-several steps explains a copy's extra cost in the next STEPS steps by its extra waiting jobs and its extra work left, in
-units of the average cost of a step. Prints a line a load, with standard errors (the questions to one copy depend on each
-other, so they count as one).
+several steps explains a copy's extra cost in the next STEPS steps by its extra waiting jobs and its extra work left,
+in units of the average cost of a step. Prints a line a load, with standard errors (the questions to one copy depend on
+each other, so they count as one).
 """
 
 import sys

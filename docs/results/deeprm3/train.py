@@ -3,8 +3,8 @@
     PYTHONPATH=. python docs/results/deeprm3/train.py FOLDER [SEED ...]    # writes FOLDER/deeprm3_1, deeprm3_2, ...
     PYTHONPATH=. python docs/results/deeprm3/train.py FOLDER 1x900         # FOLDER/deeprm3_1x900: 900 updates
 
-Run `make repro` first. Each seed is trained as by `finetune`, from the untrained network, and keeps the weights that are
-best on validation jobsets. Its progress is written to deeprm3/curve_<seed>.csv.
+Run `make repro` first. Each seed is trained as by `finetune`, from the untrained network, and keeps the weights that
+are best on validation jobsets. Its progress is written to deeprm3/curve_<seed>.csv.
 """
 
 import re

@@ -2,10 +2,11 @@
 
     make repro && python docs/results/tables.py confirm && python docs/results/tables.py write
 
-`confirm` runs all policies on every scenario's confirming jobsets and stores the results (`jobsets.csv.gz`). It also stores
-those on validation jobsets, from which the README's recommendations follow (`validation.csv`), those on test jobsets, from
-which any interval of `reports/` can be recomputed (`tested/`), and the digests of the models (`models.json`). `gather`
-only stores, after `python -m pipeline confirm SCENARIO`. The other tables are from `reports/` in the repository.
+`confirm` runs all policies on every scenario's confirming jobsets and stores the results (`jobsets.csv.gz`). It also
+stores those on validation jobsets, from which the README's recommendations follow (`validation.csv`), those on test
+jobsets, from which any interval of `reports/` can be recomputed (`tested/`), and the digests of the models
+(`models.json`). `gather` only stores, after `python -m pipeline confirm SCENARIO`. The other tables are from
+`reports/` in the repository.
 """
 
 import json
@@ -312,7 +313,7 @@ def waits() -> str:
 
 def claims() -> str:
     """Return the number of parts of each paper's claims that hold in this run."""
-    found = layout.claims(ROOT / "reports" / "papers.csv").replace({"verdict": layout.UNDECIDED})
+    found = layout.claims(ROOT / "reports" / "papers.csv").replace({"verdict": layout.UNDECIDED}, regex=True)
     counts = found.groupby([found["paper"].str.split(",").str[0], "verdict"]).size().unstack(fill_value=0)
     words = [word for word in ("yes", "partly", "no", "undecided") if word in counts]
     return table(["paper", *words], [[name, *(str(row[word]) for word in words)] for name, row in counts.iterrows()])

@@ -3,11 +3,11 @@
     python docs/results/scale/kills.py hindsight processes:worker:1-3 slurm:node:4-7 ray:head:8-12
     python docs/results/scale/kills.py finetune slurm:node:1-2 raynode:node:1-2
 
-The first word is the stage: `hindsight`, which sends tasks, on a few short jobsets of `online`, or `finetune` of a small
-`deeprm`, which is sent as a whole. Each other word is an engine, the victim of `kill -9`, and seeds that draw time and
-process. Rows are written to kills.csv and trainings.csv in this folder. Slurm has two nodes on loopback, Ray a head and a
-node with a core each (`raynode`: only the node has one). `rayown` is the cluster that a stage starts for itself. A killed
-node or head is restarted as an operator would: Slurm's head 3 s later, Ray's when the stage has ended.
+The first word is the stage: `hindsight`, which sends tasks, on a few short jobsets of `online`, or `finetune` of a
+small `deeprm`, which is sent as a whole. Each other word is an engine, the victim of `kill -9`, and seeds that draw
+time and process. Rows are written to kills.csv and trainings.csv in this folder. Slurm has two nodes on loopback, Ray a
+head and a node with a core each (`raynode`: only the node has one). `rayown` is the cluster that a stage starts for
+itself. A killed node or head is restarted as by an operator: Slurm's head 3 s later, Ray's when the stage has ended.
 """
 
 import csv

@@ -32,14 +32,14 @@ def main() -> None:
     """Write the table."""
     rows = [("slots", "what", "hours", "efficiency")]
     for slots in (2, 100, 800):
-        for what, start_s, serial_s, longest in (
+        for counted, start_s, serial_s, longest in (
             ("no start costs anything", 0.0, 0.0, True),
             ("each start costs", START_S, 0.0, True),
             ("each start costs, in the order of params.yaml", START_S, 0.0, False),
             ("and one dvc.lock for all", START_S, DVC_S, True),
         ):
             last, used = makespan(slots, start_s, serial_s, longest)
-            rows.append((str(slots), what, f"{last / 3600:.2f}", f"{used:.3f}"))
+            rows.append((str(slots), counted, f"{last / 3600:.2f}", f"{used:.3f}"))
     with (HERE / "nodes.csv").open("w", newline="") as stream:
         csv.writer(stream, lineterminator="\n").writerows(rows)
 

@@ -48,7 +48,7 @@ def nodes() -> str:
         [one.what, str(one.slots), f"{one.hours:.2f}", f"{100 * one.efficiency:.1f} %"]
         for one in pd.read_csv(HERE / "nodes.csv").itertuples()
     ]
-    return table(["what is counted", "trainings at once", "hours", "of the time somebody trains"], rows)
+    return table(["what is counted", "trainings at once", "hours", "of the time spent on training"], rows)
 
 
 def kills(file: str) -> str:
@@ -58,7 +58,7 @@ def kills(file: str) -> str:
         once = int((found["runs"] == 1).sum())
         cells = (len(found), once, len(found) - once, int(found["hung"].sum()), int(found["same"].sum()))
         rows.append([ENGINES[str(engine)], str(killed), *map(str, cells), number(found["wall_s"].median())])
-    head = ["engine", "killed", "kills", "went on", "run again", "runs that hung", "same bytes", "seconds, median"]
+    head = ["engine", "killed", "kills", "continued", "run again", "runs that hung", "same bytes", "seconds, median"]
     return table(head, rows, words=2)
 
 

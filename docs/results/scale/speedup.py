@@ -3,10 +3,10 @@
     python docs/results/scale/speedup.py           # about ten minutes; writes speedup.csv
     python docs/results/scale/speedup.py --tiny    # a few minutes, a test run; writes no file
 
-Stages are the real ones on scenario `online`, with one thread, so a worker uses one core. Ray at an address and Slurm run
-on loopback, with one core, or one-core node, a worker. Their own start is not counted; all waits of a stage are. `seeds`
-are trainings of a short `deeprm3`, one at a time on each worker, each sent as a whole command or run as a local process.
-The results are compared with those of one process.
+Stages are the real ones on scenario `online`, with one thread, so a worker uses one core. Ray at an address and Slurm
+run on loopback, with one core, or one-core node, a worker. Their own start is not counted; all waits of a stage are.
+`seeds` are trainings of a short `deeprm3`, one at a time on each worker, each sent as a whole command or run as a local
+process. The results are compared with those of one process.
 """
 
 import os
@@ -78,11 +78,11 @@ def main(size: Size, file: Path | None) -> None:
         rows: list[list[str]] = []
         for engine, workers in ENGINES:
             with at(engine, workers) as variables:
-                for what, work in WORKS.items():
+                for title, work in WORKS.items():
                     seconds = took(place, work, workers, variables)
                     found = left(place, work)
-                    same = found == wanted.setdefault(what, found)
-                    rows.append([what, engine, str(workers), tasks(place, work), f"{seconds:.1f}", str(int(same))])
+                    same = found == wanted.setdefault(title, found)
+                    rows.append([title, engine, str(workers), tasks(place, work), f"{seconds:.1f}", str(int(same))])
                     sys.stderr.write(f"{dict(zip(HEAD, rows[-1], strict=True))}\n")
         if file:
             file.write_text(

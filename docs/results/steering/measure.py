@@ -5,8 +5,8 @@
     python docs/results/steering/measure.py bulk      # a thousand waiting jobs: ticks.csv
     python docs/results/steering/measure.py kills     # twenty kills at random times: kills.csv
 
-Each arm of `plays` has its own cluster and controller. In arm `slurm` the controller only observes, so that all arms cost
-the machine the same. The arms run in parallel, and each repeat submits the same jobs at the same times to all.
+Each arm of `plays` has its own cluster and controller. In arm `slurm` the controller only observes, so that all arms
+cost the machine the same. The arms run in parallel, and each repeat submits the same jobs at the same times to all.
 FOLDER is the folder in which trained.py ran; the trained policy runs there.
 """
 

@@ -3,9 +3,9 @@
     mkdir /tmp/trained && cd /tmp/trained
     python REPOSITORY/docs/results/steering/trained.py REPOSITORY    # a minute of one core; writes models/loop/policy
 
-Its jobs are drawn as by `measure.py plays`, with another seed. They are in a log in SWF, with a limit in minutes for a run
-of seconds. The log counts processors, so a job of two nodes becomes one of one node. The policy is trained only in the
-simulator, whose backfill is EASY.
+Its jobs are drawn as by `measure.py plays`, with another seed. They are in a log in SWF, with a limit in minutes for a
+run of seconds. The log counts processors, so a job of two nodes becomes one of one node. The policy is trained only in
+the simulator, whose backfill is EASY.
 """
 
 import subprocess

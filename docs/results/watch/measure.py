@@ -2,9 +2,9 @@
 
     PYTHONPATH=. python docs/results/watch/measure.py 200
 
-The regret of a window is a mean plus noise, drawn from the regret between two trainings of one recipe on 100 short runs at
-four loads (../deeprm3/ablations.csv.gz). A second heuristic is equally good and has independent noise. A window is a
-day. Writes `seen.csv` to this folder: the window of the alarm in each stream.
+The regret of a window is a mean plus noise, drawn from the regret between two trainings of one recipe on 100 short
+runs at four loads (../deeprm3/ablations.csv.gz). A second heuristic is equally good and has independent noise. A window
+is a day. Writes `seen.csv` to this folder: the window of the alarm in each stream.
 """
 
 import sys
