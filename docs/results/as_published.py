@@ -1,10 +1,9 @@
-"""Tables of what the papers' texts say, run as they say it; the data lie beside each page's other data.
+"""Tables of runs with the settings of the papers' texts; the data are in the folder of each page.
 
-Apply docs/params/as_published.diff or, for what it adds, deeprm_paper.diff (gradient.diff was removed; the last
-commit with this code is 6d48caac), set `threads: 1` (2 for DeepRM2's seeds and the policy gradient, as in the default
-run), and run the stages of the agents and the heuristics of their scenarios. `python docs/results/as_published.py`
-there keeps their results, of all tables or of those named;
-`python docs/results/tables.py write` writes it.
+Apply docs/params/as_published.diff (or deeprm_paper.diff, for the agents that it adds), set `threads: 1`
+(2 for DeepRM2's seeds, as in the default run), and run the stages of the agents and the
+heuristics of their scenarios. There `python docs/results/as_published.py [TITLE ...]` stores the results of all tables
+or of some, and `python docs/results/tables.py write` writes the tables.
 """
 
 import sys
@@ -24,28 +23,28 @@ from pipeline.problems import problem_of
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-MEAN = "mean of the seeds"  # whose interval has the seeds in it
+MEAN = "mean of the seeds"  # its interval is over jobsets and seeds
 JOBSETS, CURVES = "as_published.csv.gz", "as_published_curves.csv.gz"
 
 
 class Shown(NamedTuple):
-    """What some policies had on the test jobsets of a scenario."""
+    """Table of policies' results on the test jobsets of a scenario."""
 
     scenario: str
     measure: str  # a column of jobset results
-    reference: str  # the policy that the others are held against
+    reference: str  # the policy that others are compared with
     policies: Sequence[str]
     digits: int = 3
-    loads: Sequence[int] = ()  # all that there are
-    seeds: Sequence[str] = ()  # policies that differ by their training seed alone, told as their mean, too
+    loads: Sequence[int] = ()  # default: all
+    seeds: Sequence[str] = ()  # trainings that differ only by their seed; their mean is also shown
 
 
 class Course(NamedTuple):
-    """What agents' mean cost of a job on validation jobsets was while they learned."""
+    """Table of agents' mean cost of a job on validation jobsets during training."""
 
     agents: Sequence[str]
     updates: Sequence[int]
-    jobs: int = 0  # of a jobset: not the cost is shown but the reward of an episode, minus the sum of its jobs' costs
+    jobs: int = 0  # of a jobset; not 0: show the reward of an episode, minus the sum of its jobs' costs
 
 
 def _deepk8s(scenario: str, prefix: str, more: Sequence[str] = ()) -> dict[str, Shown | Course]:
@@ -72,7 +71,7 @@ TWO = (
 SOURCE = [f"controller_source_{seed}" for seed in (1, 2, 3)]
 POOL = (70, 110, 130, 190)  # percent, of ten
 RULES = ("sjf", "packer", "tetris", "hold", "random")
-# Rule A's rows are of default/tested, the same jobsets; utilisation by its makespan.
+# The rows of these rules are from default/tested, on the same jobsets; utilisation is computed from makespan.
 HOLDING = ("hold_until", "hold_long")
 DEEPRM2 = ("deeprm2", "deeprm2_2", "deeprm2_3")
 OTHERS = ("deeprm_makespan", "deeprm_utilisation")
@@ -146,9 +145,9 @@ SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
 
 
 def gather(titles: Sequence[str]) -> None:
-    """Keep what every policy shown had on every test jobset, and the curves of the agents; no title: of all tables."""
+    """Store the test jobset results of the policies, and the agents' curves, of some tables (default: all)."""
     if unknown := set(titles) - {title for entries in SHOWN.values() for title in entries}:
-        raise SystemExit(f"no such table: {', '.join(sorted(unknown))}")
+        raise SystemExit(f"unknown tables: {', '.join(sorted(unknown))}")
     for folder, entries in SHOWN.items():
         some = [entry for title, entry in entries.items() if not titles or title in titles]
         if found := [_jobsets(entry) for entry in some if isinstance(entry, Shown)]:
@@ -166,7 +165,7 @@ def _jobsets(shown: Shown) -> pd.DataFrame:
     files = [storage.results_folder(*place) / "jobsets.parquet" for place in places]
     rows = pd.concat([storage.read_table(file, tables.jobsets) for file in files if file.exists()])
     if missing := set(shown.policies) - set(rows["policy"]):
-        raise SystemExit(f"not run yet: {', '.join(sorted(missing))}")
+        raise SystemExit(f"no results yet of: {', '.join(sorted(missing))}")
     if shown.loads:
         rows = rows[rows["load"].isin(shown.loads)]
     rows = rows[rows["policy"].isin(shown.policies)].assign(scenario=shown.scenario, measure=shown.measure)
@@ -180,7 +179,7 @@ def _curve(name: str) -> pd.DataFrame:
 
 
 def _keep(path: Path, new: pd.DataFrame, by: Sequence[str]) -> None:
-    """Write rows in place of those of the same tables, others stay."""
+    """Replace the rows of the same tables; keep the others."""
     before = pd.read_csv(path) if path.exists() else new[:0]
     own = pd.MultiIndex.from_frame(new[by])
     others = before[~pd.MultiIndex.from_frame(before[by]).isin(own)]
@@ -189,16 +188,16 @@ def _keep(path: Path, new: pd.DataFrame, by: Sequence[str]) -> None:
 
 
 def kept(folder: str, shown: Shown) -> pd.DataFrame:
-    """Return what a table's policies had on every test jobset of its loads."""
+    """Return the results of a table's policies on every test jobset of its loads."""
     data = pd.read_csv(HERE / folder / JOBSETS)
     rows = data[(data["scenario"] == shown.scenario) & (data["measure"] == shown.measure)]
     return rows[rows["policy"].isin(shown.policies) & (rows["load"].isin(shown.loads) if shown.loads else True)]
 
 
 def scores(folder: str, shown: Shown) -> str:
-    """Return every policy's mean at each load, and how it differs from the reference."""
+    """Return a table of every policy's mean at each load, with its difference from the reference."""
     params, rows = load_params(ROOT / "params.yaml"), kept(folder, shown)
-    rows = rows.rename(columns={"value": "mean_slowdown"})  # what `comparison` compares by
+    rows = rows.rename(columns={"value": "mean_slowdown"})  # the column that `comparison` compares
     n = rows.groupby("load")["jobset"].nunique()
     references = {shown.reference: dict.fromkeys(n.index, shown.reference)}
     rng, mean = np.random.default_rng(params.seed), {MEAN: list(shown.seeds)} if shown.seeds else {}
@@ -223,19 +222,19 @@ def _cell(cells: pd.DataFrame, policy: str, load: str, mean: float, shown: Shown
 
 
 def course(folder: str, shown: Course) -> str:
-    """Return the validation of agents at some of their updates."""
+    """Return a table of agents' validation costs at some updates."""
     curves = pd.read_csv(HERE / folder / CURVES)
     cells = curves[curves["metric"] == "validation"].pivot(index="agent", columns="update", values="value")
     cells = cells.reindex(columns=sorted({*cells.columns, *shown.updates}))
     values = [[*cells.loc[agent, list(shown.updates)], cells.loc[agent].min()] for agent in shown.agents]
-    told = (lambda value: f"{-shown.jobs * value:,.1f}") if shown.jobs else "{:.3f}".format
-    written = [["" if np.isnan(value) else told(value) for value in row] for row in values]
+    written_as = (lambda value: f"{-shown.jobs * value:,.1f}") if shown.jobs else "{:.3f}".format
+    written = [["" if np.isnan(value) else written_as(value) for value in row] for row in values]
     head = ["updates", *(f"{update:,}" for update in shown.updates), "best"]
     return table(head, [[agent, *row] for agent, row in zip(shown.agents, written, strict=True)])
 
 
 def tables(folder: str) -> dict[str, Callable[[], str]]:
-    """Return what writes each table of a page."""
+    """Return the function that writes each table of a page."""
     return {
         title: partial(scores if isinstance(entry, Shown) else course, folder, entry)
         for title, entry in SHOWN[folder].items()

@@ -1,4 +1,4 @@
-"""What the tables of all pages share: how a number, a difference and a table are written, and where a table stands."""
+"""Layout shared by all results pages: numbers, differences, tables and their markers."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pandas as pd
 
+UNDECIDED = {r"^cannot be .*": "undecided"}  # the word of earlier versions
 BEGIN, END = "<!-- table: {} -->", "<!-- end of table -->"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
-    """Return a table as Markdown; its first columns hold words, the others numbers."""
+    """Return a Markdown table; the first `words` columns are text, the others numbers."""
     lines = [head, ["---"] * words + ["---:"] * (len(head) - words), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def number(mean: float) -> str:
-    """Return a number of three digits or so.
+    """Return a number with about three digits.
 
     >>> [number(value) for value in (1.234, 12.34, 123.4, 12340.0)]
     ['1.23', '12.3', '123', '12,340']
@@ -24,7 +25,7 @@ def number(mean: float) -> str:
     return f"{mean:.2f}" if mean < 10 else f"{mean:.1f}" if mean < 100 else f"{mean:,.0f}"
 
 
-FROM_END = "†"  # after a slowdown: lower, while the makespan is clearly longer
+FROM_END = "†"  # marks a lower slowdown with a clearly longer makespan
 
 
 def change(own: float, other: float) -> str:
@@ -43,23 +44,23 @@ def difference(row: pd.Series, digits: int = 1) -> str:
 
 
 def paired_by_seed(rows: pd.DataFrame, mine: Sequence[str], its: Sequence[str], other: str) -> pd.DataFrame:
-    """Return rows in which each of some trainings differs from `other` as it does from the training of its own seed.
+    """Return rows in which each training differs from `other` by its difference to the training with the same seed.
 
-    `other` is the mean of those. Two ways to go on from the same start, or to play the same weights, share a seed: what
-    a bootstrap over seeds draws is then their difference, and not one of them beside the mean of the others.
+    `other` is the mean of these reference trainings. Two continuations of the same start, or two uses of the same
+    weights, share a seed, so a bootstrap over seeds must draw their difference.
     """
     wide = rows.pivot(index=["load", "jobset"], columns="policy", values="mean_slowdown")
     mean = wide[list(its)].mean(axis=1)
     parts = {own: mean + wide[own] - wide[one] for own, one in zip(mine, its, strict=True)} | {other: mean}
     frame = pd.DataFrame(parts).melt(ignore_index=False, var_name="policy", value_name="mean_slowdown").reset_index()
     units = [rows[["load", "jobset", "unit"]].drop_duplicates()] if "unit" in rows else []
-    for one in units:  # what is drawn together where loads share windows
+    for one in units:  # sampling units, where loads share windows
         frame = frame.merge(one, on=["load", "jobset"])
     return frame.assign(unfinished=0)
 
 
 def claims(path: Path) -> pd.DataFrame:
-    """Return the papers' claims, a row a part; a table of older days has one verdict for all parts of a claim."""
+    """Return the papers' claims, one row a part; older tables have one verdict for all parts of a claim."""
     found = pd.read_csv(path)
     if "agrees" in found:
         found = found.rename(columns={"agrees": "verdict"}).assign(part="together, by the rules of then")
@@ -70,7 +71,7 @@ def placed(text: str, title: str, written: str) -> str:
     """Return a document with a table between its markers.
 
     Raises:
-        ValueError: it has no such markers, or has them twice.
+        ValueError: The markers do not occur exactly once.
     """
     begin = BEGIN.format(title)
     found, count = re.subn(
@@ -85,7 +86,7 @@ def filled(text: str, tables: Mapping[str, str]) -> str:
     """Return a document with all its tables.
 
     Raises:
-        ValueError: it has markers of another table.
+        ValueError: The document has markers of an unknown table.
     """
     for title, written in tables.items():
         text = placed(text, title, written)
@@ -95,6 +96,6 @@ def filled(text: str, tables: Mapping[str, str]) -> str:
 
 
 def by_hand(text: str) -> list[str]:
-    """Return the tables, by their second lines, that stand outside of all markers."""
+    """Return the separator lines of all tables outside markers."""
     outside = re.sub(BEGIN.format(".*?") + r".*?" + re.escape(END), "", text, flags=re.DOTALL)
     return re.findall(r"^\|[ :|-]*---[ :|-]*\|$", outside, flags=re.MULTILINE)

@@ -1,9 +1,9 @@
-"""Train an agent with three seeds, and play them and all other policies on the confirming jobsets of its scenario.
+"""Train an agent with three seeds, and run these and all other policies on the confirming jobsets of its scenario.
 
     PYTHONPATH=. python docs/results/seeds.py allocator FOLDER    # writes FOLDER/allocator.csv.gz
 
-Run `make repro` before: rules are as validation tuned them, other agents as they were trained. Each seed learns as
-`finetune` does from the untrained network, and keeps the weights that were best on validation jobsets.
+Run `make repro` first: tuned rules and the other agents are taken from it. Each seed is trained as by `finetune`, from
+the untrained network, and keeps the weights that are best on validation jobsets.
 """
 
 import os
@@ -26,7 +26,7 @@ KEPT = ("mean_slowdown", "mean_bounded_slowdown", "mean_wait", "p99_slowdown", "
 
 
 def trained(problem: Problem, params: Params, agent: str, seed: int) -> object:
-    """Return the policy of one training; its model is written to where agents lie, in the folder of this process."""
+    """Train with one seed and return the policy; the model is written to the models of the current folder."""
     part = params.agent(agent).finetune.model_copy(update={"seed": seed})
     task = problem.learning.task(params, agent, part)
     network = problem.learning.untrained(params, agent, task)
@@ -41,7 +41,7 @@ def trained(problem: Problem, params: Params, agent: str, seed: int) -> object:
 
 
 def confirmed(params: Params, agent: str) -> pd.DataFrame:
-    """Return what every policy has on each confirming jobset, those of the seeds by their number."""
+    """Return the result of every policy on each confirming jobset; policies of seeds are numbered."""
     scenario = params.agent(agent).scenario
     problem = problem_of(params, scenario)
     jobsets = confirm.fresh_jobsets(problem, params, scenario)
@@ -61,7 +61,7 @@ def confirmed(params: Params, agent: str) -> pd.DataFrame:
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        sys.exit("expected an agent and a folder")
+        sys.exit("expected AGENT FOLDER")
     target = Path(sys.argv[2]).resolve() / f"{sys.argv[1]}.csv.gz"
     once = {"method": "gzip", "mtime": 0}
     try:

@@ -1,9 +1,9 @@
-"""Tables of the README and of the pages of results, from data that are in the repository.
+"""Write the tables of the README and of the results pages from data in the repository.
 
-    python docs/results/tables.py write [PAGE ...]    # between their markers; without a page, of all
-    python docs/results/tables.py confirm             # before it, after a new default run: see default/page.py
+    python docs/results/tables.py write [PAGE ...]    # between their markers; default: all pages
+    python docs/results/tables.py confirm             # run first after a new default run: see default/page.py
 
-Each page has a folder of its name with its data and a `page.py`, whose TABLES name what is written where.
+Each page has a folder with its data and a `page.py`, whose TABLES map titles to functions that write the tables.
 """
 
 import importlib.util
@@ -13,8 +13,8 @@ from types import ModuleType
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(ROOT)]  # pages read benchmarks, too
-from layout import filled  # noqa: E402  beside this file, for it is run from anywhere
+sys.path[:0] = [str(HERE), str(ROOT)]  # pages also import benchmarks
+from layout import filled  # noqa: E402  in this folder, which need not be the current one
 
 PAGES = {
     "README.md": "readme",
@@ -51,7 +51,7 @@ def page(folder: str) -> ModuleType:
 
 
 def written(path: str) -> str:
-    """Return a page with its tables as the data have them."""
+    """Return the text of a page with its tables computed from the data."""
     tables = {title: write() for title, write in page(PAGES[path]).TABLES.items()}
     return filled((ROOT / path).read_text(encoding="utf-8"), tables)
 
@@ -65,4 +65,4 @@ if __name__ == "__main__":
         for path in sys.argv[2:] or PAGES:
             (ROOT / path).write_text(written(path), encoding="utf-8")
     else:
-        sys.exit(f"expected confirm, gather, or write with none or some of {', '.join(PAGES)}")
+        sys.exit(f"expected confirm, gather, or write [PAGE ...]; pages: {', '.join(PAGES)}")

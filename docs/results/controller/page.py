@@ -1,4 +1,4 @@
-"""Tables of ../controller.md, from what `tables.py` and the stages of params.yaml in this folder wrote."""
+"""Tables of ../controller.md, from the data that `tables.py` and the stages of params.yaml in this folder wrote."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -37,18 +37,18 @@ RULES = {
     "undivided": "`undivided`",
 }
 
-BESIDE = ("proportional", "drf", "capacity", "shortest_first", "lookahead", "undivided")
+COMPARED = ("proportional", "drf", "capacity", "shortest_first", "lookahead", "undivided")
 
 
 class Measured:
-    """One scenario: what every policy had on every test jobset, and how the controller differs from each rule."""
+    """Results of one scenario: policy means over loads, and the controller's differences from each rule."""
 
     def __init__(self, scenario: str, measure: str) -> None:
         rows = pd.read_csv(HERE / "jobsets.csv.gz").query("scenario == @scenario").dropna(axis=1, how="all")
         best = pd.read_csv(HERE / "best.csv").query("scenario == @scenario").set_index("load")["rule"].to_dict()
         self.seeds = [f"c_{scenario}_{seed}" for seed in (1, 2, 3)]
         rows = rows.assign(mean_slowdown=rows[measure])
-        if "unit" in rows:  # read with gaps, as floats
+        if "unit" in rows:  # gaps make it a float column
             rows["unit"] = rows["unit"].astype(int)
         settings, self.means = load_params(ROOT / "params.yaml").evaluation, _means(rows, self.seeds)
         rules = [name for name in rows["policy"].unique() if not name.startswith("c_")]
@@ -63,13 +63,13 @@ class Measured:
 def _gaps(
     rows: pd.DataFrame, scenario: str, to: Mapping[str, Mapping[int, str]], seeds: Sequence[str], settings: Evaluation
 ) -> pd.DataFrame:
-    """Return how the mean of the three trainings differs from each reference."""
+    """Return the differences of the three trainings' mean from each reference."""
     rng, trainings = np.random.default_rng(1), {"controllers": seeds}
     return comparison(rows, scenario, to, settings, rng, trainings, lambda policy, _: policy == "controllers")
 
 
 def _means(rows: pd.DataFrame, seeds: Sequence[str]) -> pd.Series:
-    """Return the mean over loads of each policy, and of the three trainings together."""
+    """Return each policy's mean over loads, and that of the three trainings together."""
     means = rows.groupby(["policy", "load"])["mean_slowdown"].mean().groupby("policy").mean()
     means["controller"] = means[list(seeds)].mean()
     return means
@@ -79,7 +79,7 @@ measured = cache(Measured)
 
 
 def waiting() -> str:
-    """Return mean waiting time over all loads, and how the mean of three trainings differs from each rule."""
+    """Return mean waiting time over all loads, and the three trainings' difference from each rule."""
     own = [f"**{number(measured(scenario, 'mean_wait').means['controller'])}**" for scenario in SCENARIOS]
     gaps = [measured(scenario, "mean_wait").gaps.loc["controllers"] for scenario in SCENARIOS]
     rows = [[name, *(_against(gap.loc[(rule, ALL)]) for gap in gaps)] for rule, name in RULES.items()]
@@ -87,12 +87,12 @@ def waiting() -> str:
 
 
 def slowdown() -> str:
-    """Return how mean slowdown over all loads differs from some rules."""
+    """Return the controller's differences from some rules in mean slowdown over all loads."""
     rows = []
     for scenario, name in SCENARIOS.items():
         gaps = measured(scenario, "mean_slowdown").gaps.loc["controllers"]
-        rows.append([name, *(_against(gaps.loc[(rule, ALL)]) for rule in BESIDE)])
-    return table(["groups", *(f"`{rule}`" for rule in BESIDE)], rows)
+        rows.append([name, *(_against(gaps.loc[(rule, ALL)]) for rule in COMPARED)])
+    return table(["groups", *(f"`{rule}`" for rule in COMPARED)], rows)
 
 
 def _against(row: pd.Series) -> str:
@@ -107,9 +107,9 @@ def highest() -> str:
         part = found[found["scenario"] == scenario]
         means = part[part["load"] == part["load"].max()].groupby("policy")[["p99_slowdown", "jain_slowdown"]].mean()
         own = means.loc[[f"c_{scenario}_{seed}" for seed in (1, 2, 3)]].mean()
-        cells = [own, *(means.loc[rule] for rule in BESIDE)]
+        cells = [own, *(means.loc[rule] for rule in COMPARED)]
         rows.append([name, *(f"{number(cell['p99_slowdown'])} / {cell['jain_slowdown']:.2f}" for cell in cells)])
-    return table(["groups", "controller", *(f"`{rule}`" for rule in BESIDE)], rows)
+    return table(["groups", "controller", *(f"`{rule}`" for rule in COMPARED)], rows)
 
 
 def seeds() -> str:
@@ -122,7 +122,7 @@ def seeds() -> str:
 
 
 def off_policy() -> str:
-    """Return how well fitted Q evaluation agrees with the simulator, over the 18 estimates of three runs."""
+    """Return the errors of fitted Q evaluation against the simulator, over the 18 estimates of three runs."""
     found = pd.read_csv(HERE / "off_policy.csv")
     rows = []
     for scenario, name in SCENARIOS.items():
@@ -130,18 +130,18 @@ def off_policy() -> str:
 
         rank = mine["estimate"].rank().corr(mine["truth"].rank())
         rows.append([name, f"{100 * mine['error'].abs().mean():.0f} %", f"{rank:.2f}"])
-    return table(["groups", "mean error, without sign", "rank correlation"], rows)
+    return table(["groups", "mean absolute error", "rank correlation"], rows)
 
 
-BESIDE_ALLOCATOR = ("lookahead", "expecting", "undivided", "proportional", "oracle", "controller")
+COMPARED_WITH_ALLOCATOR = ("lookahead", "expecting", "undivided", "proportional", "oracle", "controller")
 
 
 def allocator() -> str:
-    """Return each policy's mean, p99 and longest wait and its makespan, and how the mean of three trainings differs."""
+    """Return each policy's mean, p99 and longest wait and makespan, and the three trainings' differences."""
     rows = pd.read_csv(HERE / "allocator.csv.gz").assign(scenario="shares")
     rows = rows.assign(mean_slowdown=rows["mean_wait"])
     seeds, settings = [f"allocator_{seed}" for seed in (1, 2, 3)], load_params(ROOT / "params.yaml").evaluation
-    rules = [name for name in BESIDE_ALLOCATOR if name in set(rows["policy"])]
+    rules = [name for name in COMPARED_WITH_ALLOCATOR if name in set(rows["policy"])]
     rows = rows[rows["policy"].isin([*rules, *seeds])]
     loads = sorted(rows["load"].unique())
     to = {name: dict.fromkeys(loads, name) for name in rules}

@@ -1,6 +1,6 @@
-"""Keep what every policy had on every test jobset of the runs of params.yaml: jobsets.csv.gz, beside this file.
+"""Store every policy's result on every test jobset of the runs of params.yaml in jobsets.csv.gz of this folder.
 
-Run it where the stages ran: `python docs/results/controller/tables.py`; ../tables.py makes the tables of it.
+Run in the folder of those runs: `python docs/results/controller/tables.py`. ../tables.py then writes the tables.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ METRICS = ["mean_wait", "mean_slowdown", "p99_slowdown", "jain_slowdown"]
 
 
 def main() -> None:
-    """Write them."""
+    """Write jobsets.csv.gz and best.csv."""
     params, found = load_params(), []
     for name, row in params.scenarios.items():
         frame = storage.read_jobset_results(params, name, problem_of(params, name).tables)

@@ -32,8 +32,8 @@ COSTS = {"completion_time": "completion time", "makespan": "makespan", "longest_
 
 
 def claims() -> str:
-    """Return each part of each claim of the paper with its verdict on either log."""
-    found = layout.claims(HERE / "claims.csv")
+    """Return each part of the paper's claims with its verdict on both logs."""
+    found = layout.claims(HERE / "claims.csv").replace({"verdict": layout.UNDECIDED}, regex=True)
     verdicts = {log: found[found["figure"].str.endswith(log)].set_index(["claim", "part"])["verdict"] for log in LOGS}
     keys = found[["claim", "part"]].drop_duplicates().itertuples(index=False)
     rows = [[*key, *(verdicts[log][tuple(key)] for log in LOGS)] for key in keys]
@@ -54,14 +54,14 @@ def slowdown() -> str:
     for policy, name in POLICIES.items():
         cells = []
         for log, (means, gaps, costs) in found.items():
-            who = f"{log}_{policy}" if policy in LEARNED else policy
-            own, sjf = costs.loc[who], costs.loc["sjf"]
-            late = own["makespan"] > (1 + CLEARLY) * sjf["makespan"] and means[who] < means["sjf"]
-            cells.append(f"{_digits(means[who])} {FROM_END}" if late else _digits(means[who]))
-            if who == "sjf":
+            name_there = f"{log}_{policy}" if policy in LEARNED else policy
+            own, sjf = costs.loc[name_there], costs.loc["sjf"]
+            late = own["makespan"] > (1 + CLEARLY) * sjf["makespan"] and means[name_there] < means["sjf"]
+            cells.append(f"{_digits(means[name_there])} {FROM_END}" if late else _digits(means[name_there]))
+            if name_there == "sjf":
                 cells += [""] * (1 + len(COSTS))
                 continue
-            cells += [difference(gaps.loc[who]), *(change(own[cost], sjf[cost]) for cost in COSTS)]
+            cells += [difference(gaps.loc[name_there]), *(change(own[cost], sjf[cost]) for cost in COSTS)]
         written.append([name, *cells])
     to = ["to SJF", *(f"{name} to SJF" for name in COSTS.values())]
     return table(["policy", "openb", *to, "CloudSimPy", *to], written)
@@ -72,7 +72,7 @@ def _digits(mean: float) -> str:
 
 
 def sustained() -> str:
-    """Return how many jobs wait after 10,000 to 38,000 jobs, by load and rule."""
+    """Return the number of waiting jobs after 10,000 to 38,000 jobs, by load and rule."""
     found = pd.read_csv(HERE / "sustained.csv")
     cells = found.pivot(index=["load", "policy"], columns="job", values="waiting")
     rules, loads, last = found["policy"].unique(), found["load"].unique(), found["job"].max()
@@ -81,7 +81,7 @@ def sustained() -> str:
 
 
 def steady() -> str:
-    """Return slowdown and waits while arrivals continue, of every policy at each load, on confirming jobsets."""
+    """Return every policy's slowdown and waits at each load while arrivals continue, on confirming jobsets."""
     each = pd.read_csv(HERE / "steady.csv.gz").groupby(["load", "policy"])
     means = each[["mean_bounded_slowdown", "mean_wait", "p99_wait"]].mean()
     means = means.assign(longest=each["longest_wait"].max(), never=each["unfinished"].sum())
@@ -94,7 +94,7 @@ def steady() -> str:
 
 
 def steady_gaps() -> str:
-    """Return how the mean of three trainings, and each of them, differs from two rules, by load; paired."""
+    """Return the paired differences of three trainings and their mean from two rules, by load."""
     kept = ["policy", "load", "jobset", "unfinished", "mean_slowdown"]
     frame = pd.read_csv(HERE / "steady.csv.gz").rename(columns={"mean_bounded_slowdown": "mean_slowdown"})[kept]
     params, loads = load_params(ROOT / "params.yaml"), sorted(frame["load"].unique())

@@ -1,10 +1,10 @@
-"""Measure scenario `machines_steady`, in which arrivals continue: which loads can be sustained, and who plays it best.
+"""Measure scenario `machines_steady`, where arrivals continue: sustainable loads, and the best policies.
 
     PYTHONPATH=. python docs/results/deepk8s/steady.py sustained   # writes sustained.csv
-    PYTHONPATH=. python docs/results/deepk8s/steady.py train       # three trainings; confirms them: steady.csv.gz
+    PYTHONPATH=. python docs/results/deepk8s/steady.py train       # three trainings and their test: steady.csv.gz
 
-Run `python -m pipeline generate machines_steady` before the second. Training and choice on validation jobsets are those
-of `finetune`. What is confirmed has been used for nothing else: fresh jobsets, by numbers that no training draws.
+Run `python -m pipeline generate machines_steady` before the second command. Training and selection on validation
+jobsets are those of `finetune`. The test uses fresh jobsets, with numbers that no training draws.
 """
 
 import sys
@@ -30,22 +30,22 @@ from pipeline.problems.machines.heuristics.rules import HEURISTICS
 HERE = Path(__file__).resolve().parent
 SCENARIO, AGENT = "machines_steady", "machines_evolved"
 SEEDS = (1, 2, 3)
-CONFIRMING, JOBSETS = 5_000_000, 200  # the first of their numbers, and how many at each load
+CONFIRMING, JOBSETS = 5_000_000, 200  # number of the first one, and count at each load
 LONG, EPISODES, LOADS = 40_000, 12, (78, 80, 82, 84, 86, 88)
-LOOKED_AT = (10_000, 20_000, 30_000, 38_000)  # numbers of jobs at whose arrival those that wait are counted
+LOOKED_AT = (10_000, 20_000, 30_000, 38_000)  # waiting jobs are counted when these jobs arrive
 RULES = ("packer", "most_allocated", "wfp3", "sjf_most_allocated", "sjf")
 KEPT = ["policy", "load", "jobset", "mean_bounded_slowdown", "mean_wait", "p99_wait", "longest_wait", "unfinished"]
 
 
 def origin_of(params: Params) -> Drawn:
-    """Return where the jobs come from."""
+    """Return the source of jobs."""
     found = source(params, SCENARIO, Path())
     assert isinstance(found, Drawn)
     return found
 
 
 def sustained(params: Params) -> pd.DataFrame:
-    """Return how many jobs wait, on average, after a long time: where that grows, a load is too much."""
+    """Return the mean number of waiting jobs after a long time; where it grows, the load is not sustainable."""
     origin, row = origin_of(params), params.machines_scenario(SCENARIO)
     tasks = origin.tasks.model_copy(update={"jobs": LONG, "measured": (0, LONG - 1)})
     row = row.model_copy(update={"workload": tasks, "time_limit": 1e9})
@@ -64,14 +64,14 @@ def sustained(params: Params) -> pd.DataFrame:
 
 
 def untrained(params: Params) -> Linear:
-    """Return the network as it begins: no seed matters."""
+    """Return the initial network, which does not depend on a seed."""
     network = LEARNING.untrained(params, AGENT, LEARNING.task(params, AGENT, params.agent(AGENT).finetune))
     assert isinstance(network, Linear)
     return network
 
 
 def trained(params: Params, seed: int) -> FloatArray:
-    """Return the weights of one training, as `finetune` stores them."""
+    """Return the weights that `finetune` stores after one training."""
     part = params.agent_of(MachinesAgent, AGENT).finetune.model_copy(update={"seed": seed})
     assert isinstance(part, MachinesEvolution)
     task, network = LEARNING.task(params, AGENT, part), untrained(params)
@@ -84,7 +84,7 @@ def trained(params: Params, seed: int) -> FloatArray:
 
 
 def confirmed(params: Params) -> pd.DataFrame:
-    """Return what heuristics and three trainings have on fresh jobsets."""
+    """Return the results of heuristics and three trainings on fresh jobsets."""
     origin, row = origin_of(params), params.machines_scenario(SCENARIO)
     machines = machines_of(row, origin.park)
     jobsets: dict[int, list[Jobs]] = {

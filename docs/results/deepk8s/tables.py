@@ -1,6 +1,6 @@
-"""Keep what every policy had on every test jobset of the run of params.yaml, and the papers' claims as it has them.
+"""Store every policy's result on every test jobset of the run of params.yaml, and its verdicts on the papers' claims.
 
-Run it where the stages ran: `python docs/results/deepk8s/tables.py`; ../tables.py makes the tables of it.
+Run in the folder of that run: `python docs/results/deepk8s/tables.py`. ../tables.py then writes the tables.
 """
 
 from pathlib import Path

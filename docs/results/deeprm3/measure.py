@@ -1,11 +1,11 @@
-"""Play heuristics and three trainings on problems that differ from `online` in one thing.
+"""Run heuristics and three trainings on problems that differ from `online` in one respect.
 
     PYTHONPATH=. python docs/results/deeprm3/measure.py WEIGHTS_FOLDER [PROBLEM ...]
 
-WEIGHTS_FOLDER has stored models, one folder each (`train.py`). For every problem heuristics are tuned on its validation
-jobsets, the best of them at each load is chosen there, and all play the same test jobsets, drawn from a seed of this
-page; networks are played as they are. Writes <problem>.csv.gz beside this file, one row a load, policy and jobset, and
-the best heuristics into best.csv. Where the load is not known, one heuristic is best for all loads.
+WEIGHTS_FOLDER has a folder for each stored model (`train.py`). For every problem, heuristics are tuned and the best at
+each load is chosen on its validation jobsets. All policies run the same test jobsets, drawn from a seed of this page;
+networks are not changed. Writes <problem>.csv.gz to this folder, one row a load, policy and jobset, and the best
+heuristics to best.csv. Where the load is unknown, one heuristic is chosen for all loads.
 """
 
 import sys
@@ -28,10 +28,10 @@ from pipeline.progress import say
 from pipeline.simulation.results import Results
 
 HERE = Path(__file__).resolve().parent
-SEED = 20_261_125  # of these test jobsets alone
-NOISE = 0.5  # of the logarithm of estimates
+SEED = 20_261_125  # of these test jobsets only
+NOISE = 0.5  # standard deviation of the logarithm of estimates
 HPC2N = "../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz"  # from the project's root
-SHOWN = ("sjf", "hold_long", "easy", "linear")  # beside the networks and the best of each load
+SHOWN = ("sjf", "hold_long", "easy", "linear")  # in addition to the networks and the best heuristic of each load
 LOADS, FEW = (10, 30, 50, 70, 90, 110, 130, 150, 170, 190), (30, 70, 110, 150, 190)
 COLUMNS = ["policy", "load", "jobset", "unfinished", "mean_slowdown"]
 TAILS = ["p99", "longest_wait"]  # of streams
@@ -39,7 +39,7 @@ TAILS = ["p99", "longest_wait"]  # of streams
 
 @dataclass(frozen=True)
 class Problem:
-    """Parameters whose scenario `online` is the one to play, and its loads."""
+    """Problem to measure: parameters, whose scenario `online` is used, and loads."""
 
     name: str
     params: Params
@@ -59,7 +59,7 @@ class Problem:
 
 
 def play(problem: Problem, jobsets: Mapping[int, Sequence[JobSet]], who: Policy) -> Results:
-    """Return what became of the jobs, and of every jobset, a load at a time, so that memory holds."""
+    """Return a policy's results on every jobset; one load at a time, to limit memory."""
     row, tables = problem.scenario, []
     for load, group in jobsets.items():
         some = {load: group}
@@ -70,7 +70,7 @@ def play(problem: Problem, jobsets: Mapping[int, Sequence[JobSet]], who: Policy)
 
 
 def heuristics(problem: Problem) -> tuple[dict[str, Policy], dict[int, str]]:
-    """Return heuristics as tuned on validation jobsets, and the best of them at each load."""
+    """Return heuristics tuned on validation jobsets, and the best of them at each load."""
     validation, row = problem.jobsets("validation"), problem.scenario
 
     def examine(policies: Mapping[str, Policy]) -> dict[str, Results]:
@@ -87,7 +87,7 @@ def heuristics(problem: Problem) -> tuple[dict[str, Policy], dict[int, str]]:
 
 
 def networks(folder: Path) -> dict[str, Loaded]:
-    """Return the stored networks of a folder, by its name there."""
+    """Return the stored networks of a folder, by name."""
     found = {}
     for place in sorted(path for path in folder.iterdir() if (path / "policy.safetensors").exists()):
         model = storage.read_model(place, PoolCard)
@@ -96,7 +96,7 @@ def networks(folder: Path) -> dict[str, Loaded]:
 
 
 def run(problem: Problem, folder: Path) -> None:
-    """Measure one problem, and write what every jobset had."""
+    """Measure one problem, and write the result of every jobset."""
     rules, best = heuristics(problem)
     named = {name: rules[name] for name in sorted({*SHOWN, *best.values()})}
     learned = {name: it.policy for name, it in networks(folder).items()}
@@ -112,7 +112,7 @@ def run(problem: Problem, folder: Path) -> None:
 
 
 def keep(name: str, best: Mapping[int, str]) -> None:
-    """Write the best heuristics of a problem in place of what was there of it."""
+    """Replace the best heuristics of a problem in best.csv."""
     path, own = HERE / "best.csv", pd.DataFrame({"problem": name, "load": list(best), "heuristic": list(best.values())})
     before = pd.read_csv(path).query("problem != @name") if path.exists() else own[:0]
     pd.concat([before, own]).sort_values(["problem", "load"]).to_csv(path, index=False)
@@ -171,6 +171,6 @@ if __name__ == "__main__":
     known = problems(load_params())
     for name in sys.argv[2:] or known:
         if isinstance(known[name].params.workload, PoolLog) and not Path(HPC2N).exists():
-            say(f"{name}: left out, for there is no {HPC2N}")
+            say(f"{name}: skipped: {HPC2N} not found")
             continue
         run(known[name], Path(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""Tables of ../deeprm3.md, from what `measure.py` and `train.py` of this folder wrote into it."""
+"""Tables of ../deeprm3.md, from the data that `measure.py` and `train.py` of this folder wrote."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -15,7 +15,7 @@ from pipeline.core.config import load_params
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 AGENT, SEEDS, BEST = "deeprm3", ("deeprm3_1", "deeprm3_2", "deeprm3_3"), "best_heuristic"
-LONGER = "deeprm3_1x600"  # 600 updates in place of 300
+LONGER = "deeprm3_1x600"  # 600 updates instead of 300
 AGAINST = ("hold_long", BEST)
 TITLES = {
     "slots_5": "5 slots",
@@ -39,7 +39,7 @@ TAILS = ("p99", "longest_wait")
 
 
 class Measured:
-    """One problem: what every jobset had, and who is how much better than whom."""
+    """Results of one problem: every jobset, means, and differences between policies."""
 
     def __init__(self, name: str) -> None:
         params = load_params(ROOT / "params.yaml")
@@ -58,16 +58,16 @@ class Measured:
         self.means = frame.groupby(["policy", "load"])["mean_slowdown"].mean()
 
     def mean(self, policy: str, load: int) -> str:
-        """Return a mean slowdown as it is written."""
+        """Return a mean slowdown, formatted."""
         return f"{self.means[policy, load]:.4g}"
 
     def gap(self, to: str, load: int | str = ALL, policy: str = f"{AGENT} of three seeds") -> str:
-        """Return a difference with its interval, by default of the mean of three trainings, whose seeds are in it."""
+        """Return a difference with its interval, by default of the three trainings' mean, over jobsets and seeds."""
         key = load if isinstance(load, str) else f"{load:03d}"
         return difference(self.found.loc[(policy, to, key)])
 
     def short(self, to: str, load: int) -> str:
-        """Return the difference of the mean of three trainings alone, in percent."""
+        """Return the difference of the three trainings' mean in percent, without its interval."""
         row = self.found.loc[(f"{AGENT} of three seeds", to, f"{load:03d}")]
         return f"{100 * row['difference']:+.1f}"
 
@@ -76,7 +76,7 @@ measured = cache(Measured)
 
 
 def by_load(name: str, policies: Sequence[str], to: Sequence[str] = AGAINST) -> str:
-    """Return a row a load: means, and the differences of the three trainings' mean."""
+    """Return a table with a row a load: means, and the differences of the three trainings' mean."""
     found = measured(name)
     rows = [
         [
@@ -93,14 +93,14 @@ def by_load(name: str, policies: Sequence[str], to: Sequence[str] = AGAINST) -> 
 
 
 def seeds(name: str) -> str:
-    """Return the difference of each training from the best heuristic."""
+    """Return a table of each training's difference from the best heuristic."""
     found = measured(name)
     rows = [[seed, *(found.gap(BEST, load, seed) for load in (*found.loads, ALL))] for seed in found.trainings]
     return table(["training", *(f"{load} %" for load in found.loads), "all"], rows)
 
 
 def tails(name: str) -> str:
-    """Return 99th percentile of slowdown and longest wait in steps, on streams, of three trainings their mean."""
+    """Return the 99th percentile of slowdown and the longest wait in steps on streams; for trainings, their mean."""
     found, rows = measured(name), []
     rules = sorted({"sjf", "hold_long", "easy", "linear", *found.best.values()})
     for policy, names in {AGENT: SEEDS, **{rule: (rule,) for rule in rules}}.items():
@@ -110,7 +110,7 @@ def tails(name: str) -> str:
 
 
 def transfer() -> str:
-    """Return a row a problem: the differences from the best heuristic, at each load and over all."""
+    """Return a table with a row a problem: differences from the best heuristic at each load and over all."""
     rows = []
     for name, title in TITLES.items():
         found = measured(name)
@@ -122,7 +122,7 @@ def transfer() -> str:
 
 
 def curve() -> str:
-    """Return the cost on validation jobsets in the course of learning."""
+    """Return the lowest cost so far on validation jobsets during training."""
     names = [name.removeprefix(f"{AGENT}_") for name in (*SEEDS, LONGER)]
     columns = [pd.read_csv(HERE / f"curve_{name}.csv").set_index("update")["validation"] for name in names]
     frame = pd.concat(columns, axis=1).cummin()

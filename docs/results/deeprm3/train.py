@@ -1,10 +1,10 @@
-"""Train the agent with some seeds, for `measure.py`, or for longer.
+"""Train the agent with several seeds for `measure.py`, or longer than by default.
 
     PYTHONPATH=. python docs/results/deeprm3/train.py FOLDER [SEED ...]    # writes FOLDER/deeprm3_1, deeprm3_2, ...
     PYTHONPATH=. python docs/results/deeprm3/train.py FOLDER 1x900         # FOLDER/deeprm3_1x900: 900 updates
 
-Run `make repro` before. A seed learns as `finetune` does from the untrained network, and keeps the weights that were
-best on validation jobsets; the progress of each goes to deeprm3/curve_<seed>.csv.
+Run `make repro` first. Each seed is trained as by `finetune`, from the untrained network, and keeps the weights that
+are best on validation jobsets. Its progress is written to deeprm3/curve_<seed>.csv.
 """
 
 import re
@@ -23,7 +23,7 @@ AGENT, HERE = "deeprm3", Path(__file__).resolve().parent
 
 
 def train(folder: Path, asked: str) -> None:
-    """Write one training, and its costs."""
+    """Train with one seed; write the model and its validation costs."""
     params, (seed, _, updates) = load_params(), asked.partition("x")
     problem = problem_of(params, params.agent(AGENT).scenario)
     part = params.agent(AGENT).finetune

@@ -1,11 +1,12 @@
-"""Tables of ../default.md, and of the README: the default run, on confirming jobsets and on the test jobsets.
+"""Tables of ../default.md: results of the default run on confirming jobsets and on test jobsets.
 
     make repro && python docs/results/tables.py confirm && python docs/results/tables.py write
 
-`confirm` plays every scenario's confirming jobsets, and keeps what all policies had on each (`jobsets.csv.gz`), on
-validation jobsets, by which the README recommends (`validation.csv`), and on each test jobset: from `tested/` any
-interval of `reports/` can be computed again. `models.json` says which models they were. `gather` only keeps, where
-`python -m pipeline confirm SCENARIO` has run. The other tables are from `reports/` as it is in the repository.
+`confirm` runs all policies on every scenario's confirming jobsets and stores the results (`jobsets.csv.gz`). It also
+stores those on validation jobsets, from which the README's recommendations follow (`validation.csv`), those on test
+jobsets, from which any interval of `reports/` can be recomputed (`tested/`), and the digests of the models
+(`models.json`). `gather` only stores, after `python -m pipeline confirm SCENARIO`. The other tables are from
+`reports/` in the repository.
 """
 
 import json
@@ -32,20 +33,20 @@ DATA = Path(__file__).with_name("jobsets.csv.gz")
 MODELS = Path(__file__).with_name("models.json")
 VALIDATION = Path(__file__).with_name("validation.csv")
 TESTED = Path(__file__).with_name("tested")
-# What is kept of a test jobset: all that intervals are reported of, where a scenario has it.
+# Stored measures of a test jobset: all that have reported intervals, where a scenario has them.
 MEASURES = ("mean_slowdown", "mean_bounded_slowdown", "mean_wait", "p99_slowdown", "longest_wait")
 MEASURES += ("completion_time", "makespan", "unfinished")
 REFERENCE = "hold"
 COLUMNS = ["scenario", "policy", "load", "jobset", "cost", "p99", "longest_wait", "unfinished"]
-SHORT = (10, 30, 70, 110, 130, 190)  # percent: of short runs, the loads that are shown
+SHORT = (10, 30, 70, 110, 130, 190)  # percent: loads of short runs that are shown
 
 
 class Shown(NamedTuple):
-    """What a table of confirming jobsets shows."""
+    """Content of a table of confirming jobsets."""
 
     scenario: str
     loads: Sequence[int]
-    policies: Mapping[str, str]  # and what rules are called; learned ones go by their own name
+    policies: Mapping[str, str]  # and their titles; empty for learned ones, which keep their names
 
 
 RULES = {
@@ -65,12 +66,12 @@ def repository() -> Params:
 
 
 def learned(params: Params) -> list[str]:
-    """Return the policies that learn, deeprm3 first."""
+    """Return the learned policies, deeprm3 first."""
     return sorted(params.judged, key=lambda name: name != "deeprm3")
 
 
 def shown(title: str, data: pd.DataFrame) -> Shown:
-    """Return what a table of confirming jobsets shows, of what there is."""
+    """Return the content of a table of confirming jobsets, limited to available results."""
     scenario, params = CONFIRMED[title], repository()
     rows = data[data["scenario"] == scenario]
     there, loads = set(rows["policy"]), sorted(rows["load"].unique())
@@ -81,14 +82,14 @@ def shown(title: str, data: pd.DataFrame) -> Shown:
 
 
 def gather() -> None:
-    """Keep what all policies had on every confirming jobset and on validation jobsets, and which models they were."""
+    """Store the results on confirming and validation jobsets, and the digests of the models."""
     params, found, chosen = repository(), list[pd.DataFrame](), list[pd.DataFrame]()
     for scenario in params.scenarios:
         path = ROOT / confirm.FOLDER / scenario / "jobsets.parquet"
         rows = storage.read_table(path, problem_of(params, scenario).tables.jobsets)
         rows = rows[~rows["policy"].str.endswith("_pretrained")]
         cost, tail = measures(params, scenario, rows)
-        tails = {"p99": rows[tail], "longest_wait": rows.get("longest_wait", np.nan)}  # not kept where all jobs end
+        tails = {"p99": rows[tail], "longest_wait": rows.get("longest_wait", np.nan)}  # missing where all jobs end
         found.append(rows.assign(scenario=scenario, cost=rows[cost], **tails)[COLUMNS])
         chosen.append(validated(params, scenario, cost))
     pd.concat(found, ignore_index=True).to_csv(DATA, index=False, float_format="%.5g", compression=PACKED)
@@ -98,7 +99,7 @@ def gather() -> None:
 
 
 def keep_tested(params: Params) -> None:
-    """Keep what every policy had on every test jobset, in few columns and digits."""
+    """Store every policy's result on every test jobset, with few columns and digits."""
     for old in TESTED.glob("*.csv.gz"):
         old.unlink()
     for scenario in params.scenarios:
@@ -108,7 +109,7 @@ def keep_tested(params: Params) -> None:
 
 
 def validated(params: Params, scenario: str, cost: str) -> pd.DataFrame:
-    """Return every policy's mean cost on validation jobsets, by load; what is never advised is left out."""
+    """Return every policy's mean cost on validation jobsets, by load, without reference policies."""
     problem, knobs = problem_of(params, scenario), storage.read_chosen(scenario).knobs
     here = problem.scoring(params, scenario, None)
     jobsets = here.read("validation")
@@ -123,7 +124,7 @@ def validated(params: Params, scenario: str, cost: str) -> pd.DataFrame:
 
 
 def confirm_all() -> None:
-    """Play the confirming jobsets of every scenario, and keep what is shown of them."""
+    """Run the confirming jobsets of every scenario, and store the results."""
     params = repository()
     for scenario in params.scenarios:
         confirm.run(params, scenario)
@@ -131,7 +132,7 @@ def confirm_all() -> None:
 
 
 def models() -> dict[str, str]:
-    """Return the digests of the models and tuned rules that are played, as dvc.lock has them."""
+    """Return the digests in dvc.lock of the models and tuned rules in use."""
     params, stages = repository(), YAML(typ="safe").load(ROOT / "dvc.lock")["stages"]
     wanted = [f"finetune@{agent}" for agent in params.agents] + [f"heuristics@{name}" for name in params.scenarios]
     outs = [out for name in wanted for out in stages[name]["outs"] if not out["path"].endswith(".csv")]
@@ -139,7 +140,7 @@ def models() -> dict[str, str]:
 
 
 def against(data: pd.DataFrame, asked: Shown, reference: str, settings: Evaluation, seed: int) -> pd.DataFrame:
-    """Return how every policy differs from one at each load, with paired intervals; a row a policy and load."""
+    """Return every policy's difference from a reference at each load, with paired intervals."""
     rows = paired(data, asked.scenario, asked.policies, asked.loads)
     references = {reference: dict.fromkeys(asked.loads, reference)}
     found = comparison(rows, asked.scenario, references, settings, np.random.default_rng(seed))
@@ -148,7 +149,7 @@ def against(data: pd.DataFrame, asked: Shown, reference: str, settings: Evaluati
 
 
 def paired(data: pd.DataFrame, scenario: str, policies: Collection[str], loads: Collection[int]) -> pd.DataFrame:
-    """Return the confirming jobsets of some policies and loads, as `comparison` takes them."""
+    """Return the confirming jobsets of some policies and loads in the columns of `comparison`."""
     rows = data[(data["scenario"] == scenario) & data["policy"].isin(policies) & data["load"].isin(loads)]
     return rows.rename(columns={"cost": "mean_slowdown"})
 
@@ -176,13 +177,13 @@ def _difference(row: pd.Series) -> str:
 
 
 def report(name: str) -> pd.DataFrame:
-    """Return a table of reports/, as the default run left it; loads are words, without leading zeros."""
+    """Return a table of reports/; loads are strings without leading zeros."""
     found = pd.read_csv(ROOT / "reports" / f"{name}.csv", dtype={"load": str})
     return found.assign(load=found["load"].str.lstrip("0"))
 
 
 def over_loads(name: str, scenario: str, reference: str, policies: Sequence[str]) -> dict[str, list[str]]:
-    """Return for each policy its mean over all loads, and how it differs from a reference."""
+    """Return each policy's mean over all loads and its difference from a reference."""
     found = report(name)
     found = found[(found["scenario"] == scenario) & (found["load"] == "all") & (found["against"] == reference)]
     rows = found.set_index("policy")
@@ -207,7 +208,7 @@ def _fine(mean: float) -> str:
 
 
 def to_best() -> str:
-    """Return how the agents of short runs and streams differ from the best heuristic of each load, on test jobsets."""
+    """Return the agents' differences from the best heuristic of each load, on test jobsets."""
     found, params = report("comparison"), repository()
     found = found[found["against"] == "best_heuristic"]
     rows = []
@@ -220,7 +221,7 @@ def to_best() -> str:
 
 
 def offline() -> str:
-    """Return mean slowdown where all jobs arrive at once."""
+    """Return mean slowdown with all jobs arriving at once."""
     policies = (
         "linear",
         "hold",
@@ -254,7 +255,7 @@ MACHINES = (
 
 
 def machines() -> str:
-    """Return bounded slowdown and wait on five machines, over all loads, and what they cost."""
+    """Return bounded slowdown, wait, completion time and makespan on five machines, over all loads."""
     slow = over_loads("comparison", "machines", "sjf", MACHINES)
     wait = over_loads("delay", "machines", "sjf", MACHINES)
     keys = ["scenario", "load", "policy"]
@@ -274,7 +275,7 @@ def machines() -> str:
 
 
 def price() -> str:
-    """Return what deepk8s_ppo costs: completion time and makespan beside SJF's at each load."""
+    """Return completion time and makespan of deepk8s_ppo compared with SJF's at each load."""
     found = report("summary")
     cells = found[found["scenario"] == "machines"].set_index(["policy", "load"])
     rows = []
@@ -311,8 +312,8 @@ def waits() -> str:
 
 
 def claims() -> str:
-    """Return how many parts of each paper's claims hold in this run."""
-    found = layout.claims(ROOT / "reports" / "papers.csv")
+    """Return the number of parts of each paper's claims that hold in this run."""
+    found = layout.claims(ROOT / "reports" / "papers.csv").replace({"verdict": layout.UNDECIDED}, regex=True)
     counts = found.groupby([found["paper"].str.split(",").str[0], "verdict"]).size().unstack(fill_value=0)
     words = [word for word in ("yes", "partly", "no", "undecided") if word in counts]
     return table(["paper", *words], [[name, *(str(row[word]) for word in words)] for name, row in counts.iterrows()])

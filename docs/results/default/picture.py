@@ -1,4 +1,4 @@
-"""Draw the picture of the README, short runs beside streams, from the confirming jobsets of this folder.
+"""Draw the README's picture of short runs and streams from the confirming jobsets of this folder.
 
 python docs/results/default/picture.py
 """

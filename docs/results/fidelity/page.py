@@ -1,4 +1,4 @@
-"""Tables of ../fidelity.md, from the plays that `python -m benchmarks.fidelity` wrote."""
+"""Tables of ../fidelity.md, from the runs that `python -m benchmarks.fidelity` wrote."""
 
 from functools import cache, partial
 from pathlib import Path
@@ -18,13 +18,19 @@ UNITS = {"mean_wait": "mean wait, s", "p99_wait": "p99 of wait, s", "utilisation
          "distance": "start times apart, s"}  # fmt: skip
 
 
+def shown(player: str) -> str:
+    """Return a player with its dispatch rule as code: a name of params.yaml."""
+    dispatch, comma, clock = player.partition(",")
+    return f"`{dispatch}`{comma}{clock}" if comma else player
+
+
 @cache
 def measured() -> pd.DataFrame:
     """Return the figures of every player."""
     return figures(read_table(PLAYED, PLAYS), Cluster())
 
 
-def told_apart(found: pd.DataFrame, measure: str = "mean_wait") -> list[tuple[str, str]]:
+def clear_differences(found: pd.DataFrame, measure: str = "mean_wait") -> list[tuple[str, str]]:
     """Return the pairs of orders, lower first, whose repeats on Slurm do not overlap."""
     spread = found[found["player"] == SLURM].groupby("order")[measure].agg(["min", "max"])
     return [
@@ -47,30 +53,30 @@ def _row(order: str, measure: str) -> list[str]:
     return [order, UNITS[measure], slurm, *ours]
 
 
-def beside() -> str:
-    """Return each figure beside the spread of Slurm's repeats; ✗: outside of it."""
+def each_figure() -> str:
+    """Return each figure and the range of Slurm's repeats; ✗ marks figures outside it."""
     count = measured().query("player == @SLURM")["repeat"].nunique()
     rows = [_row(order, measure) for order in measured()["order"].unique() for measure in MEASURES]
-    return table(["order", "figure", f"Slurm, mean (least to most), n = {count}", *PLAYERS], rows, words=2)
+    return table(["order", "figure", f"Slurm, mean (least to most), n = {count}", *map(shown, PLAYERS)], rows, words=2)
 
 
 def ranks() -> str:
-    """Return in which order each player ranks the policies, by mean and by p99 of wait."""
+    """Return each player's ranking of the orders, by mean and by p99 of wait."""
     rows = []
     for player in [SLURM, *PLAYERS]:
         own = [", ".join(ranked(measured(), player, measure)) for measure in ("mean_wait", "p99_wait")]
-        rows.append([player, *own])
+        rows.append([shown(player), *own])
     return table(["player", "lowest mean wait first", "lowest p99 of wait first"], rows, words=3)
 
 
-def apart() -> str:
-    """Return the pairs of orders that Slurm's repeats tell apart, and who agrees."""
+def clear() -> str:
+    """Return the pairs of orders that differ clearly on Slurm, and the simulated players that agree."""
     rows = []
     for measure in ("mean_wait", "p99_wait"):
-        for low, high in told_apart(measured(), measure):
-            agree = [p for p in PLAYERS if (r := ranked(measured(), p, measure)).index(low) < r.index(high)]
+        for low, high in clear_differences(measured(), measure):
+            agree = [shown(p) for p in PLAYERS if (r := ranked(measured(), p, measure)).index(low) < r.index(high)]
             rows.append([UNITS[measure], f"{low} below {high}", "; ".join(agree) or "none"])
-    return table(["figure", "in all repeats of Slurm", "so does the simulator as"], rows, words=3)
+    return table(["figure", "in all repeats of Slurm", "simulated players that agree"], rows, words=3)
 
 
-TABLES = {"beside Slurm": partial(beside), "ranks": partial(ranks), "told apart": partial(apart)}
+TABLES = {"figures": partial(each_figure), "ranks": partial(ranks), "clear differences": partial(clear)}

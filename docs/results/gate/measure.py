@@ -1,11 +1,11 @@
-"""How often the gate errs: candidates of which the truth is known, judged by the rules of params.yaml.
+"""Error rates of the gate: candidates whose true quality is known, judged by the rules of params.yaml.
 
     PYTHONPATH=. python docs/results/gate/measure.py 400
 
-What a jobset costs is drawn from ../deeprm3/ablations.csv.gz: two trainings of one recipe that differ by their seed, on
-the same 100 short runs at each of four loads. The first is the champion. The candidate has the second's results, each
-load scaled so that both have the same mean and the same mean 99th percentile; then it is made better or worse as the
-case says. A repeat draws as many jobsets a load as the rules ask for, and judges. Writes `promoted.csv` beside it.
+Jobset costs are drawn from ../deeprm3/ablations.csv.gz: two trainings of one recipe with different seeds, on the same
+100 short runs at each of four loads. The first training is the champion. The candidate has the results of the second,
+scaled at each load to the champion's mean and mean 99th percentile, then made better or worse as defined by the case. A
+repeat draws as many jobsets a load as the rules require, and judges. Writes `promoted.csv` to this folder.
 """
 
 import sys
@@ -27,20 +27,20 @@ CHAMPION = "champion"
 
 
 class Case(NamedTuple):
-    """A candidate of known worth: factors of its mean at each load, and of its 99th percentile."""
+    """Candidate of known quality: factors of its mean at each load, and of its 99th percentile."""
 
     words: str
     mean: Mapping[int, float] = {}
     elsewhere: float = 1.0
     tail: float = 1.0
     candidates: int = 1
-    itself: bool = False  # is it the champion, under another name?
+    itself: bool = False  # the candidate is the champion under another name
 
 
 CASES = {
     "equal": Case("as good as the champion"),
     "five_equal": Case("five candidates as good as the champion", candidates=5),
-    "at_margin": Case("1 % better at every load: as much as is asked for, and no more", elsewhere=0.99, tail=0.99),
+    "at_margin": Case("1 % better at every load: exactly the required margin", elsewhere=0.99, tail=0.99),
     "itself": Case("the champion itself", itself=True),
     "better": Case("5 % better at every load", elsewhere=0.95, tail=0.95),
     "worse_at_one": Case("5 % worse at one load, 10 % better at the others", {150: 1.05}, 0.9, 0.95),
@@ -67,7 +67,7 @@ def drawn(case: Case, jobsets: int, rng: np.random.Generator) -> pd.DataFrame:
         base, luck = one.loc[load].to_numpy()[some], (other.loc[load] - one.loc[load]).to_numpy()[some]
         worth = [case.mean.get(load, case.elsewhere), case.tail]
         known = {CHAMPION: base}
-        for k in range(case.candidates):  # the second one has the first one's luck, a jobset later
+        for k in range(case.candidates):  # each further candidate has the same deviations, shifted by a jobset
             known[f"candidate_{k}"] = base if case.itself else (base + np.roll(luck, k, axis=0)) * worth
         for policy, values in known.items():
             columns = {"policy": policy, "load": load, "jobset": np.arange(jobsets), "unfinished": 0}
@@ -76,7 +76,7 @@ def drawn(case: Case, jobsets: int, rng: np.random.Generator) -> pd.DataFrame:
 
 
 def repeated(name: str, repeats: int, rules: Gate, resamples: int = RESAMPLES) -> pd.DataFrame:
-    """Return, of each repeat of a case, whether any candidate is promoted, and the rules that refuse the first one."""
+    """Return for each repeat of a case whether any candidate is promoted, and the rules that refuse the first."""
     case, rows = CASES[name], []
     trial = Trial("simulated", CHAMPION, [f"candidate_{k}" for k in range(case.candidates)], "cost", "tail")
     for repeat in range(repeats):

@@ -1,4 +1,4 @@
-"""Tables of ../gate.md, from what `measure.py` here and in ../watch wrote, and from reports/gate.csv."""
+"""Tables of ../gate.md, from reports/gate.csv and the data that `measure.py` here and in ../watch wrote."""
 
 import sys
 from importlib import util
@@ -13,7 +13,7 @@ VERDICTS = HERE.parents[2] / "reports" / "gate.csv"
 
 
 def _measured(folder: str) -> ModuleType:
-    """Return the module that measured, for the words of its cases."""
+    """Return the module that measured the data; it names the cases."""
     name = f"measure_{folder}"
     spec = util.spec_from_file_location(name, HERE.parent / folder / "measure.py")
     if spec is None or spec.loader is None:
@@ -24,7 +24,7 @@ def _measured(folder: str) -> ModuleType:
 
 
 def promoted() -> str:
-    """Return how often candidates of known worth are promoted, and by which rules the others are refused."""
+    """Return the share of promoted candidates of known quality, and the rules that refuse the others."""
     rows, written = pd.read_csv(HERE / "promoted.csv", keep_default_na=False), []
     for name, case in _measured("gate").CASES.items():
         found = rows[rows["case"] == name]
@@ -34,14 +34,14 @@ def promoted() -> str:
 
 
 def seen() -> str:
-    """Return how often there is an alarm, and how many windows behind a change half of the alarms came."""
+    """Return the share of alarms, and the number of windows from a change to half and to 90 % of the alarms."""
     rows, written = pd.read_csv(HERE.parent / "watch" / "seen.csv"), []
     for name, case in _measured("watch").CASES.items():
         found = rows.loc[rows["case"] == name, "seen"]
         alarms = found[found > 0]
-        behind = [f"{alarms.quantile(part) - case.change:.0f}" for part in (0.5, 0.9)] if len(alarms) else ["", ""]
-        written.append([case.words, f"{len(alarms)} of {len(found)}", *behind])
-    return table(["the champion is", "alarms", "windows to see it, median", "9 of 10 within"], written)
+        delays = [f"{alarms.quantile(part) - case.change:.0f}" for part in (0.5, 0.9)] if len(alarms) else ["", ""]
+        written.append([case.words, f"{len(alarms)} of {len(found)}", *delays])
+    return table(["the champion is", "alarms", "windows until the alarm, median", "9 of 10 within"], written)
 
 
 def today() -> str:
@@ -55,7 +55,7 @@ def today() -> str:
 
 
 def verdict(rows: pd.DataFrame) -> str:
-    """Return what the gate says of one candidate: that it passed, or which rules refuse it."""
+    """Return the gate's verdict on one candidate: passed, or the rules that refuse it."""
     failed = rows[~rows["passed"]]
     loads = [f"{int(load)} %" for load in failed.loc[failed["rule"] == "load", "load"]]
     rules = [f"load ({', '.join(loads)})" if rule == "load" else rule for rule in failed["rule"].unique()]

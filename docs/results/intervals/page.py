@@ -1,4 +1,4 @@
-"""Table of ../coverage.md, from what `python -m benchmarks.coverage` wrote."""
+"""Table of ../coverage.md, from the data that `python -m benchmarks.coverage` wrote."""
 
 from math import sqrt
 from pathlib import Path
@@ -17,14 +17,14 @@ WORDS = {
     "groups": "user groups, mean wait",
     "seeds": "jobsets and three training seeds (two-level)",
     "windows": "windows of a log, the same for all loads",
-    "8 windows": "so few windows that the range over them is reported",
+    "8 windows": "few windows: their range is reported",
     "sequence": "confidence sequence of the watch, over a year of windows",
 }
 Z = 1.96
 
 
 def misses() -> str:
-    """Return how often each kind of interval missed what was true."""
+    """Return the share of misses of each kind of interval."""
     rows = []
     for row in pd.read_csv(HERE / "coverage.csv").itertuples():
         missed, of = row.above + row.below, row.repeats

@@ -1,7 +1,7 @@
-"""Tables of the README: which policy for which situation, what it gains, what measured it, how to use it.
+"""Tables of the README: the recommended policy for each situation, its gain, its measurement and its command.
 
-Policy and runner-up are those of the lowest means on validation jobsets, before any jobset that is shown was played.
-The numbers are of confirming jobsets, on which nothing was chosen.
+Policy and runner-up have the lowest means on validation jobsets. The numbers are from confirming jobsets, on which no
+choice was made.
 """
 
 import sys
@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tables import page  # the folder of all pages
 
 ON = "schedule jobs.csv --out plan.csv --scenario"
-SHOWN = 4  # policies of a row
-ALWAYS = ("undivided", "hold_long", "hold_until")  # shown wherever they were played
-MANY = 3  # loads; of more, some are shown one by one
+SHOWN = 4  # policies in a row
+ALWAYS = ("undivided", "hold_long", "hold_until")  # shown wherever they have results
+MANY = 3  # loads; of more, some also have their own rows
 SITUATIONS = {
     "online": "jobs arrive for a while, then the cluster drains (short run)",
     "unknown_load": "the same, and you do not know the load",
@@ -37,7 +37,7 @@ GAIN = "openb_ppo"
 
 
 class Row(NamedTuple):
-    """A scenario at some of its loads: what validation recommends, and what was played since."""
+    """Row of the table: a scenario at some of its loads, and the policies recommended by validation."""
 
     scenario: str
     loads: list[int]
@@ -47,7 +47,7 @@ class Row(NamedTuple):
 
 
 def situations() -> str:
-    """Return a row a scenario, over all its loads and, where there are many, at some of them."""
+    """Return a row for each scenario over all its loads and, if there are many, rows for some loads."""
     validation, played = pd.read_csv(page("default").VALIDATION), pd.read_csv(page("default").DATA)
     params = page("default").repository()
     rows = [
@@ -60,7 +60,7 @@ def situations() -> str:
 
 
 def _loads(params: Params, scenario: str) -> list[list[int]]:
-    """Return the loads of a scenario's rows: all together, then of many the lowest, the middle and the highest one."""
+    """Return the loads of a scenario's rows: all together; if many, also the lowest, middle and highest."""
     every = sorted(params.scenario(scenario).loads)
     return [every, *([load] for load in (every[0], every[len(every) // 2 - 1], every[-1]) if len(every) > MANY)]
 
@@ -94,7 +94,7 @@ def _cells(params: Params, played: pd.DataFrame, row: Row) -> list[str]:
 
 
 def _overload(params: Params, row: Row, others: list[str]) -> list[str]:
-    """Return the cells of a scenario that is judged by growth and by what is finished, on its test jobsets."""
+    """Return the cells of a scenario judged by growth and by finished jobs, on its test jobsets."""
     kept = pd.read_csv(page("default").ROOT / "reports" / "stream_summary.csv").query("scenario == @row.scenario")
     means = kept[kept["load"].isin(row.loads)].groupby("policy")[["growth", "finished"]].mean()
     each = (
@@ -115,7 +115,7 @@ def _overload(params: Params, row: Row, others: list[str]) -> list[str]:
 
 
 def _tails(rows: pd.DataFrame, row: Row) -> str:
-    """Return the 99th percentile and the longest wait of the recommended policy, and of its runner-up."""
+    """Return the 99th percentile and the longest wait of the recommended policy and its runner-up."""
     tails = rows.groupby("policy").agg({"p99": "mean", "longest_wait": "max"}).loc[[row.best, row.runner_up]]
     said = {"p99": [_fine(mean) for mean in tails["p99"]]}
     if tails["longest_wait"].notna().all():
@@ -136,7 +136,7 @@ def _measure(params: Params, row: Row) -> str:
 
 
 def _gap(params: Params, rows: pd.DataFrame, row: Row) -> str:
-    """Return how the recommended policy differs from the runner-up on the same confirming jobsets."""
+    """Return the recommended policy's difference from the runner-up on the same confirming jobsets."""
     two = rows[rows["policy"].isin([row.best, row.runner_up])]
     to = {row.runner_up: dict.fromkeys(row.loads, row.runner_up)}
     rng = np.random.default_rng(params.seed)
@@ -145,7 +145,7 @@ def _gap(params: Params, rows: pd.DataFrame, row: Row) -> str:
 
 
 def verdict(scenario: str, policy: str) -> str:
-    """Return what the gate says of a policy, over all loads of a scenario."""
+    """Return the gate's verdict on a policy, over all loads of a scenario."""
     rows = pd.read_csv(page("gate").VERDICTS, dtype={"load": str})
     rows = rows[rows["scenario"] == scenario]
     if policy in set(rows["champion"]):
@@ -160,8 +160,8 @@ def _command(params: Params, row: Row) -> str:
     scenario = params.scenario(row.scenario)
     ends, knows = getattr(scenario, "arrivals_end", None), getattr(scenario, "known_load", None)
     load = knows(row.loads[0]) if knows and len(row.loads) == 1 else None
-    told = (f" --load {load:g}" if load else "") + (f" --arrivals-end {ends}" if ends else "")
-    return f"{ON} {row.scenario} --policy {named}{told}"
+    options = (f" --load {load:g}" if load else "") + (f" --arrivals-end {ends}" if ends else "")
+    return f"{ON} {row.scenario} --policy {named}{options}"
 
 
 def _fine(mean: float) -> str:
@@ -169,7 +169,7 @@ def _fine(mean: float) -> str:
 
 
 def openb() -> str:
-    """Return what the gain on openb costs: PPO's means to SJF's, over loads."""
+    """Return PPO's gain on openb and its price: its means relative to SJF's, over loads."""
     rows = pd.read_csv(page("deepk8s").HERE / "jobsets.csv.gz").query(
         "scenario == 'openb' and policy in [@GAIN, 'sjf']"
     )
@@ -182,7 +182,7 @@ def openb() -> str:
 
 
 def ahead() -> str:
-    """Return what looking ahead has against the best of five rules by RLScheduler's protocol, over logs."""
+    """Return the difference of look-ahead from the best of five rules by RLScheduler's protocol, over logs."""
     here, written = page("rlscheduler"), []
     ten, apart = here.ten(), here.played()
     for backfill, words in enumerate(("without backfilling", "with backfilling")):

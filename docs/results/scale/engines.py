@@ -1,4 +1,4 @@
-"""Engines on this machine that can be killed in part: processes, a Slurm of two nodes, a Ray of a head and a node."""
+"""Local engines with parts to kill: processes, a Slurm of two nodes, a Ray of a head and a node."""
 
 import os
 import random
@@ -19,36 +19,36 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.slurm.configuration import Cluster  # noqa: E402  of this tree, whatever is installed
 from benchmarks.slurm.loopback import LoopbackSlurm, own_ports, slurm  # noqa: E402
 
-AGAIN_S = 3.0  # behind which slurmctld begins again
-NODE_S = 25.0  # and a node of Slurm: by its defaults a job is not missed in its first 20 s, nor looked for soon again
+AGAIN_S = 3.0  # seconds until slurmctld is restarted
+NODE_S = 25.0  # and a node of Slurm: by default Slurm misses no job in its first 20 s, and does not check soon again
 RAY = (sys.executable, "-m", "ray.scripts.scripts")
-NO_TOKEN = {"RAY_AUTH_MODE": "disabled"}  # a head makes one where there is none, and then a node lacks it
-TRIED = 3  # times that a server of Ray is begun
-Kill = Callable[[random.Random, psutil.Process], bool]  # tells whether there was anything to kill; is given the stage
+NO_TOKEN = {"RAY_AUTH_MODE": "disabled"}  # otherwise the head creates a token, which the node lacks
+TRIED = 3  # attempts to start a server of Ray
+Kill = Callable[[random.Random, psutil.Process], bool]  # takes the stage; returns whether there was anything to kill
 
 
 def nothing() -> None:
-    """Begin nothing again."""
+    """Restart no process."""
 
 
 class Engine(NamedTuple):
-    """An engine that runs: what a stage is told, what can be killed, and how what was killed is begun again."""
+    """Running engine: environment variables of stages, parts to kill, and functions that restart these."""
 
-    told: dict[str, str]
+    variables: dict[str, str]
     kills: Mapping[str, Kill]
     soon: Callable[[], None] = nothing  # while the stage still runs
-    later: Callable[[], None] = nothing  # before it is run again
+    later: Callable[[], None] = nothing  # before the stage runs again
 
 
 def family(pid: int) -> list[psutil.Process]:
-    """Return the children of a process and theirs."""
+    """Return all descendants of a process."""
     with suppress(psutil.NoSuchProcess):
         return psutil.Process(pid).children(recursive=True)
     return []
 
 
 def ended(found: list[psutil.Process], rng: random.Random) -> bool:
-    """Kill one of some processes; tell whether there was one."""
+    """Kill one of several processes; return whether there was one."""
     for one in rng.sample(found, len(found)):
         with suppress(psutil.NoSuchProcess):
             one.kill()
@@ -57,14 +57,14 @@ def ended(found: list[psutil.Process], rng: random.Random) -> bool:
 
 
 def said(one: psutil.Process) -> str:
-    """Return the beginning of a process's command line."""
+    """Return the start of a process's command line."""
     with suppress(psutil.Error):
         return " ".join(one.cmdline())[:300]
     return ""
 
 
 def works(one: psutil.Process) -> bool:
-    """Tell whether a process carries out tasks or a whole command, and is not a shell around it."""
+    """Return whether a process runs tasks or a whole command, and is not a shell around it."""
     line = said(one)
     words = ("submitit", "ray::Worker", "ray::run", "-m pipeline")
     return not line.startswith("/bin/sh") and any(word in line for word in words)
@@ -76,7 +76,7 @@ def stage_itself(rng: random.Random, stage: psutil.Process) -> bool:
 
 
 def child(word: str) -> Kill:
-    """Return what kills a process of the stage's own, by a word of its command line."""
+    """Return a function that kills a child of the stage, found by a word of its command line."""
     return lambda rng, stage: ended([one for one in family(stage.pid) if word in said(one)], rng)
 
 
@@ -99,24 +99,24 @@ def on_slurm() -> Iterator[Engine]:
     """A Slurm of two nodes."""
     with slurm(Cluster(nodes=2)) as running:
         here = Nodes(running)
-        told = {"PIPELINE_EXECUTOR": "slurm:2@work", "SLURM_CONF": str(running.folder / "slurm.conf")}
+        variables = {"PIPELINE_EXECUTOR": "slurm:2@work", "SLURM_CONF": str(running.folder / "slurm.conf")}
         kills = {"worker": here.worker, "node": here.node, "head": here.head, "driver": stage_itself}
-        yield Engine(told, kills, here.again)
+        yield Engine(variables, kills, here.again)
 
 
 class Nodes:
-    """The servers of a Slurm, some of which are down."""
+    """Servers of a Slurm cluster, some of which are down."""
 
     def __init__(self, running: LoopbackSlurm) -> None:
         self._slurm = running
         self._down: list[list[str]] = []
 
     def worker(self, rng: random.Random, _: psutil.Process) -> bool:
-        """Kill what carries out tasks, or a whole command."""
+        """Kill a process that runs tasks or a whole command."""
         return ended([one for one in self._jobs("SLURM_JOB_ID=") if works(one)], rng)
 
     def node(self, rng: random.Random, _: psutil.Process) -> bool:
-        """Kill a node's slurmd, its jobs and what looks after them, as its power cut would."""
+        """Kill a node's slurmd, its jobs and their slurmstepd, as a power cut would."""
         servers = {words[-1]: one for one in self._slurm.servers if (words := _words(one))[0] == "slurmd"}
         name = rng.choice(sorted(self._busy() or servers))
         servers[name].kill()
@@ -137,13 +137,13 @@ class Nodes:
         return True
 
     def again(self) -> None:
-        """Begin what is down."""
+        """Restart the servers that are down."""
         time.sleep(NODE_S if any("slurmd" in words for words in self._down) else AGAIN_S)
         while self._down:
             self._slurm.begin(*self._down.pop())
 
     def _busy(self) -> set[str]:
-        """Return the nodes that carry out something."""
+        """Return the nodes with running jobs."""
         return set(self._slurm.ask("squeue", "--noheader", "--states=R", "--format=%N").split()) - {""}
 
     def _jobs(self, word: str) -> list[psutil.Process]:
@@ -161,7 +161,7 @@ def _words(server: "subprocess.Popen[bytes]") -> list[str]:
 
 @contextmanager
 def on_ray(at_head: int = 1) -> Iterator[Engine]:
-    """A Ray cluster that runs by itself, so many cores of which are its head's."""
+    """A separate Ray cluster; `at_head` is the number of cores of its head."""
     with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as name, own_ports(1) as (port,):
         here = Machines(Path(name), port, at_head)
         try:
@@ -174,7 +174,7 @@ def on_ray(at_head: int = 1) -> Iterator[Engine]:
 
 
 class Machines:
-    """A head and a node of Ray, the node with a core."""
+    """Head and node of Ray; the node has one core."""
 
     def __init__(self, folder: Path, port: int, at_head: int) -> None:
         self._folder, self._port, self._at_head = folder, port, at_head
@@ -182,7 +182,7 @@ class Machines:
         self.address = f"127.0.0.1:{self._port}"
 
     def begin(self, what: str) -> None:
-        """Begin the head or the node, and wait for it; on a busy machine its own half minute may be too short."""
+        """Start the head or the node, and wait for it; on a busy machine Ray's own limit may be too short."""
         cores = self._at_head if what == "head" else 1
         words = [f"--num-cpus={cores}", "--object-store-memory=100000000", "--node-ip-address=127.0.0.1"]
         head = ["--head", f"--port={self._port}", "--include-dashboard=false", f"--temp-dir={self._folder}/r"]
@@ -200,7 +200,7 @@ class Machines:
         raise SystemExit(log.read_text())
 
     def stop(self, *names: str) -> None:
-        """Kill all of them, or those that are named, with all that they began."""
+        """Kill the named servers (default: all) and their descendants."""
         for what in names or tuple(self._going):
             gone = self._going.pop(what)
             for one in [*family(gone.pid), *([psutil.Process(gone.pid)] if gone.poll() is None else [])]:
@@ -214,21 +214,21 @@ class Machines:
         return ended([one for one in every if works(one)], rng)
 
     def node(self, _: random.Random, __: psutil.Process) -> bool:
-        """Kill all of the node."""
+        """Kill the whole node."""
         self.stop("node")
         return True
 
     def head(self, rng: random.Random, _: psutil.Process) -> bool:
-        """Kill the head's store of what there is, without which Ray cannot go on for long."""
+        """Kill the head's GCS, without which Ray cannot work for long."""
         return ended(self._gcs(), rng)
 
     def soon(self) -> None:
-        """Begin the node, if it is down and the head is not."""
+        """Restart the node if it is down and the head is not."""
         if "node" not in self._going and self._gcs():
             self.begin("node")
 
     def later(self) -> None:
-        """Begin all of it, if the head is down."""
+        """Restart both if the head is down."""
         if not self._gcs():
             self.stop()
             self.begin("head")
@@ -242,6 +242,6 @@ ENGINES = {
     "processes": processes,
     "slurm": on_slurm,
     "ray": on_ray,
-    "raynode": partial(on_ray, at_head=0),  # so that the node carries out what is sent
+    "raynode": partial(on_ray, at_head=0),  # so that the node runs the tasks
     "rayown": own_ray,
 }

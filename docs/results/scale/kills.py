@@ -1,14 +1,13 @@
-"""Kill something at a random moment of a stage, let it end or run it again, and compare what it left, byte by byte.
+"""Kill a process at a random time of a stage, let the stage end or run it again, and compare its output byte by byte.
 
     python docs/results/scale/kills.py hindsight processes:worker:1-3 slurm:node:4-7 ray:head:8-12
     python docs/results/scale/kills.py finetune slurm:node:1-2 raynode:node:1-2
 
-The first word is the stage: `hindsight`, whose tasks are sent, on a few short jobsets of `online`, or `finetune`, which
-is sent whole, of a small `deeprm`. Each other word is an engine, what is killed by `kill -9`, and seeds that draw the
-moment and the victim; rows go to kills.csv and trainings.csv beside this file. Slurm has two nodes on loopback, Ray a
-head and a node with a core each (`raynode`: the node alone has one); `rayown` is the cluster that a stage starts for
-itself. What dies with its machine (a node, a head) is begun again, Slurm's 3 s later, Ray's head when the stage has
-ended, as somebody would who sees it.
+The first word is the stage: `hindsight`, which sends tasks, on a few short jobsets of `online`, or `finetune` of a
+small `deeprm`, which is sent as a whole. Each other word is an engine, the victim of `kill -9`, and seeds that draw
+time and process. Rows are written to kills.csv and trainings.csv in this folder. Slurm has two nodes on loopback, Ray a
+head and a node with a core each (`raynode`: only the node has one). `rayown` is the cluster that a stage starts for
+itself. A killed node or head is restarted as by an operator: Slurm's head 3 s later, Ray's when the stage has ended.
 """
 
 import csv
@@ -30,22 +29,22 @@ from ruamel.yaml import YAML
 
 HERE = Path(__file__).resolve().parent
 HEAD = ("engine", "killed", "seed", "moment_s", "tasks_done", "runs", "hung", "same", "left", "wall_s")
-LONGEST_S = 240.0  # that a stage is waited for behind a kill, before it counts as hung
+LONGEST_S = 240.0  # wait for a stage after a kill, before it counts as hung
 MOST = 4  # runs
 Rows = dict[str, Any]  # of params.yaml
 
 
 class Kind(NamedTuple):
-    """A stage of which something is killed."""
+    """Stage to kill."""
 
     file: str  # of the rows
-    change: Callable[[Rows], None]  # what params.yaml has otherwise
-    before: Sequence[tuple[str, ...]]  # commands that it needs
+    change: Callable[[Rows], None]  # changes params.yaml
+    before: Sequence[tuple[str, ...]]  # commands that must run first
     words: tuple[str, ...]
     written: tuple[str, ...]  # folders of its results
-    work: str  # folder of what a later run goes on with
-    done: str  # files there that tell how far it is
-    wanted: Callable[[Path, int], bool]  # tells, of its folder and process, whether workers are wanted
+    work: str  # folder from which a later run resumes
+    done: str  # files there that show its progress
+    wanted: Callable[[Path, int], bool]  # takes its folder and process; returns whether it needs workers
 
 
 def few_jobsets(rows: Rows) -> None:
@@ -61,19 +60,19 @@ def few_updates(rows: Rows) -> None:
 
 
 def mark_there(folder: Path, _: int) -> bool:
-    """Tell whether the stage listens to workers."""
+    """Return whether the stage listens to workers."""
     return any((folder / ".cache/tasks").glob("*.mark"))
 
 
 def sent(folder: Path, stage: int) -> bool:
-    """Tell whether the command was sent: somebody else than the stage runs it."""
+    """Return whether the command was sent: a process other than the stage runs it."""
     return any(
         one.pid != stage and "-m pipeline" in said(one) and in_folder(one, folder) for one in psutil.process_iter()
     )
 
 
 def in_folder(one: psutil.Process, folder: Path) -> bool:
-    """Tell whether a process works in a folder."""
+    """Return whether a process works in a folder."""
     with suppress(psutil.Error):
         return one.cwd() == str(folder)
     return False
@@ -104,7 +103,7 @@ KINDS = {
 
 
 class Stage:
-    """A stage in a folder of its own."""
+    """Stage in its own folder."""
 
     def __init__(self, folder: Path, kind: Kind) -> None:
         self.folder, self.kind = folder, kind
@@ -117,55 +116,55 @@ class Stage:
         for words in kind.before:
             assert self.begin({}, *words).wait() == 0, self.said()
 
-    def begin(self, told: Mapping[str, str], *words: str) -> "subprocess.Popen[bytes]":
-        """Begin a command."""
+    def begin(self, variables: Mapping[str, str], *words: str) -> "subprocess.Popen[bytes]":
+        """Start a command."""
         own = {"PIPELINE_TRACKING": "off", "PIPELINE_CHECKPOINT_S": "1", "PYTHONPATH": str(ROOT)}
         with (self.folder / "said").open("ab") as out:
             return subprocess.Popen(
                 [sys.executable, "-m", "pipeline", *(words or self.kind.words)],
                 cwd=self.folder,
-                env={**os.environ, **own, **told},
+                env={**os.environ, **own, **variables},
                 stdout=out,
                 stderr=out,
             )
 
-    def begun(self, told: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-        """Begin the stage from nothing, and wait until its workers are wanted."""
+    def begun(self, variables: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+        """Start the stage from scratch, and wait until it needs workers."""
         for place in (*self.kind.written, self.kind.work):
             shutil.rmtree(self.folder / place, ignore_errors=True)
-        going = self.begin(told)
+        going = self.begin(variables)
         while not self.kind.wanted(self.folder, going.pid) and going.poll() is None:
             time.sleep(0.02)
         return going
 
     def left(self) -> dict[str, bytes]:
-        """Return what it wrote."""
+        """Return the files that it wrote."""
         found = [path for place in self.kind.written for path in (self.folder / place).rglob("*") if path.is_file()]
         return {str(path.relative_to(self.folder)): path.read_bytes() for path in found}
 
     def done(self) -> int:
-        """Return how many files there are that tell how far it is."""
+        """Return the number of files that show its progress."""
         return len(list((self.folder / self.kind.work).glob(self.kind.done)))
 
     def said(self) -> str:
-        """Return all that it said."""
+        """Return its output."""
         return (self.folder / "said").read_text()
 
 
 def once(
     stage: Stage, place: Engine, what: str, seed: int, works_s: float, wanted: dict[str, bytes]
 ) -> list[str] | None:
-    """Kill once; return a row, or nothing if the stage had ended before."""
+    """Kill once; return a row, or None if the stage ended before."""
     rng = random.Random(seed)
     moment = rng.uniform(0.0, works_s)
     begun = time.monotonic()
-    going = stage.begun(place.told)
+    going = stage.begun(place.variables)
     time.sleep(moment)
     own = psutil.Process(going.pid)
     members = family(going.pid)
     killed = False
     while going.poll() is None and not (killed := place.kills[what](rng, own)):
-        time.sleep(0.05)  # workers have not begun, or are gone
+        time.sleep(0.05)  # no workers yet, or none left
     done = stage.done()
     if not killed:
         going.wait()
@@ -180,7 +179,7 @@ def once(
 
 
 def ended(stage: Stage, place: Engine, going: "subprocess.Popen[bytes]") -> tuple[int, int]:
-    """Let a stage end, or run it again until it does; return how often it ran, and how many of those runs hung."""
+    """Wait for a stage, running it again until it ends; return the number of runs and of hung runs."""
     runs, hung = 1, 0
     while runs <= MOST:
         try:
@@ -191,13 +190,13 @@ def ended(stage: Stage, place: Engine, going: "subprocess.Popen[bytes]") -> tupl
             going.kill()
             going.wait()
         place.later()
-        going = stage.begin(place.told)
+        going = stage.begin(place.variables)
         runs += 1
     return runs, hung
 
 
 def main() -> None:
-    """Kill what is named."""
+    """Kill the named processes."""
     kind = KINDS[sys.argv[1]]
     with tempfile.TemporaryDirectory(prefix="kills-", dir="/tmp") as name, ExitStack() as open_:
         stage = Stage(Path(name), kind)
@@ -219,17 +218,17 @@ def main() -> None:
 
 
 def calm(stage: Stage, place: Engine, wanted: dict[str, bytes]) -> float:
-    """Return how long the stage works with nobody killing anything, from when its workers are wanted."""
-    going = stage.begun(place.told)
+    """Return the duration of the stage without kills, from the time when it needs workers."""
+    going = stage.begun(place.variables)
     begun = time.monotonic()
     assert going.wait() == 0, stage.said()
     assert stage.left() == wanted
-    sys.stderr.write(f"{place.told['PIPELINE_EXECUTOR']}: works {time.monotonic() - begun:.1f} s\n")
+    sys.stderr.write(f"{place.variables['PIPELINE_EXECUTOR']}: works {time.monotonic() - begun:.1f} s\n")
     return time.monotonic() - begun
 
 
 def keep(path: Path, row: list[str]) -> None:
-    """Add a row, in the place of that of the same seed."""
+    """Add a row, replacing that of the same seed."""
     old = list(csv.reader(path.read_text().splitlines()))[1:] if path.exists() else []
     rows = sorted([*(one for one in old if one[:3] != row[:3]), row], key=lambda one: (*one[:2], int(one[2])))
     path.write_text("\n".join(map(",".join, [HEAD, *rows])) + "\n")

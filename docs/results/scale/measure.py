@@ -1,10 +1,10 @@
-"""Measure what grows: logs of many jobs, and clusters of many machines, each step a process of its own.
+"""Measure costs that grow: logs of many jobs, and clusters of many machines, each step in its own process.
 
     python docs/results/scale/measure.py log 1000000 3000000 10000000
     python docs/results/scale/measure.py sacct 100000 300000 1000000
     python docs/results/scale/measure.py machines 100:10000 1000:100000 10000:1000000
 
-Each writes its rows to a file of its name beside this one, and keeps the rows of other sizes. The processor's seconds
+Each writes its rows to a file of its name in this folder, and keeps the rows of other sizes. The processor's seconds
 and the highest memory are those of the command as users run it, with its start and all that it imports; the first row
 of each kind is of a few jobs, so that this can be taken off.
 """
@@ -28,7 +28,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 MIB = 1 << 20
 AT_ONCE = 250_000
-SMALL = 1000  # jobs of the first row: what a command costs whatever it is given
+SMALL = 1000  # jobs of the first row: the fixed cost of a command
 HEAD = ("what", "machines", "jobs", "processor_s", "wall_s", "mib")
 SACCT = (  # as docs/how-to/import-slurm.md asks for them
     *("JobIDRaw", "JobID", "User", "Account", "Partition", "QOS", "Submit", "Eligible", "Start", "End"),
@@ -37,7 +37,7 @@ SACCT = (  # as docs/how-to/import-slurm.md asks for them
 
 
 class Cost(NamedTuple):
-    """What a command cost."""
+    """Cost of a command."""
 
     processor_s: float
     wall_s: float
@@ -86,7 +86,7 @@ def write_log(path: Path, jobs: int) -> None:
 
 
 def sacct(size: str, folder: Path) -> Iterator[tuple[str, int, int, Cost]]:
-    """Import what `sacct` wrote."""
+    """Import output of `sacct`."""
     jobs = int(size)
     write_sacct(folder / "sacct.txt", jobs)
     (folder / "params.yaml").write_text((ROOT / "params.yaml").read_text())
@@ -130,7 +130,7 @@ def write_sacct(path: Path, jobs: int) -> None:
 
 
 def machines(size: str, folder: Path) -> Iterator[tuple[str, int, int, Cost]]:
-    """Schedule a table of jobs on so many machines, at 80 percent of them."""
+    """Schedule a table of jobs on a number of machines, at 80 percent load."""
     count, jobs = map(int, size.split(":"))
     text = (ROOT / "params.yaml").read_text()
     (folder / "params.yaml").write_text(text.replace("{count: 5, has: {cpu: 10,", f"{{count: {count}, has: {{cpu: 10,"))
@@ -159,7 +159,7 @@ KINDS: dict[str, Callable[[str, Path], Iterator[tuple[str, int, int, Cost]]]] = 
 
 
 def keep(kind: str, rows: list[tuple[str, int, int, Cost]]) -> None:
-    """Add rows to a kind's file, in the place of those of the same size."""
+    """Add rows to a kind's file, replacing those of the same size."""
     path = HERE / f"{kind}.csv"
     old = list(csv.reader(path.read_text().splitlines()))[1:] if path.exists() else []
     new = [[what, str(count), str(jobs), *(f"{value:.1f}" for value in cost)] for what, count, jobs, cost in rows]

@@ -1,6 +1,6 @@
-"""On paper: trainings that are independent of each other on many nodes, by a list schedule with what each start costs.
+"""Estimate the duration of independent trainings on many nodes, by a list schedule with the cost of each start.
 
-Writes nodes.csv beside it.
+Writes nodes.csv to this folder.
 """
 
 import csv
@@ -13,18 +13,18 @@ AGENTS, SEEDS = 1000, 5
 # deeprm2, deepk8s_ppo, the controller. A kind each for a quarter of the agents.
 TRAINING_S = (563.0, 238.0, 112.0, 66.0)
 START_S = 3.5  # a stage's start there: imports, kernels from the cache, tracking
-DVC_S = 1.4  # one at a time for all: DVC writes dvc.lock
+DVC_S = 1.4  # DVC writes dvc.lock, one stage at a time
 
 
 def makespan(slots: int, start_s: float, serial_s: float, longest_first: bool) -> tuple[float, float]:
-    """Return when the last training ends, and the part of the slots' time in which somebody trains."""
+    """Return the end of the last training, and the share of the slots' time spent on training."""
     every = [TRAINING_S[agent % len(TRAINING_S)] for agent in range(AGENTS) for _ in range(SEEDS)]
     if longest_first:
         every.sort(reverse=True)
     free = [0.0] * slots
     for training_s in every:
         heapq.heappush(free, heapq.heappop(free) + start_s + training_s)
-    last = max(*free, len(every) * serial_s)  # no sooner than all have been written, one after another
+    last = max(*free, len(every) * serial_s)  # dvc.lock is written once a training, in sequence
     return last, sum(every) / (slots * last)
 
 
@@ -32,14 +32,14 @@ def main() -> None:
     """Write the table."""
     rows = [("slots", "what", "hours", "efficiency")]
     for slots in (2, 100, 800):
-        for what, start_s, serial_s, longest in (
+        for counted, start_s, serial_s, longest in (
             ("no start costs anything", 0.0, 0.0, True),
             ("each start costs", START_S, 0.0, True),
             ("each start costs, in the order of params.yaml", START_S, 0.0, False),
             ("and one dvc.lock for all", START_S, DVC_S, True),
         ):
             last, used = makespan(slots, start_s, serial_s, longest)
-            rows.append((str(slots), what, f"{last / 3600:.2f}", f"{used:.3f}"))
+            rows.append((str(slots), counted, f"{last / 3600:.2f}", f"{used:.3f}"))
     with (HERE / "nodes.csv").open("w", newline="") as stream:
         csv.writer(stream, lineterminator="\n").writerows(rows)
 

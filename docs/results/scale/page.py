@@ -1,4 +1,4 @@
-"""The tables of ../../scale.md, from what the other scripts here wrote."""
+"""Tables of ../../scale.md, from the data that the other scripts here wrote."""
 
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 
 def logs() -> str:
-    """Return what a command costs for each job of a log beyond what it costs for a thousand."""
+    """Return a command's cost for each job of a log, less its cost for a thousand jobs."""
     rows = []
     for kind in ("log", "sacct"):
         path = HERE / f"{kind}.csv"
@@ -34,7 +34,7 @@ def logs() -> str:
 
 
 def machines() -> str:
-    """Return what a schedule on many machines costs."""
+    """Return the cost of a schedule on many machines."""
     rows = [
         [one.what, f"{one.machines:,}", f"{one.jobs:,}", number(one.processor_s), f"{one.mib:,.0f}"]
         for one in pd.read_csv(HERE / "machines.csv").itertuples()
@@ -43,27 +43,27 @@ def machines() -> str:
 
 
 def nodes() -> str:
-    """Return how long trainings take on many slots, by list schedules."""
+    """Return the duration of trainings on many slots, by list schedules."""
     rows = [
         [one.what, str(one.slots), f"{one.hours:.2f}", f"{100 * one.efficiency:.1f} %"]
         for one in pd.read_csv(HERE / "nodes.csv").itertuples()
     ]
-    return table(["what is counted", "trainings at once", "hours", "share of time training"], rows)
+    return table(["what is counted", "trainings at once", "hours", "of the time spent on training"], rows)
 
 
 def kills(file: str) -> str:
-    """Return how stages ended in which something was killed, an engine and a kind of kill a row."""
+    """Return the outcome of stages after kills, a row for each engine and kind of kill."""
     rows = []
     for (engine, killed), found in pd.read_csv(HERE / file).groupby(["engine", "killed"], sort=False):
-        alone = int((found["runs"] == 1).sum())
-        cells = (len(found), alone, len(found) - alone, int(found["hung"].sum()), int(found["same"].sum()))
+        once = int((found["runs"] == 1).sum())
+        cells = (len(found), once, len(found) - once, int(found["hung"].sum()), int(found["same"].sum()))
         rows.append([ENGINES[str(engine)], str(killed), *map(str, cells), number(found["wall_s"].median())])
-    head = ["engine", "killed", "kills", "one run", "second run", "runs that hung", "same bytes", "seconds, median"]
+    head = ["engine", "killed", "kills", "continued", "run again", "runs that hung", "same bytes", "seconds, median"]
     return table(head, rows, words=2)
 
 
 def speedup() -> str:
-    """Return how long stages take with more workers of each engine, and how many times as fast that is."""
+    """Return the duration of stages with more workers of each engine, and the speed-up."""
     found, rows = pd.read_csv(HERE / "speedup.csv"), []
     for what, part in found.groupby("what", sort=False):
         serial = float(part.loc[part["engine"] == "serial", "seconds"].iloc[0])

@@ -1,12 +1,12 @@
-"""How long stages take with more workers of each engine, for ../../scale.md; leave the machine alone meanwhile.
+"""Duration of stages with more workers of each engine, for ../../scale.md; needs an idle machine.
 
-    python docs/results/scale/speedup.py           # some ten minutes; rows go to speedup.csv
-    python docs/results/scale/speedup.py --tiny    # a few minutes, to see that it works; rows go nowhere
+    python docs/results/scale/speedup.py           # about ten minutes; writes speedup.csv
+    python docs/results/scale/speedup.py --tiny    # a few minutes, a test run; writes no file
 
-Stages are the real ones on the scenario `online`, with one thread, so that a worker is a core's. Ray at an address and
-Slurm run on loopback, with so many cores, or nodes of a core, as there are workers; their own start is not counted, all
-that a stage waits for is. Seeds are trainings of a short `deeprm3`, as many at a time as there are workers, each a
-command that is sent whole, or a process here. What is left each time is compared with what one process left.
+Stages are the real ones on scenario `online`, with one thread, so a worker uses one core. Ray at an address and Slurm
+run on loopback, with one core, or one-core node, a worker. Their own start is not counted; all waits of a stage are.
+`seeds` are trainings of a short `deeprm3`, one at a time on each worker, each sent as a whole command or run as a local
+process. The results are compared with those of one process.
 """
 
 import os
@@ -36,26 +36,26 @@ SEEDS = (1, 2, 3)
 
 
 class Size(NamedTuple):
-    """How much is done."""
+    """Amount of work."""
 
     test: int  # jobsets of each load that heuristics are scored on
-    solved: int  # of each load, by hindsight
+    solved: int  # jobsets of each load solved by hindsight
     limit: float  # of its solver, in units of its own
     updates: int  # of each training
 
 
 class Work(NamedTuple):
-    """Commands that are measured together."""
+    """Commands measured together."""
 
     commands: tuple[tuple[str, ...], ...]
-    written: tuple[str, ...]  # folders of what they write
-    table: str = ""  # there, with the columns `each` that tell tasks apart; without one, each command is a task
+    written: tuple[str, ...]  # folders of their output
+    table: str = ""  # in the first folder, with columns `each` that identify tasks; if empty, each command is a task
     each: tuple[str, ...] = ()
 
 
 FULL, TINY = Size(test=4000, solved=10, limit=0.2, updates=40), Size(test=5, solved=1, limit=0.01, updates=2)
 TABLES = "reports/tables"
-WORKS = {  # each has what it needs from those before it
+WORKS = {  # each uses the output of those before it
     "generate": Work((("generate", "online"),), ("data/jobsets/online",)),
     "heuristics": Work(
         (("evaluate", "heuristics", "online"),), (f"{TABLES}/heuristics/online",), "jobsets.parquet", ("policy",)
@@ -70,19 +70,19 @@ WORKS = {  # each has what it needs from those before it
 
 
 def main(size: Size, file: Path | None) -> None:
-    """Measure all of it, an engine after the other."""
+    """Measure all work, one engine after the other."""
     with tempfile.TemporaryDirectory(prefix="speedup-", dir="/tmp") as name:
         place = Path(name)
         lay_out(place, size)
         wanted: dict[str, dict[str, bytes]] = {}
         rows: list[list[str]] = []
         for engine, workers in ENGINES:
-            with at(engine, workers) as told:
-                for what, work in WORKS.items():
-                    seconds = took(place, work, workers, told)
+            with at(engine, workers) as variables:
+                for title, work in WORKS.items():
+                    seconds = took(place, work, workers, variables)
                     found = left(place, work)
-                    same = found == wanted.setdefault(what, found)
-                    rows.append([what, engine, str(workers), tasks(place, work), f"{seconds:.1f}", str(int(same))])
+                    same = found == wanted.setdefault(title, found)
+                    rows.append([title, engine, str(workers), tasks(place, work), f"{seconds:.1f}", str(int(same))])
                     sys.stderr.write(f"{dict(zip(HEAD, rows[-1], strict=True))}\n")
         if file:
             file.write_text(
@@ -91,7 +91,7 @@ def main(size: Size, file: Path | None) -> None:
 
 
 def lay_out(place: Path, size: Size) -> None:
-    """Make a folder in which all stages can run, and what is not measured."""
+    """Prepare a folder for all stages, and run the stages that are not measured."""
     rows = YAML().load(ROOT / "params.yaml")
     rows["threads"] = 1
     rows["scenarios"]["online"]["jobsets"] |= {"validation": 5, "test": size.test}
@@ -108,7 +108,7 @@ def lay_out(place: Path, size: Size) -> None:
 
 @contextmanager
 def at(engine: str, workers: int) -> Iterator[dict[str, str]]:
-    """Have an engine; yield what a stage is told of it."""
+    """Start an engine; yield the environment variables of its stages."""
     if engine == "ray":
         with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as name, own_ports(1) as (port,):
             here = Machines(Path(name), port, workers)
@@ -124,35 +124,35 @@ def at(engine: str, workers: int) -> Iterator[dict[str, str]]:
         yield {"PIPELINE_EXECUTOR": engine if engine == "serial" else f"{engine}:{workers}"}
 
 
-def took(place: Path, work: Work, workers: int, told: Mapping[str, str]) -> float:
-    """Return how long some commands take, as many at a time as there are workers."""
+def took(place: Path, work: Work, workers: int, variables: Mapping[str, str]) -> float:
+    """Return the duration of commands, run in parallel up to the number of workers."""
     for folder in work.written:
         shutil.rmtree(place / folder, ignore_errors=True)
     begun = time.monotonic()
     with ThreadPoolExecutor(workers) as several:
-        list(several.map(partial(run, place, told), work.commands))
+        list(several.map(partial(run, place, variables), work.commands))
     return time.monotonic() - begun
 
 
-def run(place: Path, told: Mapping[str, str], words: tuple[str, ...]) -> None:
+def run(place: Path, variables: Mapping[str, str], words: tuple[str, ...]) -> None:
     """Run a command of the pipeline."""
     own = {"PIPELINE_TRACKING": "off", "PYTHONPATH": str(ROOT), "PIPELINE_EXECUTOR": "serial"}
     line = [sys.executable, "-m", "pipeline", *words]
     done = subprocess.run(
-        line, cwd=place, env={**os.environ, **own, **told}, capture_output=True, text=True, check=False
+        line, cwd=place, env={**os.environ, **own, **variables}, capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise SystemExit(f"{' '.join(words)}: exit code {done.returncode}\n{done.stderr[-2000:]}")
 
 
 def left(place: Path, work: Work) -> dict[str, bytes]:
-    """Return what they wrote."""
+    """Return the files that they wrote."""
     found = [path for folder in work.written for path in (place / folder).rglob("*") if path.is_file()]
     return {str(path.relative_to(place)): path.read_bytes() for path in found}
 
 
 def tasks(place: Path, work: Work) -> str:
-    """Return in how many pieces the work was, by what it wrote."""
+    """Return the number of tasks, by the output."""
     if not work.table:
         return str(len(work.commands))
     table = pd.read_parquet(place / work.written[0] / work.table, columns=list(work.each))

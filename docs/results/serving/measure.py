@@ -1,11 +1,11 @@
-"""How long an answer of `serve` takes: a caller asks at a steady pace, and writes how long each answer took.
+"""Latency of `serve`: a caller sends requests at a steady rate and records the duration of each answer.
 
     PYTHONPATH=. python docs/results/serving/measure.py [SECONDS]
 
-One caller, RATE requests a second, as many as it can if answers take longer. 64 jobs wait; on many machines all stand
-in the policy's slots, and 20 run on five machines. Service, policy and caller are processes of one machine. Networks
-are untrained: how long they take does not depend on their weights. Writes `latency.csv` beside it: a row a request;
-`processor` is the mean processor time of an answer in milliseconds, of service and policy together.
+One caller sends RATE requests a second, or fewer if answers take longer. 64 jobs wait; on many machines the policy sees
+all of them, and 20 jobs run on five machines. Service, policy and caller are processes of one machine. Networks are
+untrained, since their weights do not affect the time. Writes `latency.csv` to this folder, a row a request; `processor`
+is the mean processor time of an answer in milliseconds, service and policy together.
 """
 
 import http.client
@@ -46,11 +46,11 @@ LIMIT_S = 0.2
 
 
 class Case(NamedTuple):
-    """A policy, and a cluster that is full or not."""
+    """Policy, and whether its cluster is full."""
 
     words: str
     scenario: str
-    policy: str  # or, of an untrained network, the agent
+    policy: str  # or the agent, for an untrained network
     full: bool
 
 
@@ -67,13 +67,13 @@ CASES = {
 
 
 def wide(params: Params) -> Params:
-    """Return params.yaml's with as many slots of machines as jobs wait."""
+    """Return params.yaml's parameters with a slot on machines for every waiting job."""
     row = params.machines_scenario(MACHINES).model_copy(update={"slots": SLOTS})
     return params.model_copy(update={"scenarios": {**params.scenarios, MACHINES: row}})
 
 
 def network(params: Params, agent: str, folder: Path) -> str:
-    """Write an agent's untrained network as a model, and return where."""
+    """Write an agent's untrained network as a model, and return its folder."""
     made = {MACHINES: _of_machines, STREAMS: _of_pool, SHARES: _of_groups}
     scenario = next(case.scenario for case in CASES.values() if case.policy == agent)
     storage.write_model(folder, made[scenario](params, agent))
@@ -127,13 +127,13 @@ def _of_groups(params: Params, agent: str) -> storage.Model[GroupsCard]:
 
 
 def state(case: Case, number: int) -> dict[str, Json]:
-    """Return a cluster as it is asked about."""
+    """Return the state of a cluster for a request."""
     rng = np.random.default_rng(number)
     return {MACHINES: of_machines, STREAMS: of_pool, SHARES: of_groups}[case.scenario](case.full, rng)
 
 
 def of_machines(full: bool, rng: np.random.Generator) -> dict[str, Json]:
-    """Return five machines with four jobs on each, that leave nothing or half of it."""
+    """Return five machines with four jobs on each, which use all or half of it."""
     held: Json = {"cpu": 2.5, "memory": 16.0} if full else {"cpu": 1.25, "memory": 8.0}
     waiting: Json = [
         {
@@ -152,7 +152,7 @@ def of_machines(full: bool, rng: np.random.Generator) -> dict[str, Json]:
 
 
 def of_pool(full: bool, rng: np.random.Generator) -> dict[str, Json]:
-    """Return a pooled cluster with five jobs that hold all or half of it."""
+    """Return a pooled cluster with five jobs that use all or half of it."""
     units = 2 if full else 1
     waiting: Json = [
         {
@@ -186,11 +186,11 @@ def of_groups(full: bool, rng: np.random.Generator) -> dict[str, Json]:
 
 
 def serve(params: Params, scenario: str, policy: str, pipe: Connection) -> None:
-    """Let a service listen until it is ended; tell its port and its door."""
-    found, fallback = Metrics(), problem_of(params, scenario).live.fallback
-    gateway = PolicyGateway(params, scenario, lambda: by_name(policy, scenario), heuristic(fallback), LIMIT_S, found)
-    if not gateway.wait(300.0):
-        raise SystemExit(f"{policy}: {gateway.why}")
+    """Run a service until it is ended; send its port and its path."""
+    found, fallback = Measured(), problem_of(params, scenario).live.fallback
+    desk = Desk(params, scenario, lambda: by_name(policy, scenario), heuristic(fallback), LIMIT_S, found)
+    if not desk.wait(300.0):
+        raise SystemExit(f"{policy}: {desk.why}")
     with bound(HOST, 0) as where:
         pipe.send((where.getsockname()[1], f"/v1/{gateway.live.door}"))
         server_of(application(gateway, found, None)).run(sockets=[where])
@@ -198,7 +198,7 @@ def serve(params: Params, scenario: str, policy: str, pipe: Connection) -> None:
 
 @contextmanager
 def service(params: Params, scenario: str, policy: str) -> Iterator[tuple[int, str, psutil.Process]]:
-    """Let a service listen in a process of its own, as the command does; yield its port, its door and its process."""
+    """Run a service in its own process, as the command does; yield its port, path and process."""
     context = get_context("spawn")
     mine, its = context.Pipe()
     process = context.Process(target=serve, args=(params, scenario, policy, its))
@@ -211,7 +211,7 @@ def service(params: Params, scenario: str, policy: str) -> Iterator[tuple[int, s
 
 
 def asked(port: int, door: str, case: Case, seconds: float) -> Iterator[dict[str, object]]:
-    """Yield what became of each request."""
+    """Yield the outcome of each request."""
     states = [json.dumps(state(case, number)).encode() for number in range(20)]
     with closing(http.client.HTTPConnection(HOST, port, timeout=30)) as connection:
         begun = time.perf_counter()
@@ -233,12 +233,12 @@ def asked(port: int, door: str, case: Case, seconds: float) -> Iterator[dict[str
 
 
 def processor_s(process: psutil.Process) -> float:
-    """Return the processor time of a process and those that it began."""
+    """Return the processor time of a process and its children."""
     return sum(sum(one.cpu_times()[:2]) for one in (process, *process.children(recursive=True)))
 
 
 def measured(params: Params, name: str, policy: str, seconds: float) -> pd.DataFrame:
-    """Return a row a request of one case, behind a second that is not counted."""
+    """Return a row a request of one case; the first second is not counted."""
     case = CASES[name]
     with service(params, case.scenario, policy) as (port, door, process):
         list(asked(port, door, case, 1.0))

@@ -1,4 +1,4 @@
-"""The table of ../serving.md, from what `measure.py` here wrote."""
+"""Table of ../serving.md, from the data that `measure.py` here wrote."""
 
 import sys
 from importlib import util
@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def _measured() -> ModuleType:
-    """Return the module that measured, for the words of its cases."""
+    """Return the module that measured the data; it names the cases."""
     name = "measure_serving"
     spec = util.spec_from_file_location(name, HERE / "measure.py")
     if spec is None or spec.loader is None:
@@ -23,7 +23,7 @@ def _measured() -> ModuleType:
 
 
 def latency() -> str:
-    """Return how long answers took, case by case."""
+    """Return the duration of answers by case."""
     rows, written = pd.read_csv(HERE / "latency.csv"), []
     for name, case in _measured().CASES.items():
         found = rows[rows["case"] == name]

@@ -1,13 +1,13 @@
-"""What ../steering.md tells of, measured on Slurms of its own on loopback; root, and nobody else at work, please.
+"""Measure the results of ../steering.md on temporary Slurm clusters on loopback; needs root and an idle machine.
 
     python docs/results/steering/measure.py plays     # one workload under three orders, ten repeats: plays.csv.gz
-    python docs/results/steering/measure.py trained FOLDER  # beside a trained policy, six repeats: trained.csv.gz
-    python docs/results/steering/measure.py bulk      # a thousand jobs wait: ticks.csv
-    python docs/results/steering/measure.py kills     # twenty kills at random moments: kills.csv
+    python docs/results/steering/measure.py trained FOLDER  # with a trained policy, six repeats: trained.csv.gz
+    python docs/results/steering/measure.py bulk      # a thousand waiting jobs: ticks.csv
+    python docs/results/steering/measure.py kills     # twenty kills at random times: kills.csv
 
-Each arm of `plays` has a cluster and a controller of its own, which in the arm `slurm` only looks on, so that all cost
-the machine the same. The arms play side by side, and each repeat submits the same jobs at the same moments to all.
-FOLDER is where trained.py was run: the trained policy is asked there.
+Each arm of `plays` has its own cluster and controller. In arm `slurm` the controller only observes, so that all arms
+cost the machine the same. The arms run in parallel, and each repeat submits the same jobs at the same times to all.
+FOLDER is the folder in which trained.py ran; the trained policy runs there.
 """
 
 import random
@@ -35,17 +35,17 @@ from pipeline.steering.journal import rows
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 JOBS, REPEATS, SEED = 100, 10, 23
-REPEATS_OF_TRAINED = 6  # of fewer no difference is told
-BEGUN_S = 300.0  # in which a controller begins, on a machine that others use
+REPEATS_OF_TRAINED = 6  # fewer give no interval
+BEGUN_S = 300.0  # limit for the start of a controller on a busy machine
 ARMS = {"slurm": ("observe", "sjf"), "sjf": ("order", "sjf"), "saf_aged": ("order", "saf_aged")}
 BULK, TICKS, KILLS = 1000, 30, 20
 DIGITS = 12
-AWAY = "nobody answers"
-SAVED_S = 6.0  # in which slurmctld has saved what it was told
+AWAY = "no answer"
+SAVED_S = 6.0  # slurmctld has saved its state after this time
 
 
 def begun(one: LoopbackSlurm, folder: Path, mode: str, policy: str, where: Path = ROOT) -> "subprocess.Popen[bytes]":
-    """Begin a controller, and wait for its first tick; elsewhere than at the root, asked by the scenario there."""
+    """Start a controller and wait for its first tick; outside the root it uses the scenario of that folder."""
     words = [sys.executable, "-m", "pipeline", "steer", "slurm", "--tick", "1", "--folder", str(folder)]
     words += ["--scenario", "machines" if where == ROOT else "loop", "--mode", mode, "--policy", policy]
     before = len(ticks(folder))
@@ -70,25 +70,25 @@ def steered(mode: str, policy: str, cluster: Cluster, where: Path = ROOT) -> Ite
 
 
 def plays() -> None:
-    """Play one workload under every order, again and again."""
+    """Run one workload under every order, several times."""
     with ExitStack() as stack:
         found = {arm: stack.enter_context(steered(*how, Cluster()))[0] for arm, how in ARMS.items()}
         repeated(found, REPEATS, "plays.csv.gz")
 
 
 def trained(folder: Path) -> None:
-    """Play it under a trained policy beside Slurm's own order and SJF."""
+    """Run it under a trained policy, Slurm's own order and SJF."""
     model = str(folder.resolve() / "models" / "loop" / "policy")
     with ExitStack() as stack:
         found = {arm: stack.enter_context(steered(*ARMS[arm], Cluster()))[0] for arm in ("slurm", "sjf")}
         last, journal = stack.enter_context(steered("order", model, Cluster(), folder))
         repeated(found | {"trained": last}, REPEATS_OF_TRAINED, "trained.csv.gz")
         fallen = sum("fell_back" in pool for row in ticks(journal) for pool in row["pools"])  # type: ignore[attr-defined]
-        say(f"{fallen} of {len(ticks(journal))} ticks had no order of the trained policy")
+        say(f"{fallen} of {len(ticks(journal))} ticks had no order from the trained policy")
 
 
 def repeated(found: Mapping[str, LoopbackSlurm], repeats: int, name: str) -> None:
-    """Play the workload again and again; write down what is done so far."""
+    """Run the workload several times, writing the results after each repeat."""
     jobs, parts = drawn(JOBS, SEED), []
     for repeat in range(repeats):
         say(f"repeat {repeat + 1} of {repeats}")
@@ -110,7 +110,7 @@ def _play(jobs: ShortJobs, found: Mapping[str, LoopbackSlurm]) -> Iterator[pd.Da
 
 
 def bulk() -> None:
-    """Let a controller meet a thousand jobs that wait, then ten more now and then; write down what each tick took."""
+    """Start a controller on a thousand waiting jobs, add ten now and then, and record the duration of ticks."""
     with tempfile.TemporaryDirectory() as name, slurm(Cluster()) as one:
         one.submit("sleep 900", "--time=20", "--nodes=4", "--exclusive")
         rng, folder = random.Random(SEED), Path(name)
@@ -126,11 +126,11 @@ def bulk() -> None:
         began = time.monotonic()
         controller.send_signal(signal.SIGTERM)
         controller.wait(60)
-        say(f"taken back in {time.monotonic() - began:.1f} s")
+        say(f"factors reset in {time.monotonic() - began:.1f} s")
 
 
 def write_down(found: list[Mapping[str, object]], name: str) -> None:
-    """Write what ticks took, in milliseconds."""
+    """Write the duration of ticks in milliseconds."""
     table = []
     for row in found:
         spent, pools, wanted = row["ms"], row["pools"], row["wanted"]
@@ -144,14 +144,14 @@ def write_down(found: list[Mapping[str, object]], name: str) -> None:
 
 
 def kills() -> None:
-    """Kill the controller, slurmctld, both, or the slurmds at random moments; write down what became of it."""
+    """Kill the controller, slurmctld, both, or the slurmds at random times, and record the outcome."""
     rng, found, numbers = random.Random(SEED), list[list[object]](), list[str]()
     with tempfile.TemporaryDirectory() as name, slurm(Cluster()) as one:
         folder = Path(name)
         controller = begun(one, folder, "order", "sjf")
         for number in range(KILLS):
             numbers += [_short(one, rng) for _ in range(16)]
-            time.sleep(SAVED_S + rng.uniform(0.2, 3.0))  # else a slurmctld that is killed loses jobs of its own
+            time.sleep(SAVED_S + rng.uniform(0.2, 3.0))  # otherwise a killed slurmctld loses jobs
             what = rng.choice(["controller", "slurmctld", "slurmd", "both"])
             set_before = sum(factor != 0 for factor in factors(one).values())
             if what in ("controller", "both"):
@@ -164,18 +164,18 @@ def kills() -> None:
                     one.begin(*server)
             began, taken = time.monotonic(), None
             if what in ("controller", "both"):
-                one.until(lambda: not any(factors(one).values()), "factors taken back", 120)
+                one.until(lambda: not any(factors(one).values()), "factors to be reset", 120)
                 taken = round(time.monotonic() - began, 1)
                 controller = begun(one, folder, "order", "sjf")
-            say(f"kill {number + 1} of {KILLS}: {what}: {set_before} set, taken back in {taken} s")
+            say(f"kill {number + 1} of {KILLS}: {what}: {set_before} set, reset in {taken} s")
             found.append([number + 1, what, set_before, taken, held(one)])
         write_kills(found)
         for node in one.ask("sinfo", "-hN", "-o", "%N %t").splitlines():
-            if "drain" in node:  # Slurm drains a node that it finds at odds
+            if "drain" in node:  # Slurm drains nodes in an inconsistent state
                 say(f"node {node}")
                 one.ask("scontrol", "update", f"nodename={node.split()[0]}", "state=resume")
         for number, row in one.jobs().items():
-            if "launch_failed" in row["Reason"]:  # Slurm holds a job that a killed slurmd could not begin
+            if "launch_failed" in row["Reason"]:  # Slurm holds a job that a killed slurmd could not start
                 say(f"job {number}: {row['Reason']}")
                 one.ask("scontrol", "release", number)
         one.until(lambda: not one.states(), "all jobs to end", 600)
@@ -197,7 +197,7 @@ def _short(one: LoopbackSlurm, rng: random.Random) -> str:
 
 
 def factors(one: LoopbackSlurm) -> dict[str, int]:
-    """Return the factor of each job that waits; those of a cluster that does not answer are not known."""
+    """Return the factor of each waiting job; a cluster that does not answer gives AWAY."""
     try:
         said = one.ask("sprio", "--noheader", "-o", "%i|%S").splitlines()
     except UserError:
@@ -206,7 +206,7 @@ def factors(one: LoopbackSlurm) -> dict[str, int]:
 
 
 def held(one: LoopbackSlurm) -> int:
-    """Return how many jobs are held."""
+    """Return the number of held jobs."""
     one.until(lambda: AWAY not in factors(one), "slurmctld")
     return sum("Held" in row["Reason"] for row in one.jobs().values() if row["JobState"] == "PENDING")
 

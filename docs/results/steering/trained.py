@@ -1,11 +1,11 @@
-"""Train the policy of ../steering.md's arm `trained`: on jobs like those that are measured, never on them.
+"""Train the policy of arm `trained` in ../steering.md, on jobs of the same distribution as the measured ones.
 
     mkdir /tmp/trained && cd /tmp/trained
     python REPOSITORY/docs/results/steering/trained.py REPOSITORY    # a minute of one core; writes models/loop/policy
 
-Its jobs are drawn as `measure.py plays` draws them, with another seed, and stand in a log as users would tell of them:
-a limit in minutes for a run of seconds. A job of two nodes is told there as one of one node, for a log in SWF counts
-processors. It learns in the simulator alone, whose backfill is EASY's.
+Its jobs are drawn as by `measure.py plays`, with another seed. They are in a log in SWF, with a limit in minutes for a
+run of seconds. The log counts processors, so a job of two nodes becomes one of one node. The policy is trained only in
+the simulator, whose backfill is EASY.
 """
 
 import subprocess
@@ -16,7 +16,7 @@ from benchmarks.fidelity.jobs import drawn
 from pipeline.core.storage.files import write
 from pipeline.progress import say
 
-COUNT, SEED = 6000, 101  # jobs, of another seed than those that are measured
+COUNT, SEED = 6000, 101  # jobs; the measured ones have another seed
 SCENARIO = {
     "problem": "machines",
     "machines": [{"count": 4, "has": {"cpu": 4}}],
@@ -54,15 +54,15 @@ def params(repository: Path) -> str:
     from ruamel.yaml import YAML
 
     yaml = YAML(typ="safe", pure=True)
-    told = yaml.load((repository / "params.yaml").read_text())
-    told |= {
+    values = yaml.load((repository / "params.yaml").read_text())
+    values |= {
         "threads": 1,
-        "hindsight": {**told["hindsight"], "scenarios": []},
+        "hindsight": {**values["hindsight"], "scenarios": []},
         "transfers": {},
         "scenarios": {"loop": SCENARIO},
         "agents": {"loop": AGENT},
     }
-    return "".join(f"{name}: {_flow(value)}\n" for name, value in told.items())
+    return "".join(f"{name}: {_flow(value)}\n" for name, value in values.items())
 
 
 def _flow(value: object) -> str:
@@ -72,7 +72,7 @@ def _flow(value: object) -> str:
 
 
 def main(repository: Path) -> None:
-    """Write what it learns from, and let it learn."""
+    """Write log and parameters, then train."""
     write(Path("jobs.swf"), log().encode())
     write(Path("params.yaml"), params(repository).encode())
     for words in (["log"], ["generate", "loop"], ["pretrain", "loop"], ["finetune", "loop"]):

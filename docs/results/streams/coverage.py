@@ -2,8 +2,8 @@
 
     PYTHONPATH=. python docs/results/streams/coverage.py
 
-Plays POPULATION streams a load under four rules and takes their mean for the truth. Then it draws n of them REPEATS
-times, makes each kind of interval as the comparison does, and writes which percent miss: `coverage.csv` beside it.
+Runs POPULATION streams a load under two rules and takes their mean as the truth. Then it draws n of them REPEATS times,
+computes each kind of interval as the comparison does, and writes the percentages of misses to `coverage.csv`.
 """
 
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def missed(of: Drawn, n: int, truth: float) -> list[float]:
 
 
 def main() -> None:
-    """Play, draw, count and write."""
+    """Run the rules, draw samples, count misses and write them."""
     params = load_params()
     row = params.pool_scenario("streams")
     jobsets = row.jobsets.model_copy(update={"validation": POPULATION})

@@ -1,4 +1,4 @@
-"""Tables of ../streams.md, from what `sustained.py` and `coverage.py` wrote."""
+"""Tables of ../streams.md, from the data that `sustained.py` and `coverage.py` wrote."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def sustained() -> str:
-    """Return mean slowdown and longest wait, or how many jobs never started, by load and rule."""
+    """Return mean slowdown and longest wait, or the number of jobs that never started, by load and rule."""
     found = pd.read_csv(HERE / "sustained.csv").set_index(["load", "policy"])
     rules, written = list(found.index.unique("policy")), []
     for load in found.index.unique("load"):
@@ -21,7 +21,7 @@ def sustained() -> str:
 
 
 def coverage() -> str:
-    """Return how often each kind of interval misses, mean over loads."""
+    """Return the share of misses of each kind of interval, mean over loads."""
     found = pd.read_csv(HERE / "coverage.csv").groupby(["what", "n"], sort=False).mean(numeric_only=True)
     kinds = ("percentile", "studentized", "student")
     written = [[what, str(n), *(f"{row[kind]:.1f} %" for kind in kinds)] for (what, n), row in found.iterrows()]

@@ -1,9 +1,8 @@
-"""Which loads of streams each rule sustains: how long jobs wait where arrivals go on for a long time.
+"""Loads of streams that each rule sustains: waits of jobs during long arrivals.
 
     PYTHONPATH=. python docs/results/streams/sustained.py
 
-Plays 48 validation streams a load under the rules as they come, untuned, with 20,000 steps of arrivals, and writes
-`sustained.csv` beside it.
+Runs 48 validation streams a load under untuned rules, with 20,000 steps of arrivals, and writes `sustained.csv`.
 """
 
 from pathlib import Path
@@ -23,7 +22,7 @@ RULES = ("fcfs", "tetris", "easy", "sjf", "hold", "saf")
 
 
 def main() -> None:
-    """Play, and write a table: the longest wait of all measured jobs, and how many never started."""
+    """Run the rules, and write mean slowdown, longest wait and the number of jobs that never started."""
     params = load_params()
     row = params.pool_scenario("streams")
     arrivals = row.arrivals.model_copy(update={"steps": STEPS})

@@ -1,10 +1,10 @@
-"""How often the watch errs: streams of regret of which the truth is known, looked at behind every window.
+"""Error rates of the watch: streams of regret whose true mean is known, checked after every window.
 
     PYTHONPATH=. python docs/results/watch/measure.py 200
 
-The regret of a window is a mean plus luck that is drawn from what two trainings of one recipe had of each other on 100
-short runs at four loads (../deeprm3/ablations.csv.gz); beside it stands a second heuristic, as good and with luck of
-its own. A day is a window here. Writes `seen.csv` beside it: of each stream, behind which window the alarm came.
+The regret of a window is a mean plus noise, drawn from the regret between two trainings of one recipe on 100 short
+runs at four loads (../deeprm3/ablations.csv.gz). A second heuristic is equally good and has independent noise. A window
+is a day. Writes `seen.csv` to this folder: the window of the alarm in each stream.
 """
 
 import sys
@@ -26,27 +26,27 @@ SHARES = np.array([0.5, 0.5])
 
 
 class Case(NamedTuple):
-    """A stream: its regret before and behind a change, and behind which window that comes."""
+    """Stream of regret: its means before and after a change, and the window of the change."""
 
     words: str
     before: float
-    behind: float
+    after: float
     change: int = 0
 
 
 CASES = {
     "better": Case("5 % better than the best heuristic, all year", -0.05, -0.05),
     "equal": Case("as good, all year", 0.0, 0.0),
-    "tolerance": Case("as much worse as is no alarm, all year", 0.02, 0.02),
-    "no_matter": Case("5 % better, behind day 60 only 1 % better", -0.05, -0.01, 60),
-    "small": Case("5 % better, behind day 60 5 % worse", -0.05, 0.05, 60),
-    "planned": Case("5 % better, behind day 60 10 % worse", -0.05, 0.10, 60),
-    "large": Case("5 % better, behind day 60 20 % worse", -0.05, 0.20, 60),
+    "tolerance": Case("worse by exactly the tolerance, all year", 0.02, 0.02),
+    "no_matter": Case("5 % better, after day 60 only 1 % better", -0.05, -0.01, 60),
+    "small": Case("5 % better, after day 60 5 % worse", -0.05, 0.05, 60),
+    "planned": Case("5 % better, after day 60 10 % worse", -0.05, 0.10, 60),
+    "large": Case("5 % better, after day 60 20 % worse", -0.05, 0.20, 60),
 }
 
 
-def luck() -> FloatArray:
-    """Return the regret of one training beside the other, over four loads, less its mean."""
+def noise() -> FloatArray:
+    """Return the centred regret of one training against the other, mean over four loads."""
     rows = pd.read_csv(HERE.parent / "deeprm3" / "ablations.csv.gz")
     rows = rows[(rows["variant"] == "full") & (rows["kind"] == "short") & rows["seed"].isin((1, 2))]
     both = rows.set_index(["jobset", "load", "seed"])["mean"].unstack("seed")
@@ -56,14 +56,14 @@ def luck() -> FloatArray:
 
 
 def stream(case: Case, around: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Return the regret beside two heuristics."""
-    mean = np.where(np.arange(WINDOWS) < case.change, case.before, case.behind)
+    """Return the regret against two heuristics."""
+    mean = np.where(np.arange(WINDOWS) < case.change, case.before, case.after)
     return np.asarray(mean + rng.choice(around, (len(SHARES), WINDOWS)))
 
 
 def watched(name: str, streams: int, rules: Watch) -> pd.DataFrame:
-    """Return, of each stream of a case, behind which window the alarm came; -1: behind none."""
-    around, rows = luck(), []
+    """Return the window of the alarm in each stream of a case; -1: no alarm."""
+    around, rows = noise(), []
     for number in range(streams):
         values = stream(CASES[name], around, np.random.default_rng([number, list(CASES).index(name)]))
         seen = seen_at(values, SHARES, rules.tolerance, rules.level, rules.bound)
@@ -76,7 +76,7 @@ def main(streams: int) -> None:
     rules = load_params().rules.watch
     found = pd.concat([watched(name, streams, rules) for name in CASES], ignore_index=True)
     found.to_csv(HERE / "seen.csv", index=False)
-    say(f"spread of luck: {luck().std():.3f}; windows needed: {windows_needed(luck(), rules, 1)}")
+    say(f"spread of noise: {noise().std():.3f}; windows needed: {windows_needed(noise(), rules, 1)}")
     say(str(found.groupby("case")["seen"].agg([lambda seen: (seen > 0).sum(), "median"])))
 
 

@@ -1,4 +1,4 @@
-"""The table of ../what-learning-is-worth.md: best rule, learned policy and hindsight bound of each scenario."""
+"""Table of ../what-learning-is-worth.md: best rule, learned policy and hindsight bound of each scenario."""
 
 import sys
 from pathlib import Path
@@ -28,7 +28,7 @@ def bound(scenario: str) -> str:
 
 
 def worth() -> str:
-    """Return what the chosen agent gains on test jobsets over the best heuristic, over all loads."""
+    """Return the gain of the chosen agent over the best heuristic on test jobsets, over all loads."""
     kinds = {"slowdown": "comparison", "wait": "delay"}
     found = pd.concat([default.report(name).assign(measure=kind) for kind, name in kinds.items()])
     found = found[(found["against"] == "best_heuristic") & (found["load"] == "all")]
