@@ -11,9 +11,9 @@ mean slowdown of each policy at each load with its interval, in three ways of co
 - floored: the same, each slowdown rounded down, because the test of hongzimao/deeprm divides integers.
 
 Writes counted.csv.gz, too: for each jobset the numbers of jobs and of started jobs, and the sums of slowdown over all
-jobs, over started jobs, and over started jobs rounded down. It has the rules and greedy play; jobsets.csv.gz has the other
-policies. Writes seen.csv: each agent, Tetris and SJF on the agent's training jobsets and on test jobsets of the same load,
-because the published test uses the training jobsets.
+jobs, over started jobs, and over started jobs rounded down. It has the rules and greedy play; jobsets.csv.gz has the
+other policies. Writes seen.csv: each agent, Tetris and SJF on the agent's training jobsets and on test jobsets of the
+same load, because the published test uses the training jobsets.
 
 It runs the policies that the pipeline did not score: Tetris with other alignment weights, a random choice among all
 eleven actions with and without reservations, and the trained networks, greedy and restricted to legal actions.
@@ -108,7 +108,7 @@ def tables(params: Params) -> Iterator[pd.DataFrame]:
 
 
 def seen(params: Params) -> Iterator[dict[str, object]]:
-    """Yield results of each agent and two heuristics on the agent's training jobsets and on test jobsets of that load."""
+    """Yield results of each agent and two heuristics on the agent's training jobsets and test jobsets of that load."""
     rules = {
         "sjf": heuristic(sjf),
         "tetris": heuristic(tetris(storage.read_chosen(SCENARIO).knobs["tetris"])),

@@ -68,7 +68,8 @@ def answer(claims: pd.DataFrame, headline: Headline, at_70: str) -> tuple[str, s
     several = parts["claim"].nunique() > 1
     names = parts["claim"] + ", " + parts["part"] if several else parts["part"]
     by_part = [f"{name}: {word}" for name, word in zip(names, words, strict=True)]
-    return "; ".join(by_part if len({*words}) > 1 else words[:1]), " / ".join(dict.fromkeys(parts["found"])).replace("|", "\\|")
+    found = " / ".join(dict.fromkeys(parts["found"])).replace("|", "\\|")
+    return "; ".join(by_part if len({*words}) > 1 else words[:1]), found
 
 
 def _rows(claims: pd.DataFrame, start: str, at_70: str) -> pd.DataFrame:

@@ -6,11 +6,11 @@
     PYTHONPATH=. python docs/results/run-times/measure.py blind ../shared/traces/lublin_256.swf.gz
     PYTHONPATH=. python docs/results/run-times/measure.py learned LOG WEIGHTS
 
-`choose` is for choosing settings: it trains on the first 30 % and tests on the next 30 %. `test` trains on the first 60 %
-and tests on the rest; `kth` and `curie` do the same with unseen logs, without look-ahead. Each writes `<name>_*.csv` into
-this folder: errors of predictions, results of schedules, and the same by blocks of three days of submission. `blind`
-predicts a log without users and estimates. `learned` runs the test period under the agents of params.yaml, read by name
-from the folder WEIGHTS, each with the run times that it was trained with.
+`choose` is for choosing settings: it trains on the first 30 % and tests on the next 30 %. `test` trains on the first 60
+% and tests on the rest; `kth` and `curie` do the same with unseen logs, without look-ahead. Each writes `<name>_*.csv`
+into this folder: errors of predictions, results of schedules, and the same by blocks of three days of submission.
+`blind` predicts a log without users and estimates. `learned` runs the test period under the agents of params.yaml, read
+by name from the folder WEIGHTS, each with the run times that it was trained with.
 """
 
 import sys
@@ -174,7 +174,7 @@ def slowdown(wait: FloatArray, run: FloatArray) -> FloatArray:
 
 
 def schedules(waited: dict[tuple[str, str], FloatArray], run: FloatArray, block: FloatArray) -> pd.DataFrame:
-    """Return the results of each schedule; the 99th percentile of wait is compared with EASY's over resampled blocks."""
+    """Return results of each schedule; the 99th percentile of wait is compared with EASY's over resampled blocks."""
     counts = resample(int(block.max()) + 1, RESAMPLES, np.random.default_rng(SEED)).astype(np.int64)
     tails = {cell: _tails(wait, block, counts) for cell, wait in waited.items()}
     easy, rows = tails["EASY", "estimates"], []

@@ -40,7 +40,8 @@ def of_schedules(name: str, *orders: str) -> str:
     """Return the results of all schedules, or of some orders, compared with EASY and estimates."""
     found, drawn = pd.read_csv(HERE / f"{name}_schedules.csv").set_index(KEY), _drawn(name)
     blocks = _blocks(name)
-    head = ["order", "policies know", "bounded slowdown", "to EASY", "p99", "wait, s", "p99 of wait, s", "to EASY", "longest, s"]
+    head = ["order", "policies know", "bounded slowdown", "to EASY", "p99"]
+    head += ["wait, s", "p99 of wait, s", "to EASY", "longest, s"]
     rows = []
     for cell, row in found.iterrows():
         if orders and cell[0] not in orders:
@@ -130,7 +131,8 @@ def of_learned() -> str:
         low, high = gap_interval(way[1:], CONFIDENCE, blocks)
         far = f"{way[0]:.0%} ({float(low):.0%} to {float(high):.0%})"
         rows.append([known, each, number(mine[0]), f"{tail:,.0f}", gaps[0], f"{rule}: {gaps[1]}", far])
-    head = ["policies know", "seeds 1, 2, 3", "mean", "p99 of wait, s", "to EASY", "to the best heuristic", "of the way"]
+    head = ["policies know", "seeds 1, 2, 3", "mean", "p99 of wait, s"]
+    head += ["to EASY", "to the best heuristic", "of the way"]
     return table(head, rows)
 
 
@@ -174,7 +176,7 @@ def _gap(drawn: FloatArray, blocks: int) -> pd.Series:
 def _interval(gap: pd.Series, blocks: int) -> str:
     """Return a difference with its interval, or with the range over blocks if these are too few for an interval.
 
-    The range need not include a percentile of all jobs, which is no mean over blocks. So it is not written as an interval.
+    A percentile of all jobs is no mean over blocks and may be outside the range, which is no interval for it.
     """
     if blocks >= FEW:
         return difference(gap, 0)
