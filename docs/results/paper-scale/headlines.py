@@ -65,8 +65,8 @@ def answer(claims: pd.DataFrame, headline: Headline, at_70: str) -> tuple[str, s
     """Return the verdicts on a headline (per part if they differ) and the findings."""
     parts = pd.concat([_rows(claims, start, at_70) for start in headline.claims])
     words = [WORDS[word] for word in parts["verdict"]]
-    several = parts["claim"].nunique() > 1
-    names = parts["claim"] + ", " + parts["part"] if several else parts["part"]
+    unnamed = parts["claim"].duplicated() | (parts["claim"].nunique() == 1)  # a claim is named once, if there are several
+    names = parts["part"].where(unnamed, parts["claim"] + ", " + parts["part"])
     by_part = [f"{name}: {word}" for name, word in zip(names, words, strict=True)]
     found = " / ".join(dict.fromkeys(parts["found"])).replace("|", "\\|")
     return "; ".join(by_part if len({*words}) > 1 else words[:1]), found
