@@ -65,7 +65,8 @@ def answer(claims: pd.DataFrame, headline: Headline, at_70: str) -> tuple[str, s
     """Return the verdicts on a headline (per part if they differ) and the findings."""
     parts = pd.concat([_rows(claims, start, at_70) for start in headline.claims])
     words = [WORDS[word] for word in parts["verdict"]]
-    unnamed = parts["claim"].duplicated() | (parts["claim"].nunique() == 1)  # a claim is named once, if there are several
+    single = parts["claim"].nunique() == 1
+    unnamed = parts["claim"].duplicated() | single  # if there are several claims, each is named once
     names = parts["part"].where(unnamed, parts["claim"] + ", " + parts["part"])
     by_part = [f"{name}: {word}" for name, word in zip(names, words, strict=True)]
     found = " / ".join(dict.fromkeys(parts["found"])).replace("|", "\\|")
