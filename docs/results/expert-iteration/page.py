@@ -1,4 +1,4 @@
-"""Tables of ../expert-iteration.md, from what `measure.py` and `machines.py` wrote."""
+"""Tables of ../expert-iteration.md, from the files of `measure.py` and `machines.py` of commit ff8dfac."""
 
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ BEST = "best_heuristic"
 
 
 def against(scenario: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return what every jobset had, and who is how much better than whom."""
+    """Return the results of every jobset, and the paired differences between policies."""
     params, rows = load_params(ROOT / "params.yaml"), pd.read_csv(HERE / f"{scenario}.csv.gz")
     best = pd.read_csv(HERE / "best.csv").query("scenario == @scenario").set_index("load")["heuristic"].to_dict()
     references = {name: dict.fromkeys(best, name) for name in ("hold", "mixture", "longer_mixture")} | {BEST: best}
@@ -28,7 +28,7 @@ def against(scenario: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def same_time() -> str:
-    """Return what expert iteration is worth behind the same beginning, in as much time."""
+    """Return the gain of expert iteration over an equal time of the policy gradient, from the same start."""
     written, count = [], []
     for scenario, kind in (("online", "short run"), ("streams", "stream")):
         rows, found = against(scenario)
@@ -39,11 +39,11 @@ def same_time() -> str:
             gain = difference(found.loc[("expert", "mixture", f"{load:03d}")])
             written.append([kind, f"{load} %", *both, gain])
         written.append([kind, "all", "", "", difference(found.loc[("expert", "mixture", ALL)])])
-    head = ["jobs", "load", "mixture alone", "then expert", f"difference, n = {count[0]} and {count[1]} a load"]
+    head = ["jobs", "load", "mixture only", "then expert", f"difference, n = {count[0]} and {count[1]} a load"]
     return table(head, written, words=2)
 
 
-def beside(scenario: str) -> str:
+def longest(scenario: str) -> str:
     """Return the means of heuristics and of the longest training, and its paired differences."""
     rows, found = against(scenario)
     means, written = rows.groupby(["policy", "load"])["mean_slowdown"].mean(), []
@@ -65,15 +65,15 @@ def tails() -> str:
 
 
 def tried() -> str:
-    """Return what short runs alone came to on validation jobsets; noted down when it was run."""
+    """Return notes of validation results on short runs only."""
     rows = pd.read_csv(HERE / "tried.csv")
-    head = ["begun from", "training", "processor time, s", "validation"]
+    head = ["started from", "training", "processor time, s", "validation"]
     written = [[*map(str, row[:2]), f"{row[2]:.0f}", f"{row[3]:.3f}"] for row in rows.itertuples(index=False)]
     return table(head, written, words=2)
 
 
 def machines() -> str:
-    """Return what expert iteration is worth on many machines, over three training seeds, which the intervals hold."""
+    """Return the value of expert iteration on many machines over three training seeds, which the intervals include."""
     rows = pd.read_csv(HERE / "machines.csv.gz").assign(unfinished=0)
     times = pd.read_csv(HERE / "machines_times.csv").groupby("training", sort=False)
     means = rows.assign(way=rows["policy"].str[:-2]).groupby(["way", "load"])["mean_slowdown"].mean()
@@ -89,7 +89,7 @@ def machines() -> str:
 
 
 def _apart(rows: pd.DataFrame, way: str, other: str) -> str:
-    """Return how three trainings differ over all loads from those of the same seeds in another way."""
+    """Return the difference of three trainings from another method with the same seeds, over all loads."""
     params, seeds = load_params(ROOT / "params.yaml"), (1, 2, 3)
     mine, its = ([f"{name}_{seed}" for seed in seeds] for name in (way, other))
     to, rng = {other: dict.fromkeys(rows["load"].unique(), other)}, np.random.default_rng(params.seed)
@@ -101,8 +101,8 @@ def _apart(rows: pd.DataFrame, way: str, other: str) -> str:
 TABLES = {
     "what was tried": tried,
     "the same time": same_time,
-    "short runs": partial(beside, "online"),
-    "streams": partial(beside, "streams"),
+    "short runs": partial(longest, "online"),
+    "streams": partial(longest, "streams"),
     "tails on streams": tails,
     "many machines": machines,
 }

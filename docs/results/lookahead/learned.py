@@ -1,10 +1,10 @@
-"""What looking ahead is worth to the learned agents of RLScheduler's protocol: on its ten sequences, and on others.
+"""Value of look-ahead for the learned agents of RLScheduler's protocol, on its ten sequences and on others.
 
     PYTHONPATH=. python docs/results/lookahead/learned.py WEIGHTS ../shared/traces/lublin_256.swf.gz \
         ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
 
 WEIGHTS holds the model directories of docs/results/rlscheduler/params.yaml by name. Writes learned.csv.gz: mean bounded
-slowdown of each sequence by each agent, alone and looking ahead: by default, and further.
+slowdown of each sequence by each agent, without look-ahead, with the default, and with a larger budget.
 """
 
 import sys
@@ -24,25 +24,25 @@ from pipeline.progress import say
 HERE = Path(__file__).resolve().parent
 MOST = 1_000_000  # jobs of a log
 FURTHER = USUAL._replace(candidates=8, futures=32, decisions=40_000)
-LOGS = {"lublin": "lublin_256", "hpc2n": "HPC2N"}  # how agents' names begin
+LOGS = {"lublin": "lublin_256", "hpc2n": "HPC2N"}  # by the prefix of agents' names
 KEPT = ["trace", "backfill", "seq", "policy", "avg_bounded_slowdown"]
 
 
 def players(log: Protocol, folder: Path, further: bool) -> dict[str, Player]:
-    """Return an agent alone and looking ahead."""
+    """Return an agent with and without look-ahead."""
     model, past = storage.read_model(folder, MachinesCard), arrival_model([log.jobs(0, PAST)])
-    asked, slots, name = network_base(model.card, model.weights), model.card.slots, folder.name
+    base, slots, name = network_base(model.card, model.weights), model.card.slots, folder.name
     who = {
         name: Player(restore(model.card, model.weights).policy, slots),
-        f"plan_{name}": Player(planned(asked, name, past, LEARNED), slots),
+        f"plan_{name}": Player(planned(base, name, past, LEARNED), slots),
     }
     if further:
-        who[f"further_{name}"] = Player(planned(asked, name, past, FURTHER), slots)
+        who[f"further_{name}"] = Player(planned(base, name, past, FURTHER), slots)
     return who
 
 
 def played(log: Protocol, title: str, folder: Path) -> pd.DataFrame:
-    """Return a row a sequence and policy of one agent; `set`: of the published ten, or apart."""
+    """Return one row per sequence and policy of one agent; `set`: ten (published) or apart (separate)."""
     backfill, further = "backfilled" in folder.name, folder.name.endswith("_1")
     parts = []
     for kind, starts in (("ten", fitting(log)), ("apart", apart(log, after=PAST))):

@@ -1,11 +1,11 @@
-"""What looking ahead is worth on sequences of real logs that do not overlap, by RLScheduler's protocol.
+"""Value of look-ahead on non-overlapping sequences of real logs, by RLScheduler's protocol.
 
     PYTHONPATH=. python docs/results/lookahead/machines.py apart ../shared/traces/LOG ...
     PYTHONPATH=. python docs/results/lookahead/machines.py choose ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
 
-`apart` writes apart.csv.gz: mean bounded slowdown of each heuristic, alone and looking ahead, on every sequence of a
-log behind the jobs that futures are taken from, with and without backfilling. `choose` writes chosen.csv: the same of
-the first five of these sequences, for several numbers of futures and margins of errors.
+`apart` writes apart.csv.gz: mean bounded slowdown of each heuristic, with and without look-ahead and backfilling, on
+every sequence of a log after the jobs that futures are drawn from. `choose` writes chosen.csv: the same for the first
+five of these sequences, with several numbers of futures and margins.
 """
 
 import sys
@@ -33,7 +33,7 @@ KEPT = ["trace", "backfill", "seq", "policy", "avg_bounded_slowdown", "p99_wait_
 
 
 def played(trace: Path, budgets: Sequence[SearchBudget], most: int | None = None) -> pd.DataFrame:
-    """Return a row a sequence and policy of one log; `most`: of its sequences, the first so many."""
+    """Return one row per sequence and policy of one log; `most`: limit of sequences."""
     log = read_protocol(trace, MOST)
     past, parts = arrival_model([log.jobs(0, PAST)]), []
     who = {name: Player(HEURISTICS[name], SEQUENCE) for name in BASES}

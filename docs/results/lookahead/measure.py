@@ -1,10 +1,11 @@
-"""What looking ahead is worth: heuristics, and the same that look ahead, on jobsets that nothing was chosen on.
+"""Value of look-ahead: heuristics with and without it, on jobsets that influenced no choice.
 
     PYTHONPATH=. python docs/results/lookahead/measure.py online 100
     PYTHONPATH=. python docs/results/lookahead/measure.py streams 6
 
-Writes `<scenario>.csv.gz` beside it: the mean slowdown of every jobset under every policy. Heuristics are as
-`reports/tables/heuristics/<scenario>/chosen.json` has them tuned; jobsets are those of `confirm`, the first so many.
+Writes `<scenario>.csv.gz` into this folder: the mean slowdown of every jobset under every policy. Heuristics are tuned
+as in `reports/tables/heuristics/<scenario>/chosen.json`. The number limits the jobsets per load, which are those of
+`confirm`.
 """
 
 import sys
@@ -28,7 +29,7 @@ BASES = ("sjf", "hold", "linear", "hold_until")
 
 
 def main(scenario: str, count: int) -> None:
-    """Play, and write the table."""
+    """Run all policies and write the table."""
     params = load_params()
     row = params.pool_scenario(scenario)
     cluster = Cluster.of(row)

@@ -1,10 +1,10 @@
-"""What looking ahead is worth to a trained network, on short runs that nothing was chosen on.
+"""Value of look-ahead for a trained network, on short runs that influenced no choice.
 
     PYTHONPATH=. python docs/results/lookahead/networks.py weights 10
 
-Plays the three trainings of ../deeprm3.md (weights/deeprm3_1 and so on) and `hold_long`, alone and looking ahead, on
-jobsets of a seed that nothing else uses, so many of each load, and writes `networks.csv.gz` beside it. How much is
-tried is what `plan_` tries where nothing is said.
+Runs the three trainings of ../deeprm3.md (weights/deeprm3_1 and so on) and `hold_long`, with and without look-ahead, on
+jobsets of a separate seed, and writes `networks.csv.gz` into this folder. The number is that of jobsets per load. The
+search budget is the default of `plan_`.
 """
 
 import sys
@@ -29,7 +29,7 @@ PLACE = Path(__file__).with_name("networks.csv.gz")
 
 
 def main(folder: str, count: int) -> None:
-    """Play, and write the table."""
+    """Run all policies and write the table."""
     params = load_params()
     row = params.pool_scenario(SCENARIO)
     cluster = Cluster.of(row)

@@ -1,10 +1,10 @@
-"""What looking ahead is worth where all jobs wait at the start, against a local search over schedules.
+"""Value of look-ahead with all jobs at the start, compared with a local search over schedules.
 
     PYTHONPATH=. python docs/results/lookahead/offline.py [search]
 
-behind the stages of the rows of docs/params/offline.diff or plan.diff. Writes offline.csv.gz: mean slowdown of every
-test jobset by each policy of `POLICIES` that was run here and, if asked for, by a local search from the schedule of the
-best heuristic, of so many schedules tried. Rows of all others stay as they stand there.
+Run it after the stages of the rows of docs/params/offline.diff or plan.diff. Writes offline.csv.gz: mean slowdown of
+every test jobset by each policy of `POLICIES` that was run here and, with `search`, by a local search from the schedule
+of the best heuristic, for several numbers of schedules. Other rows remain unchanged.
 """
 
 import sys
@@ -31,7 +31,7 @@ KEPT = ["policy", "load", "jobset", "unfinished", "mean_slowdown"]
 
 
 def searched(params: Params) -> pd.DataFrame:
-    """Return what the local search has of each jobset."""
+    """Return the results of the local search on each jobset."""
     row = params.pool_scenario(SCENARIO)
     cluster, jobsets = Cluster.of(row), read_jobsets(storage.jobsets_folder(SCENARIO), "test", row.resources)
     best = heuristics_with(storage.read_chosen(SCENARIO).knobs)["linear"]

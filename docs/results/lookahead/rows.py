@@ -1,11 +1,11 @@
-"""What looking ahead is worth on the five machines of the default scenario `machines`.
+"""Value of look-ahead on the five machines of the default scenario `machines`.
 
     PYTHONPATH=. python docs/results/lookahead/rows.py choose
     PYTHONPATH=. python docs/results/lookahead/rows.py
 
-`choose` plays SJF that looks ahead on validation jobsets, for several numbers of futures and margins of errors, and
-writes rows_chosen.csv. The other keeps what policies had on test jobsets, in rows.csv.gz; before it, apply
-docs/params/plan.diff and run `python -m pipeline evaluate plan` of its rows for `machines`.
+`choose` runs SJF with look-ahead on validation jobsets, with several numbers of futures and margins, and writes
+rows_chosen.csv. Without it, the script writes the results on test jobsets to rows.csv.gz; first apply
+docs/params/plan.diff and run `python -m pipeline evaluate plan` for its rows on `machines`.
 """
 
 import sys
@@ -30,14 +30,14 @@ KEPT += ["completion_time", "makespan", "longest_wait"]
 
 
 def tests() -> pd.DataFrame:
-    """Return what policies had on test jobsets."""
+    """Return the results of policies on test jobsets."""
     params = load_params()
     rows = storage.read_jobset_results(params, SCENARIO, problem_of(params, SCENARIO).tables)
     return rows[rows["policy"].isin(POLICIES)][KEPT]
 
 
 def choices() -> pd.DataFrame:
-    """Return what SJF has on validation jobsets, alone and with each setting."""
+    """Return results of SJF on validation jobsets, without look-ahead and with each setting."""
     params = load_params()
     here, past, who = scoring(params, SCENARIO), past_of(params, SCENARIO), dict[str, Policy | Insider]()
     who["sjf"] = HEURISTICS["sjf"]

@@ -1,22 +1,22 @@
-"""Why a result disagrees with a paper: the same jobsets under the rules and the accounting of the published code.
+"""Experiments on disagreements with a paper: the same jobsets under the rules and accounting of the published code.
 
     python docs/results/paper-scale/experiments.py FOLDER
 
-FOLDER is that of a finished run of the paper's scale (see ../paper-scale.md). Writes experiments.csv beside this file:
+FOLDER holds a finished run at the paper's scale (see ../paper-scale.md). Writes experiments.csv into this folder:
 mean slowdown of each policy at each load with its interval, in three ways of counting:
 
-- all: every job, the mean over jobsets of the jobset's mean, as everywhere in this project;
-- started: only jobs that were started before arrivals end, the mean over those jobs. So does the test of
-  hongzimao/deeprm, which ends an episode with the last arrival and leaves out what waits then;
-- floored: the same, each slowdown rounded down, as the test of hongzimao/deeprm divides integers.
+- all: every job, the mean over jobsets of the jobset's mean, as elsewhere in this project;
+- started: the mean over jobs that started before arrivals end. The test of hongzimao/deeprm counts this way: it ends an
+  episode with the last arrival and leaves out the jobs that still wait;
+- floored: the same, each slowdown rounded down, because the test of hongzimao/deeprm divides integers.
 
-Also counted.csv.gz: of each jobset the number of jobs, how many were started, and the sums of slowdown of all jobs, of
-those started, and of those rounded down; of rules and of greedy play, for jobsets.csv.gz has the others. And seen.csv:
-each agent, Tetris and SJF on the agent's own training jobsets and on test jobsets of the same load, for the published
-test plays the training jobsets.
+Writes counted.csv.gz, too: for each jobset the numbers of jobs and of started jobs, and the sums of slowdown over all
+jobs, over started jobs, and over started jobs rounded down. It has the rules and greedy play; jobsets.csv.gz has the
+other policies. Writes seen.csv: each agent, Tetris and SJF on the agent's training jobsets and on test jobsets of the
+same load, because the published test uses the training jobsets.
 
-Policies that the run did not score are played here: Tetris with other weights of alignment, a random choice among all
-eleven actions that may reserve future steps, and the trained networks made greedy and kept to legal actions.
+It runs the policies that the pipeline did not score: Tetris with other alignment weights, a random choice among all
+eleven actions with and without reservations, and the trained networks, greedy and restricted to legal actions.
 """
 
 import os
@@ -70,7 +70,7 @@ def played(
     masked: bool = True,
     ahead: bool = False,
 ) -> pd.DataFrame:
-    """Return what became of every job under a policy."""
+    """Return the outcome of every job under a policy."""
     row = params.pool_scenario(SCENARIO)
     load = np.repeat(list(jobsets), [len(group) for group in jobsets.values()])
     number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
@@ -82,7 +82,7 @@ def played(
 
 
 def trained(agent: str, greedy: bool) -> Policy:
-    """Return a trained agent as it is, or one that takes its most probable legal action."""
+    """Return a trained agent, unchanged or greedy among its legal actions."""
     model = storage.read_model(storage.model_folder(agent, "policy"), PoolCard)
     changes = {"play": "greedy", "masked": True} if greedy else {}
     return restore(model.card.model_copy(update=changes), model.weights).policy
@@ -94,7 +94,7 @@ def online(params: Params) -> list[str]:
 
 
 def tables(params: Params) -> Iterator[pd.DataFrame]:
-    """Give what became of every test job, one policy after the other."""
+    """Yield the outcomes of all test jobs, one policy at a time."""
     row, agents, test = params.pool_scenario(SCENARIO), online(params), jobsets_of(params, "test")
     for policy in ("random", "sjf", "packer", "tetris", "hold", *agents, *(f"{name}_pretrained" for name in agents)):
         yield storage.read_job_results(params, SCENARIO, TABLES, [policy], row.loads)
@@ -107,7 +107,7 @@ def tables(params: Params) -> Iterator[pd.DataFrame]:
 
 
 def seen(params: Params) -> Iterator[dict[str, object]]:
-    """Give how each agent and two heuristics do on the agent's training jobsets, and on test jobsets of that load."""
+    """Yield results of each agent and two heuristics on the agent's training jobsets and test jobsets of that load."""
     rules = {
         "sjf": heuristic(sjf),
         "tetris": with_knobs("tetris", storage.read_chosen(SCENARIO).knobs["tetris"]),
@@ -124,7 +124,7 @@ def seen(params: Params) -> Iterator[dict[str, object]]:
 
 
 def counted(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Return what is added up of each jobset: jobs, started, all, started_sum, floored_sum."""
+    """Return the counts and sums of each jobset: jobs, started, all, started_sum, floored_sum."""
     # A job starts in the step that its start names; the last step of arrivals is ARRIVALS_END - 1.
     started = (jobs["start"] >= 0) & (jobs["start"] < ARRIVALS_END)
     columns = {
@@ -139,7 +139,7 @@ def counted(jobs: pd.DataFrame) -> pd.DataFrame:
 
 
 def measured(params: Params, counts_of: pd.DataFrame) -> Iterator[dict[str, object]]:
-    """Give a row for each load and way of counting; the resamples of a load are the same for every policy."""
+    """Yield a row for each load and way of counting. All policies share the resamples of a load."""
     for load, sums in counts_of.groupby("load"):
         late = 1.0 - float(sums["started"].sum() / sums["jobs"].sum())
         ways: dict[str, tuple[FloatArray, FloatArray]] = {
@@ -175,7 +175,7 @@ def main(folder: str) -> None:
     pd.DataFrame(rows).to_csv(HERE / "experiments.csv", index=False)
     once: dict[str, object] = {"method": "gzip", "mtime": 0}  # no date in it
     whole, known = pd.concat(parts), {name for agent in online(params) for name in (agent, f"{agent}_pretrained")}
-    whole = whole[~whole["policy"].isin(known)]  # jobsets.csv.gz has these, and the page counts them in one way alone
+    whole = whole[~whole["policy"].isin(known)]  # in jobsets.csv.gz; the page counts them in one way only
     whole.to_csv(HERE / "counted.csv.gz", index=False, float_format="%.6g", compression=once)
     table = pd.DataFrame(seen(params)).drop(columns=["counting", "left_out"])
     table.to_csv(HERE / "seen.csv", index=False)

@@ -1,20 +1,17 @@
-"""What the two papers say in short, each beside our verdict: made from reports/papers.csv, which a stage judges."""
+"""Headline claims of the papers with our verdicts, from reports/papers.csv, which the stage `papers` writes."""
 
 from typing import NamedTuple
 
 import pandas as pd
 
-WORDS = {
-    "yes": "holds",
-    "partly": "holds in part",
-    "no": "does not hold",
-    "undecided": "cannot be checked",
-}
-LESS = 0.375  # of the time of an epoch: DeepRM2 section 4.2
+from pipeline.papers.rules import CANNOT, NO, PARTLY, YES
+
+WORDS = {YES: "holds", PARTLY: "holds in part", NO: "does not hold", CANNOT: "cannot be checked"}
+LESS = 0.375  # reduction of the time per epoch: DeepRM2 section 4.2
 
 
 class Headline(NamedTuple):
-    """One statement, and the words by which its claims are found in papers.csv."""
+    """Headline and the claims of papers.csv that it summarises."""
 
     text: str
     claims: tuple[str, ...]  # beginnings of claims
@@ -44,18 +41,18 @@ HEADLINES = (
     Headline("DeepRM2: higher return and lower slowdown than DeepRM, at 100 %", ("DeepRM2 ends with",)),
     Headline("DeepRM2: fewer epochs to converge than DeepRM, at 100 %", ("DeepRM2 converges",)),
     Headline("DeepRM_Off: reward to its maximum, slowdown to its minimum", ("The return rises to its maximum",)),
-    Headline("DeepRM_Off: beside SJF, Tetris and Random", ("DeepRM_Off ends below",)),
+    Headline("DeepRM_Off: below SJF, Tetris and Random", ("DeepRM_Off ends below",)),
 )
-ASKED = {"Mean and best return rise": "DeepRM, Figure 6", "The gap between best": "DeepRM, Figure 6"}
+CURVES = {"Mean and best return rise": "DeepRM, Figure 6", "The gap between best": "DeepRM, Figure 6"}
 
 
 def headline_table(claims: pd.DataFrame, times: pd.DataFrame, at_70: str) -> str:
-    """Return every headline with our verdict and what was found.
+    """Return a table of all headlines with our verdicts and findings.
 
     Args:
-        claims: reports/papers.csv, a row a part.
-        times: seconds of each agent's training.
-        at_70: the agent that the claims about DeepRM's learning at 70 % are asked of.
+        claims: reports/papers.csv, one row per part.
+        times: training seconds of each agent.
+        at_70: the agent that decides the claims about DeepRM's learning at 70 %.
     """
     lines = ["| | paper | ours | found |", "| ---: | --- | --- | --- |"]
     rows = [(headline.text, *answer(claims, headline, at_70)) for headline in HEADLINES]
@@ -65,30 +62,32 @@ def headline_table(claims: pd.DataFrame, times: pd.DataFrame, at_70: str) -> str
 
 
 def answer(claims: pd.DataFrame, headline: Headline, at_70: str) -> tuple[str, str]:
-    """Return our verdicts on a headline, that of each part where they differ, and what was found."""
+    """Return the verdicts on a headline (per part if they differ) and the findings."""
     parts = pd.concat([_rows(claims, start, at_70) for start in headline.claims])
     words = [WORDS[word] for word in parts["verdict"]]
-    several = parts["claim"].nunique() > 1
-    names = parts["claim"] + ", " + parts["part"] if several else parts["part"]
-    apart = [f"{name}: {word}" for name, word in zip(names, words, strict=True)]
-    return "; ".join(apart if len({*words}) > 1 else words[:1]), " / ".join(parts["found"]).replace("|", "\\|")
+    single = parts["claim"].nunique() == 1
+    unnamed = parts["claim"].duplicated() | single  # if there are several claims, each is named once
+    names = parts["part"].where(unnamed, parts["claim"] + ", " + parts["part"])
+    by_part = [f"{name}: {word}" for name, word in zip(names, words, strict=True)]
+    found = " / ".join(dict.fromkeys(parts["found"])).replace("|", "\\|")
+    return "; ".join(by_part if len({*words}) > 1 else words[:1]), found
 
 
 def _rows(claims: pd.DataFrame, start: str, at_70: str) -> pd.DataFrame:
     rows = claims[claims["claim"].str.startswith(start)]
-    if start in ASKED:  # every agent's curve is judged; the headline is about one of them
-        rows = rows[(rows["paper"] == ASKED[start]) & (rows["figure"] == f"learning_{at_70}")]
+    if start in CURVES:  # all curves are judged; the headline is about one agent
+        rows = rows[(rows["paper"] == CURVES[start]) & (rows["figure"] == f"learning_{at_70}")]
     if rows.empty:
         raise SystemExit(f"papers.csv has no claim '{start}'")
     return rows
 
 
 def time_of_an_epoch(times: pd.DataFrame) -> tuple[str, str]:
-    """Judge DeepRM2's time an epoch against DeepRM's, of the two agents trained alike at 100 %."""
-    alike = times[(times["load"] == 100) & (times["objective"] == "slowdown") & times["agent"].str.startswith("pair")]
-    seconds = dict(zip(alike["network"], alike["seconds_an_update"], strict=True))
-    if not seconds.keys() >= {"mlp", "cnn"} or alike["seconds_an_update"].isna().any():
-        return WORDS["undecided"], "no times of both"
+    """Judge DeepRM2's time an epoch against DeepRM's, for the two agents trained under equal conditions at 100 %."""
+    pair = times[(times["load"] == 100) & (times["objective"] == "slowdown") & times["agent"].str.startswith("pair")]
+    seconds = dict(zip(pair["network"], pair["seconds_an_update"], strict=True))
+    if not seconds.keys() >= {"mlp", "cnn"} or pair["seconds_an_update"].isna().any():
+        return WORDS[CANNOT], "no times of both"
     change = seconds["cnn"] / seconds["mlp"] - 1
     word = "yes" if change <= -LESS else "no"
     said = f"median of an update at load 100, DeepRM {seconds['mlp']:.3f} s, DeepRM2 {seconds['cnn']:.3f} s"

@@ -1,12 +1,12 @@
-"""Put the results of a finished run of the paper's scale into this folder.
+"""Copy the results of a finished run at the paper's scale into this folder.
 
     python docs/results/paper-scale/experiments.py FOLDER
     python docs/results/paper-scale/make.py FOLDER
     python docs/results/tables.py write
 
 FOLDER is where `dvc repro` ran with params.diff applied. Writes claims.csv, slowdown.csv, curves.csv, times.csv,
-jobsets.csv.gz (what every policy had on every test jobset) and the figures beside this file; `page.py` makes the tables
-of ../paper-scale.md from them.
+jobsets.csv.gz (the result of every policy on every test jobset) and the figures. `page.py` makes the tables of
+../paper-scale.md from them.
 """
 
 import os
@@ -24,11 +24,11 @@ from pipeline.core.config import Params, load_params
 from pipeline.problems import problem_of
 
 HERE = Path(__file__).resolve().parent
-EVERY = 10  # updates that one row of curves.csv is apart
+EVERY = 10  # updates between two rows of curves.csv
 
 
 def times(params: Params) -> pd.DataFrame:
-    """Return seconds of each agent's training, from MLflow's record: resumed runs of an agent are added up."""
+    """Return each agent's training time in seconds from MLflow, summed over its resumed runs."""
     client = MlflowClient(f"sqlite:///{Path('mlflow.db').resolve()}")
     experiment = client.get_experiment_by_name("scheduler-pipeline")
     if experiment is None:
@@ -60,7 +60,7 @@ def times(params: Params) -> pd.DataFrame:
 
 
 def _seconds(client: MlflowClient, runs: list[Run]) -> list[float]:
-    """Return the seconds between one update's record and the next's, without those that a validation stretches."""
+    """Return the seconds between successive updates, without those that include a validation."""
     found = []
     for run in runs:
         ends = {point.step: point.timestamp for point in client.get_metric_history(run.info.run_id, "decisions")}
@@ -77,7 +77,7 @@ def _hours(found: dict[str, list[Run]], agent: str) -> float:
 
 
 def curves(params: Params) -> pd.DataFrame:
-    """Return the learning curves, thinned: every tenth update, and all judgements on validation jobsets."""
+    """Return thinned learning curves: every tenth update, and all validations."""
     tables = []
     for agent in params.agents:
         table = pd.read_csv(f"reports/curves/{agent}_finetune.csv")
@@ -94,7 +94,7 @@ def main(folder: str) -> None:
     summary, claims = pd.read_csv("reports/summary.csv"), pd.read_csv("reports/papers.csv")
     kept = ["scenario", "load", "policy", "n", "slowdown", "slowdown_low", "slowdown_high", "completion_time"]
     for name, table in {
-        "claims": claims[~claims["figure"].str.startswith("deepk8s")],  # which is not in this run
+        "claims": claims[~claims["figure"].str.startswith("deepk8s")],  # not part of this run
         "slowdown": summary[kept],
         "curves": curves(params),
         "times": times(params).round(4),
@@ -104,7 +104,7 @@ def main(folder: str) -> None:
         storage.read_jobset_results(params, name, problem_of(params, name).tables).assign(scenario=name)
         for name in params.scenarios
     ]
-    once: dict[str, object] = {"method": "gzip", "mtime": 0}  # no date in it
+    once: dict[str, object] = {"method": "gzip", "mtime": 0}  # without a date
     whole = pd.concat(each)[["scenario", "policy", "load", "jobset", "unfinished", "mean_slowdown", "completion_time"]]
     whole.to_csv(HERE / "jobsets.csv.gz", index=False, float_format="%.6g", compression=once)
     for old in HERE.glob("*.png"):

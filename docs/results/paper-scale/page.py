@@ -1,5 +1,6 @@
 """Tables of ../paper-scale.md, from the CSVs that `make.py` and `experiments.py` wrote into this folder."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -13,12 +14,12 @@ from pipeline.core.config import load_params
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from headlines import headline_table  # noqa: E402  beside this file, for it is run from anywhere
+from headlines import WORDS, headline_table  # noqa: E402  in this folder, which is not always on the path
 
 PAPER_SECONDS = 80.0  # an iteration on 24 cores: DeepRM section 4.3
-MEAN = "mean of the three"  # whose interval has the seeds in it
-AHEAD = ("sjf", "hold", "hold_long")  # rules, played so that they may give a job a later start
-BESIDE = ("sjf", "tetris", "hold", "hold_until")
+MEAN = "mean of the three"  # its interval includes the variation between seeds
+AHEAD = ("sjf", "hold", "hold_long")  # rules that may also reserve a later start
+REFERENCES = ("sjf", "tetris", "hold", "hold_until")
 RULES = [
     "random_of_all",
     "random_of_all_ahead",
@@ -38,7 +39,7 @@ def read(name: str) -> pd.DataFrame:
 
 
 def time_table() -> str:
-    """Return how long training took, beside the paper's 80 seconds."""
+    """Return training times, compared with the paper's 80 seconds."""
     found = read("times")
     lines = ["| agent | load | objective | seed | updates x jobsets x episodes | s an update | hours | commit |"]
     lines.append("| --- | ---: | --- | ---: | ---: | ---: | ---: | --- |")
@@ -65,12 +66,12 @@ def load_table() -> str:
 
 
 def seed_table() -> str:
-    """Return the agents that differ in their seed only against rules at their load, on the same jobsets."""
+    """Return agents that differ only in their seed against rules at their load, on the same jobsets."""
     found, keys = read("times"), ["network", "objective", "load", "updates", "jobsets", "episodes"]
     several = found[found.groupby(keys)["agent"].transform("size") > 1]
     seeds, load = list(several["agent"]), int(several["load"].iloc[0])
     rows = pd.read_csv(HERE / "jobsets.csv.gz").query("scenario == 'bernoulli' and load == @load")
-    references = {rule: {load: rule} for rule in BESIDE}
+    references = {rule: {load: rule} for rule in REFERENCES}
     settings = load_params(HERE.parents[2] / "params.yaml").evaluation
     against = comparison(rows, "bernoulli", references, settings, np.random.default_rng(1), {MEAN: seeds})
     cells = against.query("load != 'all'").set_index(["policy", "against"])
@@ -80,16 +81,16 @@ def seed_table() -> str:
         [
             who,
             f"{means[who]:.2f}",
-            *("" if who == rule else layout.difference(cells.loc[(who, rule)]) for rule in BESIDE),
+            *("" if who == rule else layout.difference(cells.loc[(who, rule)]) for rule in REFERENCES),
         ]
-        for who in (*seeds, MEAN, *BESIDE)
+        for who in (*seeds, MEAN, *REFERENCES)
     ]
     n = rows["jobset"].nunique()
-    return layout.table([f"{load} %, n = {n}", "slowdown", *(f"to {rule}" for rule in BESIDE)], written)
+    return layout.table([f"{load} %, n = {n}", "slowdown", *(f"to {rule}" for rule in REFERENCES)], written)
 
 
 def reserving_table() -> str:
-    """Return each agent that may reserve, at its load, against rules and its like that may not, and rules that may."""
+    """Return each agent that may reserve, at its load, against policies that may not and rules that may."""
     published = pd.read_csv(HERE / as_published.JOBSETS)
     published = published[published["measure"] == "mean_slowdown"].rename(columns={"value": "mean_slowdown"})
     fits_now = pd.read_csv(HERE / "jobsets.csv.gz").query("scenario == 'bernoulli'")
@@ -111,12 +112,12 @@ def reserving_table() -> str:
         mean = mine.loc[mine["policy"] == agent, "mean_slowdown"].mean()
         gaps = [layout.difference(cells.loc[(agent, other)]) for other in others]
         written.append([agent, f"{load} %", f"{mean:.2f}", *gaps])
-    head = ["to sjf", "to tetris", "to hold", "to hold_long", "to its like that starts now or not at all"]
+    head = ["to sjf", "to tetris", "to hold", "to hold_long", "to the same agent without reservations"]
     return layout.table(["", "load", "slowdown", *head, *(f"to {name} that reserves" for name in AHEAD)], written)
 
 
 def one_network_table() -> str:
-    """Return how the network for all loads differs from the one that learned a load alone, at that load."""
+    """Return the difference of the network for all loads from the one trained at a load, at that load."""
     published = pd.read_csv(HERE / as_published.JOBSETS).rename(columns={"value": "mean_slowdown"})
     one = published[(published["scenario"] == "bernoulli") & (published["policy"] == "all_loads")]
     rows = pd.concat([one, pd.read_csv(HERE / "jobsets.csv.gz").query("scenario == 'bernoulli'")])
@@ -132,7 +133,7 @@ def one_network_table() -> str:
 
 
 def baseline_table() -> str:
-    """Return how training with a value network differs from training with the paper's baseline, at each load."""
+    """Return the difference of training with a value network from training with the paper's baseline, by load."""
     rows = pd.read_csv(HERE / as_published.JOBSETS).rename(columns={"value": "mean_slowdown"})
     rows = rows[(rows["scenario"] == "bernoulli") & rows["policy"].isin(as_published.BASELINES)]
     (usual, value), loads = as_published.BASELINES, sorted(rows["load"].unique())
@@ -146,13 +147,14 @@ def baseline_table() -> str:
 
 
 def reserving_claims() -> str:
-    """Return what DeepRM's claims come to where its network may reserve."""
+    """Return verdicts on DeepRM's claims when its network may reserve."""
     rows = read("reserving_claims")
+    rows = rows.assign(verdict=rows["verdict"].map(WORDS), found=rows["found"].map(short))
     return layout.table(["claim", "part", "verdict", "found"], rows[["claim", "part", "verdict", "found"]].values, 4)
 
 
 def weights_table() -> str:
-    """Return what validation says of the last weights, which the paper keeps, and of the best, which are kept here."""
+    """Return validation results of the last weights, which the paper keeps, and of the best, which are kept here."""
     lines = [
         "| agent | best on validation | after update | last | last above best |",
         "| --- | ---: | ---: | ---: | ---: |",
@@ -172,7 +174,7 @@ def experiment_table(counting: str, policies: list[str]) -> str:
 
 
 def seen_table() -> str:
-    """Return slowdown on training and on test jobsets, of each agent beside SJF and Tetris."""
+    """Return slowdown of each agent, SJF and Tetris on training and on test jobsets."""
     seen = read("seen")
     wide = seen.pivot(index="agent", columns=["split", "policy"], values="slowdown").loc[seen["agent"].unique()]
     columns = [(split, policy) for split in ("train", "test") for policy in ("sampled", "greedy", "tetris", "sjf")]
@@ -181,7 +183,7 @@ def seen_table() -> str:
 
 
 def left_out_table(policies: list[str]) -> str:
-    """Return the percentage of jobs that the published test leaves out, by load."""
+    """Return the percentage of jobs omitted by the published test, by load."""
     experiments = read("experiments")
     some = experiments[(experiments["counting"] == "started") & experiments["policy"].isin(policies)]
     wide = 100 * some.pivot(index="policy", columns="load", values="left_out").loc[policies]
@@ -197,11 +199,24 @@ def by_load(wide: pd.DataFrame, form: str = "{:.2f}") -> str:
 
 def headlines() -> str:
     """Return the papers' headlines with our verdicts."""
-    return headline_table(layout.claims(HERE / "claims.csv"), read("times"), "deeprm_70")
+    claims = layout.claims(HERE / "claims.csv")
+    return headline_table(claims.assign(found=claims["found"].map(short)), read("times"), "deeprm_70")
+
+
+def short(found: str) -> str:
+    """Return a finding without the budgets, which another table has, and the words of its intervals.
+
+    >>> short("a 2.92, b 2.85: 2.6 % above b (95 % interval 4.1 below to 9.8 above, n = 9 jobsets). Ours: a: recipe x")
+    'a 2.92, b 2.85: 2.6 % above b (4.1 below to 9.8 above, n = 9)'
+    """
+    found = re.sub(r"\. Ours: .*", "", found).replace("95 % interval ", "").replace(", so at least this slow", "")
+    found = re.sub(r"(n = \d+) jobsets", r"\1", found)
+    found = re.sub(r"(\w+)_\d+(?:, \1_\d+)+ (below|above)", r"\1 of each load \2", found)
+    return re.sub(r"; (\d+) jobs unfinished", r"; unfinished: \1", found)
 
 
 def greedy() -> str:
-    """Return each agent's play by chance beside its most probable legal actions."""
+    """Return slowdown of each agent, sampled and greedy among legal actions."""
     agents = read("seen")["agent"].unique()
     return experiment_table("all", [name for agent in agents for name in (agent, f"{agent}_greedy")])
 

@@ -1,9 +1,9 @@
-"""What the claims of DeepRM's figures come to where its network reserves steps to come and its heuristics do not.
+"""Verdicts on the claims of DeepRM's figures when its network may reserve and its heuristics may not.
 
     python docs/results/paper-scale/reserving.py FOLDER
 
-FOLDER is where the agents and heuristics of docs/params/deeprm_paper.diff were run. Writes reserving_claims.csv beside
-this file: what the stage `papers` finds in scenario `reserving`.
+FOLDER is where the agents and heuristics of docs/params/deeprm_paper.diff were run. Writes reserving_claims.csv
+into this folder: the findings of the stage `papers` in scenario `reserving`.
 """
 
 import os
@@ -26,8 +26,8 @@ def main(folder: str) -> None:
     (roles,) = (roles for roles in roles_of(params) if roles.scenario == SCENARIO)
     found = table(figures([evidence(params, roles)]))
     shown = found["figure"].str.startswith(("loads", "objectives", "learning_reserving_70", "withheld"))
-    told = found[shown & found["found"].str.contains("reserving_")]  # of rules alone, headlines.py tells
-    told[["figure", "claim", "part", "verdict", "found"]].to_csv(HERE / "reserving_claims.csv", index=False)
+    claims = found[shown & found["found"].str.contains("reserving_")]  # headlines.py has the claims on rules
+    claims[["figure", "claim", "part", "verdict", "found"]].to_csv(HERE / "reserving_claims.csv", index=False)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""Play one policy that looks ahead, and five rules, by RLScheduler's protocol on sequences that do not overlap.
+"""Run one policy with look-ahead and five rules by RLScheduler's protocol on non-overlapping sequences.
 
     PYTHONPATH=. python docs/results/rlscheduler/ahead.py estimates|exact 0|1 COUNT LOG ...
 
 Adds to ahead.csv.gz the first COUNT sequences of each log that it lacks, without (0) or with (1) backfilling, with
-users' estimates, as the protocol has it, or with the run times told in their place; a log without estimates has `exact`
-only. The sequences lie behind the jobs that futures are taken from; a log's come in an order drawn by chance, so that
-the first few are a sample. `plan_saf` on lublin_256 and HPC2N is of ../lookahead/apart.csv.gz, without `idle`: today's
-planner plays to the same digits.
+users' estimates, as in the protocol, or with known run times; a log without estimates has only `exact`. The sequences
+start after the jobs that futures are drawn from. Their order is random, so the first few are a sample. `plan_saf` on
+lublin_256 and HPC2N is from ../lookahead/apart.csv.gz, without `idle`; today's planner gives the same digits.
 """
 
 import sys
@@ -28,7 +27,7 @@ from pipeline.progress import say
 
 OUT = Path(__file__).resolve().with_name("ahead.csv.gz")
 FIVE = ("saf", "f1", "sjf", "wfp3", "unicep")
-PICKED = "saf"  # looks ahead: page.py, `picked`, says why
+PICKED = "saf"  # base of the planner; see `picked` in page.py
 SEED = 1  # of the order of sequences
 COLUMNS = ["trace", "told", "backfill", "seq", "policy", "avg_bounded_slowdown", "idle"]
 LOGS = {
@@ -43,14 +42,14 @@ LOGS = {
 
 
 def sequences(log: Protocol) -> list[tuple[int, int]]:
-    """Return (number, index of the first job) of sequences, in an order drawn by chance."""
-    behind = apart(log, after=PAST)
-    return [behind[k] for k in np.random.default_rng(SEED).permutation(len(behind))]
+    """Return (number, index of the first job) of sequences, in random order."""
+    later = apart(log, behind=PAST)
+    return [later[k] for k in np.random.default_rng(SEED).permutation(len(later))]
 
 
-def played(log: Protocol, told: str, backfill: int, seq: int, start: int) -> pd.DataFrame:
-    """Return a row a policy."""
-    if told == "exact":
+def played(log: Protocol, known: str, backfill: int, seq: int, start: int) -> pd.DataFrame:
+    """Return one row per policy."""
+    if known == "exact":
         log = log._replace(fields=np.where(np.arange(log.fields.shape[1]) == ESTIMATE, -1, log.fields))
     rules = {name: {**HEURISTICS, **PEERS}[name] for name in FIVE}
     past = arrival_model([log.jobs(0, PAST)])
@@ -62,14 +61,14 @@ def played(log: Protocol, told: str, backfill: int, seq: int, start: int) -> pd.
         slowdown = np.maximum(1.0, (wait + jobs.duration) / np.maximum(jobs.duration, SHORTEST_BOUNDED)).mean()
         held = jobs.demand[:, 0] / THOUSANDTHS
         idle = free_though_one_fits(jobs.arrival, placed.start, placed.finish, held, log.processors)
-        found.append([told, backfill, seq, name, slowdown, idle])
+        found.append([known, backfill, seq, name, slowdown, idle])
     return pd.DataFrame(found, columns=COLUMNS[1:])
 
 
 def free_though_one_fits(
     arrival: FloatArray, start: FloatArray, finish: FloatArray, held: FloatArray, processors: int
 ) -> float:
-    """Return what share of processor time, up to the last start, is free while a job waits that would fit.
+    """Return the share of processor time, up to the last start, that is free while a waiting job would fit.
 
     >>> one, later = np.array([0.0, 0, 0]), np.array([0.0, 4, 4])
     >>> free_though_one_fits(one, later, later + 4, np.array([1.0, 2, 1]), 3)  # 2 of 3 are free until 4
@@ -89,19 +88,19 @@ def free_though_one_fits(
     return float((free * fits)[:-1] @ np.diff(times) / (times[-1] - times[0]) / processors)
 
 
-def main(told: str, backfill: int, count: int, paths: list[Path]) -> None:
-    """Play the first few sequences of each log in one way, those that are not there yet; write after each."""
+def main(known: str, backfill: int, count: int, paths: list[Path]) -> None:
+    """Run those of the first sequences of each log that are missing; write after each."""
     for path, k in product(paths, range(count)):
         kept = pd.read_csv(OUT) if OUT.exists() else pd.DataFrame(columns=COLUMNS)
         there = set(kept[COLUMNS[:4]].itertuples(index=False, name=None))
         log, title = read_protocol(path, 1_000_000), LOGS[path.name.split(".")[0]]
         for seq, start in sequences(log)[k : k + 1]:
-            if (title, told, backfill, seq) not in there:
+            if (title, known, backfill, seq) not in there:
                 begun = time.process_time()
-                rows = played(log, told, backfill, seq, start).assign(trace=title)[COLUMNS]
+                rows = played(log, known, backfill, seq, start).assign(trace=title)[COLUMNS]
                 kept = pd.concat([kept, rows], ignore_index=True) if len(kept) else rows
                 kept.to_csv(OUT, index=False, float_format="%.6g", compression={"method": "gzip", "mtime": 0})
-                say(f"{title}, {told}, backfilling {backfill}: {k + 1}, {time.process_time() - begun:.0f} s")
+                say(f"{title}, {known}, backfilling {backfill}: {k + 1}, {time.process_time() - begun:.0f} s")
 
 
 if __name__ == "__main__":

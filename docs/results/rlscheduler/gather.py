@@ -1,4 +1,4 @@
-"""Play the learned agents by RLScheduler's protocol, and keep the rows that ../rlscheduler.md is made of.
+"""Run the learned agents by RLScheduler's protocol, and write the rows of ../rlscheduler.md.
 
     PYTHONPATH=. python docs/results/rlscheduler/gather.py WEIGHTS ../shared/traces/lublin_256.swf.gz \
         ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
@@ -15,20 +15,20 @@ import pandas as pd
 from pipeline.interactive.machines.benchmark import run
 
 HERE = Path(__file__).resolve().parent
-CELLS = {"HPC2N": "hpc2n", "lublin_256": "lublin"}  # log: how its agents' names begin
+CELLS = {"HPC2N": "hpc2n", "lublin_256": "lublin"}  # log: prefix of its agents' names
 RULES = ("sjf", "saf", "f1")
 KINDS = {"sequences": "", "waits": "_waits", "paired": "_paired"}
 
 
 def cell(trace: Path, weights: Path, name: str, backfill: bool) -> dict[str, pd.DataFrame]:
-    """Return the tables of one log, with backfilling or without, of the agents alone."""
+    """Return the tables of the agents on one log, with or without backfilling."""
     agents = [f"{name}_{'backfilled' if backfill else 'alone'}_{seed}" for seed in (1, 2, 3)]
     with TemporaryDirectory() as place:
         out = Path(place) / "found.csv"
         run(trace, 0, backfill, [*(str(weights / agent) for agent in agents), *RULES], out)
         found = {kind: pd.read_csv(out.with_name(f"found{end}.csv")) for kind, end in KINDS.items()}
-    told = {"trace": found["sequences"]["trace"].iloc[0], "backfill": int(backfill)}
-    found["paired"] = found["paired"].assign(**told)
+    columns = {"trace": found["sequences"]["trace"].iloc[0], "backfill": int(backfill)}
+    found["paired"] = found["paired"].assign(**columns)
     return {kind: table[table["policy"].isin(agents)] for kind, table in found.items()}
 
 

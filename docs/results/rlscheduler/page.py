@@ -1,7 +1,7 @@
 """Tables of ../rlscheduler.md, from the CSVs of this folder.
 
-`heuristics.csv` is what `benchmark rlscheduler` writes of the heuristics; `published.csv` is of the paper's tables 5
-and 6 (Zhang et al., SC 2020), as its own code repeats them.
+`heuristics.csv` is the output of `benchmark rlscheduler` for the heuristics. `published.csv` has tables 5 and 6 of the
+paper (Zhang et al., SC 2020), as in its code.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from layout import difference, table
 from pipeline.comparing.resampling import gap_interval, resample
 
 HERE = Path(__file__).resolve().parent
-CELLS = {  # log and backfilling: how agents of it are called
+CELLS = {  # log and backfilling: prefix of the agents' names
     ("lublin_256", 0): "lublin_alone",
     ("lublin_256", 1): "lublin_backfilled",
     ("HPC2N", 0): "hpc2n_alone",
@@ -23,7 +23,8 @@ CELLS = {  # log and backfilling: how agents of it are called
 FIVE, AHEAD, BASE = ("saf", "f1", "sjf", "wfp3", "unicep"), "plan_saf", "saf"
 TUNED = "HPC2N"  # the log that the planner was chosen on
 AGAINST = ("n", "best of five", AHEAD, "to the best of five")
-RESAMPLES, CONFIDENCE, LEAST = 4000, 0.95, 3  # sequences of a log that is shown
+CSV_NAMES = {"told": "known"}  # the column of known run times
+RESAMPLES, CONFIDENCE, LEAST = 4000, 0.95, 3  # LEAST: sequences that a log needs to be shown
 HOURS = {
     "longest_wait_s": "longest wait, h",
     "p99_wait_s": "p99 of waits, h",
@@ -70,7 +71,7 @@ def waits() -> str:
 
 
 def paired() -> str:
-    """Return the difference of each training from SAF and F1, on sequences that do not overlap."""
+    """Return the difference of each training from SAF and F1, on non-overlapping sequences."""
     found = pd.read_csv(HERE / "paired.csv").set_index(["policy", "against"])
     rows = []
     for agent in (f"{name}_{seed}" for name in CELLS.values() for seed in (1, 2, 3)):
@@ -82,7 +83,7 @@ def paired() -> str:
 
 
 def picked() -> str:
-    """Return what the planner was chosen by: means over twelve sequences of HPC2N."""
+    """Return the means over twelve sequences of HPC2N that the planner was chosen by."""
     rows = pd.read_csv(HERE.parent / "lookahead" / "apart.csv.gz").query("trace == @TUNED")
     means = rows.groupby(["policy", "backfill"])["avg_bounded_slowdown"].mean().unstack()
     means = means[means.index.str.startswith("plan_")].assign(both=lambda of: np.sqrt(of[0] * of[1]))
@@ -91,27 +92,27 @@ def picked() -> str:
 
 
 def played() -> dict[tuple[str, int], dict[str, pd.DataFrame]]:
-    """Return by (what is told, backfilling) and log the mean bounded slowdown, sequences by policies.
+    """Return the mean bounded slowdown, sequences by policies, by (known run times, backfilling) and log.
 
-    Under `protocol` stand users' estimates, and the run times of logs without; under `exact` logs with estimates alone.
+    `protocol` has users' estimates, or the run times of logs without any. `exact` has only logs with estimates.
     """
-    rows = pd.read_csv(HERE / "ahead.csv.gz")
-    with_estimates = rows.loc[rows["told"] == "estimates", "trace"].unique()
-    ways = {"protocol": rows["told"].eq("estimates") | ~rows["trace"].isin(with_estimates)}
-    ways["exact"] = rows["told"].eq("exact") & rows["trace"].isin(with_estimates)
+    rows = pd.read_csv(HERE / "ahead.csv.gz").rename(columns=CSV_NAMES)
+    with_estimates = rows.loc[rows["known"] == "estimates", "trace"].unique()
+    ways = {"protocol": rows["known"].eq("estimates") | ~rows["trace"].isin(with_estimates)}
+    ways["exact"] = rows["known"].eq("exact") & rows["trace"].isin(with_estimates)
     return {
-        (told, backfill): {
+        (known, backfill): {
             str(log): of.pivot(index="seq", columns="policy", values="avg_bounded_slowdown")
             for log, of in rows[mine & rows["backfill"].eq(backfill)].groupby("trace", sort=False)
             if of["seq"].nunique() >= LEAST
         }
-        for told, mine in ways.items()
+        for known, mine in ways.items()
         for backfill in (0, 1)
     }
 
 
 def ten() -> dict[int, dict[str, pd.DataFrame]]:
-    """Return by backfilling and log the same of the ten published sequences."""
+    """Return the same for the ten published sequences, by backfilling and log."""
     look = HERE.parent / "lookahead"
     files = (look / "rlscheduler.csv.gz", HERE / "ten.csv.gz", look / "unseen.csv.gz")
     rows = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
@@ -126,7 +127,7 @@ def ten() -> dict[int, dict[str, pd.DataFrame]]:
 
 
 def on_the_ten() -> str:
-    """Return what the planner has on the published ten sequences of each log, which overlap."""
+    """Return results of the planner on the ten published sequences of each log, which overlap."""
     published = pd.read_csv(HERE / "published.csv").set_index(["trace", "backfill"])["bounded_slowdown"]
     written = []
     for backfill, logs in ten().items():
@@ -153,14 +154,14 @@ def _over(logs: Mapping[str, pd.DataFrame], *words: str) -> list[str]:
 
 
 def best_of_five(wide: pd.DataFrame) -> str:
-    """Return the rule with the lowest mean on these very sequences."""
+    """Return the rule with the lowest mean on the same sequences."""
     return str(wide[list(FIVE)].mean().idxmin())
 
 
 def over_logs(logs: Mapping[str, pd.DataFrame], base: str = "") -> pd.Series:
-    """Return the geometric mean over logs of the planner to a rule, or to the best of five of each log.
+    """Return the geometric mean over logs of the planner's ratio to a rule, or to the best of five of each log.
 
-    Sequences are drawn anew in each log, of n one less, so that their spread comes out as it is (Rao and Wu 1988).
+    Resamples n - 1 of n sequences in each log, which gives an unbiased variance (Rao and Wu 1988).
     """
     rng, ratios = np.random.default_rng(1), []
     for wide in logs.values():
@@ -175,18 +176,18 @@ def over_logs(logs: Mapping[str, pd.DataFrame], base: str = "") -> pd.Series:
 
 
 def ahead() -> str:
-    """Return what the planner has against the best of five rules, by log and over the logs it was not chosen on."""
+    """Return the planner against the best of five rules, by log and over the logs it was not chosen on."""
     written = []
-    for (told, backfill), logs in played().items():
-        words = [told, "yes" if backfill else "no"]
+    for (known, backfill), logs in played().items():
+        words = [known, "yes" if backfill else "no"]
         written += [[log, *words, *_against_five(wide)] for log, wide in logs.items()]
         written += [_over(logs, *words)] if set(logs) - {TUNED} else []
     return table(["log", "run times", "backfilling", *AGAINST], written, words=3)
 
 
 def idle() -> str:
-    """Return how much of a machine is free while a job waits that would fit, under the rule alone and looking ahead."""
-    rows = pd.read_csv(HERE / "ahead.csv.gz").query("told == 'exact'")
+    """Return the share of a machine that is free while a waiting job would fit, with and without look-ahead."""
+    rows = pd.read_csv(HERE / "ahead.csv.gz").rename(columns=CSV_NAMES).query("known == 'exact'")
     means = rows.groupby(["trace", "backfill", "policy"])["idle"].mean()
     cells = [(backfill, name) for backfill in (0, 1) for name in (BASE, AHEAD)]
     written = [

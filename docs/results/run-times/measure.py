@@ -1,4 +1,4 @@
-"""What predicted run times are worth on a real log: its last 40 %, played as one on an empty machine.
+"""Value of predicted run times on a real log: its last 40 %, scheduled as one run on an empty machine.
 
     PYTHONPATH=. python docs/results/run-times/measure.py test ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
     PYTHONPATH=. python docs/results/run-times/measure.py choose ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
@@ -6,12 +6,11 @@
     PYTHONPATH=. python docs/results/run-times/measure.py blind ../shared/traces/lublin_256.swf.gz
     PYTHONPATH=. python docs/results/run-times/measure.py learned LOG WEIGHTS
 
-`choose` is what settings were chosen by: learned from the first 30 %, played on the next 30 %. `test` learns from the
-first 60 % and plays the rest; `kth` and `curie` do the same with logs that nothing was tried on (what looks ahead was
-left out there). Each writes `<name>_*.csv` beside it: what predictions were worth as such, what schedules were worth,
-and the same by blocks of three days in which jobs were submitted. `blind` asks what a log without users and estimates
-can be predicted from. `learned` plays the test period by the agents of params.yaml, which stand by name in the folder
-WEIGHTS, each told what it was trained to be told.
+`choose` is for choosing settings: it trains on the first 30 % and tests on the next 30 %. `test` trains on the first 60
+% and tests on the rest; `kth` and `curie` do the same with unseen logs, without look-ahead. Each writes `<name>_*.csv`
+into this folder: errors of predictions, results of schedules, and the same by blocks of three days of submission.
+`blind` predicts a log without users and estimates. `learned` runs the test period under the agents of params.yaml, read
+by name from the folder WEIGHTS, each with the run times that it was trained with.
 """
 
 import sys
@@ -50,21 +49,21 @@ from pipeline.simulation.rollout import Insider
 
 HERE = Path(__file__).resolve().parent
 UNSEEN = dict.fromkeys(("kth", "curie"), (0.6, 1.0))
-SPANS = {"choose": (0.3, 0.6), "test": (0.6, 1.0), **UNSEEN}  # learned to, and played to, as shares of the log
+SPANS = {"choose": (0.3, 0.6), "test": (0.6, 1.0), **UNSEEN}  # ends of training and of test, as shares of the log
 BLOCK_S = 3 * 86_400.0
 HOUR_S = 3600.0
-SLOTS = 2048  # more than ever wait at once
+SLOTS = 2048  # more than the longest queue
 AGES_H = (1, 4, 16, 64)
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of quantiles
-# A tenth of the default: where dispatch goes on by events, each decision is asked for again at the next one.
+# A tenth of the default, because event-driven dispatch repeats each decision at the next event.
 BUDGET = USUAL._replace(candidates=10, futures=32, decisions=20_000)
 RESAMPLES, CONFIDENCE, SEED = 4000, 0.95, 1
 
 
-def last_two(jobs: SubmittedJobs, known: FloatArray) -> FloatArray:
-    """Return the mean run time of the user's last two jobs that had ended, and no more than the estimate [J].
+def last_two(jobs: Asked, known: FloatArray) -> FloatArray:
+    """Return the mean run time of the user's last two jobs that had ended, limited by the estimate [J].
 
-    Where none had ended it is the estimate (Tsafrir, Etsion and Feitelson 2007).
+    If none had ended it is the estimate (Tsafrir, Etsion and Feitelson 2007).
     """
     place = FEATURES.index("last_0")
     last, before = known[:, place], known[:, place + 1]
@@ -73,7 +72,7 @@ def last_two(jobs: SubmittedJobs, known: FloatArray) -> FloatArray:
 
 
 def orders() -> dict[str, tuple[Policy, str]]:
-    """Return who decides, and how what does not fit is dispatched, by name."""
+    """Return policies and their dispatch of jobs that do not fit, by name."""
     found = {
         "EASY": (HEURISTICS["fcfs"], "easy_dynamic"),
         "EASY, shortest first": (HEURISTICS["fcfs"], "easy_shortest"),
@@ -83,12 +82,12 @@ def orders() -> dict[str, tuple[Policy, str]]:
 
 
 def planners() -> dict[str, CompiledRule]:
-    """Return what looks ahead, by name, all behind `easy_dynamic`."""
+    """Return the rules that look ahead, by name; all use `easy_dynamic`."""
     return {f"{name.upper()}, looking ahead": CompiledRule(name) for name in ("saf", "f1")}
 
 
 def known_by(trace: Trace, learned: int, known: FloatArray) -> dict[str, FloatArray]:
-    """Return what policies may be told of run times [J], by name."""
+    """Return the run times that policies may know [J], by name."""
     places = np.arange(learned)
     return {
         "estimates": trace.estimate_s,
@@ -99,10 +98,10 @@ def known_by(trace: Trace, learned: int, known: FloatArray) -> dict[str, FloatAr
 
 
 def past(trace: Trace, learned: int, known: FloatArray, what: dict[str, FloatArray]) -> dict[str, Jobs]:
-    """Return the jobs that what looks ahead knows of, by what is told of them.
+    """Return the past jobs that look-ahead draws from, by the kind of known run times.
 
-    Predictions are of the second half of what is learned from, made from the first: so it was when the tables of what
-    looks ahead were made. `predict_run_times` does the like by itself now.
+    Predictions are of the second half of the training span, from its first half, as for the tables of the page.
+    Newer code in the package does this itself.
     """
     half = learned // 2
     earlier = predict_run_times(trace, np.arange(half), known)
@@ -111,7 +110,7 @@ def past(trace: Trace, learned: int, known: FloatArray, what: dict[str, FloatArr
 
 
 def errors(trace: Trace, span: slice, what: dict[str, FloatArray]) -> pd.DataFrame:
-    """Return how far what is told is from what comes."""
+    """Return the errors of known run times."""
     run, rows = trace.run_s[span], []
     for name, column in what.items():
         off, ratio = np.abs(column[span] - run), np.log(np.maximum(column[span], 1.0) / run)
@@ -125,7 +124,7 @@ def errors(trace: Trace, span: slice, what: dict[str, FloatArray]) -> pd.DataFra
 
 
 def jobs_of(trace: Trace, span: slice, what: FloatArray) -> Jobs:
-    """Return the jobs of a span, of which it is told how long they run."""
+    """Return the jobs of a span with their known run times."""
     count = len(trace.run_s[span])
     return Jobs(
         *(trace.submit_s[span], trace.run_s[span], what[span], trace.demand[span, :1].copy()),
@@ -139,7 +138,7 @@ def waits(
     """Return how long each job of a span waits."""
     jobs = jobs_of(trace, span, what)
     if trace.machines is None:
-        raise ValueError("the log does not say how large its machine was")
+        raise ValueError("the log has no machine size: expected MaxProcs or MaxNodes in its header")
     machines = Machines(
         trace.machines.capacity[:, :1], np.zeros(1, dtype=np.int64), slots, DISPATCH.index(dispatch), np.inf, np.inf
     )
@@ -154,7 +153,7 @@ def _to_end(simulator: Simulator, policy: Policy | Insider, key: KeyArray) -> No
 
 
 def play(name: str, trace: Trace) -> None:
-    """Learn, play and write the tables."""
+    """Train, test and write the tables."""
     learned, end = (round(len(trace.id) * share) for share in SPANS[name])
     span, known = slice(learned, end), features(submitted_jobs(trace))
     what = known_by(trace, learned, known)
@@ -166,13 +165,13 @@ def play(name: str, trace: Trace) -> None:
     for order, (policy, dispatch) in orders().items():
         for words, column in what.items():
             waited[order, words] = waits(trace, span, column, policy, dispatch)
-            say(f"{order}, told {words}: mean wait {waited[order, words].mean():,.0f} s")
+            say(f"{order} with {words}: mean wait {waited[order, words].mean():,.0f} s")
     before = past(trace, learned, known, what)
     for order, rule in ({} if name in UNSEEN else planners()).items():
         for words, shown in before.items():
             plan = Planner(MachinesSearch(Base(HEURISTICS[rule.rule], rule), arrival_model([shown]), BUDGET))
             waited[order, words] = waits(trace, span, what[words], plan, "easy_dynamic")
-            say(f"{order}, told {words}: mean wait {waited[order, words].mean():,.0f} s")
+            say(f"{order} with {words}: mean wait {waited[order, words].mean():,.0f} s")
     schedules(waited, trace.run_s[span], block).round(4).to_csv(HERE / f"{name}_schedules.csv", index=False)
     by_block(waited, trace.run_s[span], block).round(3).to_csv(HERE / f"{name}_blocks.csv", index=False)
 
@@ -183,7 +182,7 @@ def slowdown(wait: FloatArray, run: FloatArray) -> FloatArray:
 
 
 def schedules(waited: dict[tuple[str, str], FloatArray], run: FloatArray, block: FloatArray) -> pd.DataFrame:
-    """Return what each schedule was worth, and how its 99th percentile of wait lies to EASY's, blocks drawn again."""
+    """Return results of each schedule; the 99th percentile of wait is compared with EASY's over resampled blocks."""
     counts = resample(int(block.max()) + 1, RESAMPLES, np.random.default_rng(SEED)).astype(np.int64)
     tails = {cell: _tails(wait, block, counts) for cell, wait in waited.items()}
     easy, rows = tails["EASY", "estimates"], []
@@ -202,7 +201,7 @@ def schedules(waited: dict[tuple[str, str], FloatArray], run: FloatArray, block:
 
 
 def _tails(wait: FloatArray, block: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return the 99th percentile of wait where each block counts so often [S]."""
+    """Return the 99th percentile of wait for given counts of each block [S]."""
     order = np.argsort(wait)
     weights = counts[:, block[order]].cumsum(axis=1)
     place = (weights < 0.99 * weights[:, -1:]).sum(axis=1)
@@ -222,7 +221,7 @@ def by_block(waited: dict[tuple[str, str], FloatArray], run: FloatArray, block: 
 
 
 def blind(trace: Trace) -> None:
-    """Write what is left to predict from without users and estimates: processors, hour and weekday."""
+    """Write errors of predictions without users and estimates: from processors, hour and weekday only."""
     learned = round(len(trace.id) * SPANS["test"][0])
     known, root = features(submitted_jobs(trace)), np.sqrt(trace.run_s)
     same = np.full(len(root), root[:learned].mean() ** 2)
@@ -233,7 +232,7 @@ def blind(trace: Trace) -> None:
 
 
 def learned(trace: Trace, weights: Path) -> None:
-    """Play the test period by the trained agents, and write the tables."""
+    """Run the test period under the trained agents, and write the tables."""
     begin = round(len(trace.id) * SPANS["test"][0])
     span, known, waited = slice(begin, None), features(submitted_jobs(trace)), {}
     what = known_by(trace, begin, known)

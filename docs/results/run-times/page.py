@@ -1,4 +1,4 @@
-"""Tables of ../run-times.md, from what `measure.py` wrote."""
+"""Tables of ../run-times.md, from the files of `measure.py`."""
 
 from functools import partial
 from pathlib import Path
@@ -13,33 +13,35 @@ from pipeline.core.types import FloatArray
 HERE = Path(__file__).resolve().parent
 RESAMPLES, CONFIDENCE, SEED = 4000, 0.95, 1
 EASY = ("EASY", "estimates")
-ORDERS = ("SAF", "F1", "SJF")  # the heuristics among which the best is looked for
-AHEAD = "SAF, looking ahead"  # chosen on `choose`, before any other was played on the test period
-KEY = ["order", "told"]
+ORDERS = ("SAF", "F1", "SJF")  # candidates for the best heuristic
+AHEAD = "SAF, looking ahead"  # chosen on `choose`, before any other ran on the test period
+KEY = ["order", "told"]  # columns of the CSVs: the order, and the run times that policies know
+KNOWN = KEY[1]
 
 
 def of_predictions(name: str) -> str:
-    """Return how far what is told is from what comes."""
-    head = ["told", "jobs that end within", "mean error, s", "median error, s", "error of the logarithm"]
+    """Return the errors of known run times."""
+    head = ["policies know", "jobs that end within", "mean error, s", "median error, s", "error of the logarithm"]
     rows = [
         [
-            row.told,
-            f"{row.covered:.0%}",
-            f"{row.mean_error_s:,.0f}",
-            f"{row.median_error_s:,.0f}",
-            f"{row.log_error:.2f}",
+            row[KNOWN],
+            f"{row['covered']:.0%}",
+            f"{row['mean_error_s']:,.0f}",
+            f"{row['median_error_s']:,.0f}",
+            f"{row['log_error']:.2f}",
         ]
-        for row in pd.read_csv(HERE / f"{name}_predictions.csv").itertuples()
-        if row.told != "run times"
+        for _, row in pd.read_csv(HERE / f"{name}_predictions.csv").iterrows()
+        if row[KNOWN] != "run times"
     ]
     return table(head, rows)
 
 
 def of_schedules(name: str, *orders: str) -> str:
-    """Return what each schedule was worth, or those of some orders, against EASY told estimates."""
+    """Return the results of all schedules, or of some orders, compared with EASY and estimates."""
     found, drawn = pd.read_csv(HERE / f"{name}_schedules.csv").set_index(KEY), _drawn(name)
     blocks = _blocks(name)
-    head = ["order", "told", "bounded slowdown", "to EASY", "p99", "wait, s", "p99 of wait, s", "to EASY", "longest, s"]
+    head = ["order", "policies know", "bounded slowdown", "to EASY", "p99"]
+    head += ["wait, s", "p99 of wait, s", "to EASY", "longest, s"]
     rows = []
     for cell, row in found.iterrows():
         if orders and cell[0] not in orders:
@@ -50,94 +52,96 @@ def of_schedules(name: str, *orders: str) -> str:
         own = cell == EASY
         rows.append(
             [
-                *(*cell, number(row["bounded_slowdown"]), "" if own else _told(gap, blocks)),
+                *(*cell, number(row["bounded_slowdown"]), "" if own else _interval(gap, blocks)),
                 *(number(row["p99_bounded_slowdown"]), f"{row['wait_s']:,.0f}", f"{row['p99_wait_s']:,.0f}"),
-                *("" if own else _told(pd.Series(tail), blocks), f"{row['longest_wait_s']:,.0f}"),
+                *("" if own else _interval(pd.Series(tail), blocks), f"{row['longest_wait_s']:,.0f}"),
             ]
         )
     return table(head, rows, words=2)
 
 
 def of_the_way(name: str) -> str:
-    """Return how far of the way to known run times come those that are told less; both ends are heuristics."""
+    """Return the share of the way from the best heuristic with estimates to the best with known run times."""
     drawn, begin, end = _ends(name)
     means = {cell: value[0] for cell, value in drawn.items()}
-    rows = [["best told estimates", begin[0], number(means[begin]), ""]]
-    for order, told in [*((order, "predictions") for order in (*ORDERS, AHEAD)), (AHEAD, "estimates")]:
-        way = (drawn[begin] - drawn[order, told]) / (drawn[begin] - drawn[end])
+    rows = [["best with estimates", begin[0], number(means[begin]), ""]]
+    for order, known in [*((order, "predictions") for order in (*ORDERS, AHEAD)), (AHEAD, "estimates")]:
+        way = (drawn[begin] - drawn[order, known]) / (drawn[begin] - drawn[end])
         low, high = gap_interval(way[1:], CONFIDENCE, _blocks(name))
         words = f"{way[0]:.0%} ({float(low):.0%} to {float(high):.0%})"
-        rows.append([f"told {told}", order, number(means[order, told]), words])
+        rows.append([f"with {known}", order, number(means[order, known]), words])
     return table(
         ["", "order", "bounded slowdown", "of the way"],
-        [*rows, ["best told run times", end[0], number(means[end]), ""]],
+        [*rows, ["best with run times", end[0], number(means[end]), ""]],
         2,
     )
 
 
 def of_the_way_unseen() -> str:
-    """Return how far of the way to known run times each order comes on the logs that nothing was tried on."""
+    """Return the share of the way to known run times that each order reaches on the unseen logs."""
     rows = []
     for name, log in (("kth", "KTH"), ("curie", "Curie")):
         drawn, begin, end = _ends(name)
         for order in ORDERS:
-            cells = [number(drawn[order, told][0]) for told in ("estimates", "predictions", "run times")]
+            cells = [number(drawn[order, known][0]) for known in ("estimates", "predictions", "run times")]
             way = (drawn[begin] - drawn[order, "predictions"]) / (drawn[begin] - drawn[end])
             rows.append([log, order, *cells, f"{way[0]:.0%}"])
-    return table(["log", "order", "told estimates", "told predictions", "told run times", "of the way"], rows, 2)
+    return table(["log", "order", "estimates", "predictions", "run times", "of the way"], rows, 2)
 
 
 def _ends(name: str) -> tuple[dict[tuple[str, str], FloatArray], tuple[str, str], tuple[str, str]]:
-    """Return every cell's draws, the best order told estimates, and the best told run times."""
+    """Return the draws of every cell, the best order with estimates, and the best with run times."""
     drawn = _drawn(name)
-    best = {told: min(ORDERS, key=lambda order: drawn[order, told][0]) for told in ("estimates", "run times")}
+    best = {known: min(ORDERS, key=lambda order: drawn[order, known][0]) for known in ("estimates", "run times")}
     return drawn, (best["estimates"], "estimates"), (best["run times"], "run times")
 
 
 def of_looking_ahead() -> str:
-    """Return how what looks ahead differs from itself alone, told the same, in both periods."""
+    """Return the difference that look-ahead makes with equal information, in both periods."""
     rows = []
     for order in ("SAF", "F1"):
-        for told in ("estimates", "predictions", "run times"):
+        for known in ("estimates", "predictions", "run times"):
             cells = []
             for name in ("test", "choose"):
                 drawn = _drawn(name)
-                ahead, alone = drawn[f"{order}, looking ahead", told], drawn[order, told]
-                cells += [number(alone[0]), number(ahead[0]), difference(_gap(ahead / alone - 1, _blocks(name)), 0)]
-            rows.append([order, told, *cells])
-    head = ["order", "told", "alone", "ahead", "difference", "harder period: alone", "ahead", "difference"]
+                ahead, without = drawn[f"{order}, looking ahead", known], drawn[order, known]
+                cells += [number(without[0]), number(ahead[0]), difference(_gap(ahead / without - 1, _blocks(name)), 0)]
+            rows.append([order, known, *cells])
+    head = ["order", "policies know", "without", "with", "difference", "harder period: without", "with", "difference"]
     return table(head, rows, 2)
 
 
 def of_learned() -> str:
-    """Return what the learned policy was worth in the test period, in the mean of three trainings."""
+    """Return the results of the learned policy in the test period, as the mean of three trainings."""
     drawn, blocks = _drawn("test"), _blocks("test")
     own, kept = _drawn("learned"), pd.read_csv(HERE / "learned_schedules.csv").set_index(KEY)
     seeds = [f"learned, seed {seed}" for seed in (1, 2, 3)]
-    begin, end = drawn["SAF", "estimates"], drawn["SAF", "run times"]  # the best told so, in that table
+    begin, end = drawn["SAF", "estimates"], drawn["SAF", "run times"]  # the best of that table with this information
     best = {
-        told: min(ORDERS, key=lambda order: drawn[order, told][0]) for told in ("estimates", "predictions", "run times")
+        known: min(ORDERS, key=lambda order: drawn[order, known][0])
+        for known in ("estimates", "predictions", "run times")
     }
     rows = []
-    for told, rule in best.items():
-        mine = np.mean([own[seed, told] for seed in seeds], axis=0)
-        each = ", ".join(number(kept.loc[(seed, told), "bounded_slowdown"]) for seed in seeds)
-        tail = np.mean([kept.loc[(seed, told), "p99_wait_s"] for seed in seeds])
-        gaps = [difference(_gap(mine / other - 1, blocks), 0) for other in (drawn[EASY], drawn[rule, told])]
+    for known, rule in best.items():
+        mine = np.mean([own[seed, known] for seed in seeds], axis=0)
+        each = ", ".join(number(kept.loc[(seed, known), "bounded_slowdown"]) for seed in seeds)
+        tail = np.mean([kept.loc[(seed, known), "p99_wait_s"] for seed in seeds])
+        gaps = [difference(_gap(mine / other - 1, blocks), 0) for other in (drawn[EASY], drawn[rule, known])]
         way = (begin - mine) / (begin - end)
         low, high = gap_interval(way[1:], CONFIDENCE, blocks)
         far = f"{way[0]:.0%} ({float(low):.0%} to {float(high):.0%})"
-        rows.append([told, each, number(mine[0]), f"{tail:,.0f}", gaps[0], f"{rule}: {gaps[1]}", far])
-    head = ["told", "seeds 1, 2, 3", "mean", "p99 of wait, s", "to EASY", "to the best told the same", "of the way"]
+        rows.append([known, each, number(mine[0]), f"{tail:,.0f}", gaps[0], f"{rule}: {gaps[1]}", far])
+    head = ["policies know", "seeds 1, 2, 3", "mean", "p99 of wait, s"]
+    head += ["to EASY", "to the best heuristic", "of the way"]
     return table(head, rows)
 
 
 def of_choosing() -> str:
-    """Return what settings were chosen by."""
+    """Return the results that settings were chosen by."""
     found = pd.read_csv(HERE / "choose_schedules.csv")
-    means = found.pivot(index="order", columns="told", values="bounded_slowdown")
-    tails = found.pivot(index="order", columns="told", values="p99_wait_s")
-    told = ["estimates", "last two", "predictions", "run times"]
+    means = found.pivot(index="order", columns=KNOWN, values="bounded_slowdown")
+    tails = found.pivot(index="order", columns=KNOWN, values="p99_wait_s")
+    known = ["estimates", "last two", "predictions", "run times"]
 
     def cell(order: str, name: str) -> str:
         if np.isnan(means.loc[order, name]):
@@ -145,7 +149,7 @@ def of_choosing() -> str:
         return f"{number(means.loc[order, name])} / {tails.loc[order, name]:,.0f}"
 
     return table(
-        ["order", *told], [[order, *(cell(order, name) for name in told)] for order in found["order"].unique()]
+        ["order", *known], [[order, *(cell(order, name) for name in known)] for order in found["order"].unique()]
     )
 
 
@@ -154,7 +158,7 @@ def _blocks(name: str) -> int:
 
 
 def _drawn(name: str) -> dict[tuple[str, str], FloatArray]:
-    """Return the mean bounded slowdown of every cell where each block counts as often as it is drawn [1 + S]."""
+    """Return the mean bounded slowdown of every cell, weighted by how often each block is drawn [1 + S]."""
     found = pd.read_csv(HERE / f"{name}_blocks.csv")
     counts = resample(_blocks(name), RESAMPLES, np.random.default_rng(SEED))
     drawn = {}
@@ -169,10 +173,10 @@ def _gap(drawn: FloatArray, blocks: int) -> pd.Series:
     return pd.Series({"difference": drawn[0], "difference_low": float(low), "difference_high": float(high)})
 
 
-def _told(gap: pd.Series, blocks: int) -> str:
-    """Return a difference with its interval or, of too few blocks for one, with the range over single blocks.
+def _interval(gap: pd.Series, blocks: int) -> str:
+    """Return a difference with its interval, or with the range over blocks if these are too few for an interval.
 
-    A percentile of all jobs is no mean over blocks: the range need not hold it, and is not written as its interval.
+    A percentile of all jobs is no mean over blocks and may be outside the range, which is no interval for it.
     """
     if blocks >= FEW:
         return difference(gap, 0)
