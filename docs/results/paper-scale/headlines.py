@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from pipeline.papers.rules import CANNOT, NO, PARTLY, YES
+from pipeline.papers.rules import UNDECIDED, NO, PARTLY, YES
 
-WORDS = {YES: "holds", PARTLY: "holds in part", NO: "does not hold", CANNOT: "cannot be checked"}
+WORDS = {YES: "holds", PARTLY: "holds in part", NO: "does not hold", UNDECIDED: "cannot be checked"}
 LESS = 0.375  # reduction of the time per epoch: DeepRM2 section 4.2
 
 
@@ -87,7 +87,7 @@ def time_of_an_epoch(times: pd.DataFrame) -> tuple[str, str]:
     pair = times[(times["load"] == 100) & (times["objective"] == "slowdown") & times["agent"].str.startswith("pair")]
     seconds = dict(zip(pair["network"], pair["seconds_an_update"], strict=True))
     if not seconds.keys() >= {"mlp", "cnn"} or pair["seconds_an_update"].isna().any():
-        return WORDS[CANNOT], "no times of both"
+        return WORDS[UNDECIDED], "no times of both"
     change = seconds["cnn"] / seconds["mlp"] - 1
     word = "yes" if change <= -LESS else "no"
     said = f"median of an update at load 100, DeepRM {seconds['mlp']:.3f} s, DeepRM2 {seconds['cnn']:.3f} s"

@@ -43,7 +43,7 @@ LOGS = {
 
 def sequences(log: Protocol) -> list[tuple[int, int]]:
     """Return (number, index of the first job) of sequences, in random order."""
-    later = apart(log, behind=PAST)
+    later = apart(log, after=PAST)
     return [later[k] for k in np.random.default_rng(SEED).permutation(len(later))]
 
 

@@ -28,7 +28,6 @@ from pipeline.core.logs.predictions import (
     boosted,
     features,
     predict_run_times,
-    quantiles,
     submitted_jobs,
     within,
 )
@@ -60,7 +59,7 @@ BUDGET = USUAL._replace(candidates=10, futures=32, decisions=20_000)
 RESAMPLES, CONFIDENCE, SEED = 4000, 0.95, 1
 
 
-def last_two(jobs: Asked, known: FloatArray) -> FloatArray:
+def last_two(jobs: SubmittedJobs[FloatArray], known: FloatArray) -> FloatArray:
     """Return the mean run time of the user's last two jobs that had ended, limited by the estimate [J].
 
     If none had ended it is the estimate (Tsafrir, Etsion and Feitelson 2007).
@@ -157,7 +156,9 @@ def play(name: str, trace: Trace) -> None:
     learned, end = (round(len(trace.id) * share) for share in SPANS[name])
     span, known = slice(learned, end), features(submitted_jobs(trace))
     what = known_by(trace, learned, known)
-    found = quantiles(trace, np.arange(learned), SHARES, known)
+    log = np.log(trace.run_s)
+    quantiles = [boosted(trace, np.arange(learned), known, log, loss="quantile", quantile=share) for share in SHARES]
+    found = within(trace, np.sort(np.exp(quantiles), axis=0))
     table = errors(trace, span, what | {f"quantile {share:g}": found[q] for q, share in enumerate(SHARES)})
     table.round(4).to_csv(HERE / f"{name}_predictions.csv", index=False)
     block = ((trace.submit_s[span] - trace.submit_s[learned]) // BLOCK_S).astype(np.int64)
