@@ -4,8 +4,9 @@ import pytest
 from avoided_words import count
 from builders import REPOSITORY
 
-# Falls with every rewrite and never rises. The package's two are old keys of params.yaml, refused by name.
-ALLOWED = {"pipeline": 2, "deeprm": 0, "docs": 982, "README.md": 0, "CHANGELOG.md": 0}
+# Falls with every rewrite and never rises. What is left in the package are old keys of params.yaml, refused by name;
+# in docs, columns and agents of published data.
+ALLOWED = {"pipeline": 2, "deeprm": 0, "docs": 26, "README.md": 0, "CHANGELOG.md": 0}
 
 
 @pytest.mark.parametrize("place", ALLOWED)
