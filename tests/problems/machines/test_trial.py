@@ -93,7 +93,7 @@ def test_plays_that_were_done_before_an_interrupt_are_not_played_again(
     """Ten plays: of fcfs with limits and with predictions, two periods and two more loads, and two of the agent."""
     params, played, real, most = site(here, "estimates"), list[module.Play](), module._played, [5]
 
-    def counted(play: module.Play, **how: Any) -> module.Course:
+    def counted(play: module.Play, **how: Any) -> module.Outcomes:
         if len(played) == most[0]:
             raise KeyboardInterrupt
         played.append(play)
