@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from pipeline.comparing.plots import png
-from pipeline.core.logs import overview as tracing
 from pipeline.core.logs import swf
 from pipeline.core.logs.trace import Dropped, MachineTable, Trace
 from pipeline.core.storage import check_table
 from pipeline.core.types import ANY_KIND
+from pipeline.interactive.logs import overview as tracing
 from pipeline.interactive.logs.figures import figures
 
 HPC2N = Path(__file__).parents[4] / "shared" / "traces" / "HPC2N-2002-2.2-cln.first15000.swf.gz"
