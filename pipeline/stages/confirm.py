@@ -32,7 +32,7 @@ def run(params: Params, scenario: str) -> None:
     problem = problem_of(params, scenario)
     chosen = storage.read_chosen(scenario)
     jobsets = fresh_jobsets(problem, params, scenario)
-    results = _scored(problem, params, scenario, chosen.knobs, jobsets)
+    results = scored(problem, params, scenario, chosen.knobs, jobsets)
     frame = pd.concat([done.jobsets for done in results.values()], ignore_index=True)
     best = Chosen(chosen.best, chosen.best_delay)
     agents = {name: row for name, row in params.judged.items() if name in results}
@@ -69,7 +69,7 @@ def _same_jobs(some: Sequence[object], others: Sequence[object]) -> bool:
     )
 
 
-def _scored(
+def scored(
     problem: Problem, params: Params, scenario: str, knobs: Mapping[str, float], jobsets: Mapping[int, Sequence[object]]
 ) -> dict[str, Results]:
     """Return the results of all policies; an external policy that fails is reported and has none."""

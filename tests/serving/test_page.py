@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from pipeline.serving.page import LONGEST, MOST_ROWS, page
 from pipeline.serving.records import ActivePolicy, RecentDecisions, ServedPolicy, reply_of
-from pipeline.stages.serve import said_in
+from pipeline.stages.serve import verdict_reader
 
 ACTIVE = ActivePolicy(
     scenario="machines", policy="sjf", digest="0123456789", ready=True, fallback="fcfs", limit_ms=200.0, restarts=0
@@ -89,8 +89,8 @@ def test_whatever_comes_is_text(told: dict[str, Any], why: str) -> None:
 
 
 def test_what_shadow_said_is_text(tmp_path: Path) -> None:
-    verdict = said_in(tmp_path)
-    assert verdict() == said_in(None)() == ()
+    verdict = verdict_reader(tmp_path)
+    assert verdict() == verdict_reader(None)() == ()
     (tmp_path / "verdict.txt").write_text("work: mean wait, s: better\n<script>x</script>\n")
     shown = RecentDecisions(verdict=verdict())
     found = Tags(page(ACTIVE, shown))

@@ -37,7 +37,7 @@ def test_levels_of_heuristics_are_drawn_where_they_are_of_the_same_jobsets(
     monkeypatch.setattr(plots, "learning_curve", lambda *given: asked.append(given))
     monkeypatch.setattr(plots, "png", lambda figure: b"picture")
     with tracking.stage("compare", "", params) as run:
-        compare._learning(params, agent, run)
+        compare._learning_curve(params, agent, run)
     found = {path.name: path.read_bytes() for path in Path("reports/figures").iterdir()}
     assert found == {f"learning_{agent}.png": b"picture"}
     assert asked[0][1:] == (shown, f"{agent} while learning", "validation", label)

@@ -89,7 +89,7 @@ def test_an_agent_that_the_commit_does_not_have_is_new(
     params: Params, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lock = Lock([Out(JOBSETS, "drawn.dir", 1)], [])
-    monkeypatch.setattr(moved, "_means", lambda objectives: {})
+    monkeypatch.setattr(moved.evidence, "committed_table", lambda *_: None)
     assert said(params, monkeypatch, capsys, {}, lock=lock)[0] == "deeprm: new, 2.50"
 
 
