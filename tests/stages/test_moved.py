@@ -39,10 +39,11 @@ def said(
     cached: bool = True,
     lock: Lock = LOCK,
     mean: float = 2.0,
+    committed: str = "deeprm",
 ) -> list[str]:
     """What is said where `deeprm` is the only agent."""
     only = params.model_copy(update={"agents": {"deeprm": params.agents["deeprm"]}})
-    before = pd.DataFrame({"policy": ["deeprm", "deeprm"], "load": ["060", "all"], "mean": [9.0, mean]})
+    before = pd.DataFrame({"policy": [committed] * 2, "load": ["060", "all"], "mean": [9.0, mean]})
     frames = {Path("cached"): results(1, 1, 3, 3), Path(RESULTS): results(2, 2, 3, 3)}
     monkeypatch.setattr(moved, "_results", lambda params, agent, place: frames[place])
     monkeypatch.setattr(moved, "StoredOutputs", lambda scratch: Stored(here, cached))
@@ -57,7 +58,11 @@ def said(
     ("here", "cached", "line"),
     [
         ({JOBSETS: "drawn.dir"}, True, "deeprm: 2.00 -> 2.50 (+25 %, range 0 to 25)"),
-        ({JOBSETS: "drawn.dir"}, False, "deeprm: 2.00 -> 2.50 (+25 %; no interval: what it was is in no cache here)"),
+        (
+            {JOBSETS: "drawn.dir"},
+            False,
+            "deeprm: 2.00 -> 2.50 (+25 %; no interval: the previous results are in no cache here)",
+        ),
         ({}, True, "deeprm: 2.00 -> 2.50 (+25 %; no interval: other jobsets)"),
     ],
     ids=["paired", "not cached", "other jobsets"],
@@ -89,8 +94,7 @@ def test_an_agent_that_the_commit_does_not_have_is_new(
     params: Params, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lock = Lock([Out(JOBSETS, "drawn.dir", 1)], [])
-    monkeypatch.setattr(moved.evidence, "committed_table", lambda *_: None)
-    assert said(params, monkeypatch, capsys, {}, lock=lock)[0] == "deeprm: new, 2.50"
+    assert said(params, monkeypatch, capsys, {}, lock=lock, committed="deeprm2")[0] == "deeprm: new, 2.50"
 
 
 def test_without_results_in_the_commit_nothing_is_said(
