@@ -98,7 +98,7 @@ def test_the_help_says_that_all_jobs_are_known_beforehand(command: Command) -> N
     assert (
         "With --samples and --search all jobs are known beforehand: a plan in hindsight, not an online policy" in said
     )
-    assert f"at most {MOST_TRIED:,} jobs times schedules, and jobsets of at most {MOST_STEPS:,} steps" in said
+    assert f"limited to {MOST_TRIED:,} jobs times schedules, and to jobsets of up to {MOST_STEPS:,} steps" in said
 
 
 @pytest.mark.usefixtures("crowds")
