@@ -426,7 +426,9 @@ WORDS = [
         ("farm: --seeds 5..1: an empty range; the first is above the last: write 1..5",),
     ),
     Case("seeds without an agent", "farm --seeds 1..3", ("farm: --seeds: no key that is set belongs to an agent",)),
-    Case("an agent without seeds", "farm --agent deeprm", ("Invalid value for --agent: it names the agents of --seeds",)),
+    Case(
+        "an agent without seeds", "farm --agent deeprm", ("Invalid value for --agent: it names the agents of --seeds",)
+    ),
     Case(
         "a sweep outside a repository",
         "farm --set recipes.ours.clip=1.0,2.0",
