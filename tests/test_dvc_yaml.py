@@ -18,7 +18,6 @@ from stage_code import LEFT_OUT, closure, covered
 
 from pipeline.core.config import GroupsCard, MachinesCard, PoolCard
 from pipeline.core.storage.jobsets import COMPARED, SECTIONS
-from pipeline.problems import PROBLEMS
 
 FILES = {
     "evaluate heuristics": "heuristics",
@@ -224,16 +223,10 @@ def hidden(root: Path, files: Iterable[Path]) -> list[str]:
         return sorted(str(file) for file in files if repo.dvcignore.is_ignored_file(str(root / file)))
 
 
-def test_code_that_dvc_ignores_is_run_by_no_stage_of_any_problem() -> None:
-    lines = (REPOSITORY / ".dvcignore").read_text().splitlines()
-    assert [line for line in lines if line[:1] == "/" and not (REPOSITORY / line[1:]).exists()] == []
-    kinds = YAML(typ="safe").load(REPOSITORY / "dvc.yaml")["stages"]
-    run: set[Path] = set()
-    for name in kinds:
-        for problem in PROBLEMS:  # whatever the rows: nothing of the closure is left out here
-            run |= closure(REPOSITORY, Path(f"pipeline/stages/{name}.py"), [problem], left_out=())
-    assert len(run) > 200
-    assert hidden(REPOSITORY, run) == []
+def test_dvc_ignores_no_code() -> None:
+    files = [path.relative_to(REPOSITORY) for path in (REPOSITORY / "pipeline").rglob("*.py")]
+    assert len(files) > 200
+    assert hidden(REPOSITORY, files) == []
 
 
 @pytest.mark.parametrize("name", ["plan@plan_machines", "advise@mine"])
@@ -262,9 +255,6 @@ LEARNS_OR_SCORES = {"generate", "pretrain", "finetune", "heuristics", "hindsight
 
 def stale(stages: dict[str, Stage], file: str) -> list[str]:
     """The stages that an edit of a file makes stale."""
-    ignored = [line.lstrip("/") for line in (REPOSITORY / ".dvcignore").read_text().splitlines() if line[:1] == "/"]
-    if covered(Path(file), ignored):
-        return []
     return [name for name, stage in stages.items() if covered(Path(file), stage.deps)]
 
 
