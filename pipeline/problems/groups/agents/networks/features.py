@@ -99,7 +99,7 @@ def input_of(view: Any, cluster: Any, xp: Any) -> tuple[Any, Any]:
         xp.log1p(view.left * work),
         xp.clip(xp.amin(share, axis=-1), None, MOST_SHARES),
     ]
-    order = view.order[:, :, None] == xp.arange(len(cluster.orders))
+    order = xp.ones_like(view.running)[:, :, None] * (view.order[:, :, None] == xp.arange(len(cluster.orders)))
     waits = wanted.sum(axis=2)
     others = xp.amax(waits.sum(axis=1, keepdims=True) - waits, axis=-1) / cluster.groups
     idle = xp.amin(1 - view.used.sum(axis=1, keepdims=True) / cluster.capacity, axis=-1)
