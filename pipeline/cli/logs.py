@@ -85,6 +85,7 @@ def site(
     name: Annotated[str, Option(help="Name of its scenario; an existing one is updated.")] = "site",
     machines: Annotated[list[str] | None, Option(help="Machines, as '4 cpu=64,memory=256'; repeatable.")] = None,
     format: Format = None,
+    agent: Annotated[bool, Option("--agent", help="Add an agent that is trained on the log.")] = False,
     yes: Annotated[bool, Option("--yes", help="Accept a log that looks implausible.")] = False,
 ) -> None:
     """Show what is in a site's log, and write the rows for `dvc repro advise@NAME` into params.yaml.
@@ -94,7 +95,7 @@ def site(
     params = read_params()
     from pipeline.stages.site import run
 
-    run(params, log, name, format, machines or [], yes)
+    run(params, log, name, format, machines or [], yes, agent)
 
 
 @imports.command()

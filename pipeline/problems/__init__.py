@@ -24,16 +24,12 @@ from pipeline.problems.parts import (
     Planning,
     Scoring,
     Served,
-    SiteRows,
-    Trial,
 )
 from pipeline.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from pipeline.core.logs.trace import Trace
-    from pipeline.execution.executor import Executor
     from pipeline.interactive.explaining.explain import Explaining
     from pipeline.interactive.live.deciding import Live
     from pipeline.interactive.scheduling.schedule import Scheduling
@@ -98,10 +94,6 @@ PROBLEMS: Mapping[str, Mapping[str, str]] = {
 # External protocols for evaluating policies: the word of `benchmark`, and its module.
 PROTOCOLS: Mapping[str, str] = {"rlscheduler": "pipeline.interactive.machines.benchmark"}
 
-# Modules for a site's log: its rows of params.yaml, and its replay.
-SITES = "pipeline.problems.machines.site"
-TRIAL = "pipeline.problems.machines.trial"
-
 
 class Problem:
     """The parts of one problem, each imported when it is first used."""
@@ -160,20 +152,6 @@ def protocol(word: str) -> Callable[[Path, int, bool, Sequence[str], Path], pd.D
     """Return the function of an external protocol: (log, maximum of jobs, backfill, policies, out) -> means."""
     run: Callable[[Path, int, bool, Sequence[str], Path], pd.DataFrame] = import_module(PROTOCOLS[word]).run
     return run
-
-
-def site_rows(
-    name: str, log: Path, format: str, trace: "Trace", machines: Sequence[str], params: Params, sure: bool = False
-) -> SiteRows:
-    """Return the rows of params.yaml for a site's log; `machines` are those that a user names, if any."""
-    run: Callable[..., SiteRows] = import_module(SITES).site_rows
-    return run(name, log, format, trace, machines, params, sure)
-
-
-def trial(params: Params, site: str, workers: "Executor") -> Trial:
-    """Return the results of every policy on a site's log."""
-    run: Callable[[Params, str, Executor], Trial] = import_module(TRIAL).trial
-    return run(params, site, workers)
 
 
 def scenarios_by_problem(params: Params) -> dict[str, list[str]]:

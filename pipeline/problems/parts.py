@@ -11,7 +11,7 @@ import pandera.pandas as pa
 from pipeline.comparing.comparing import Metrics
 from pipeline.core.config import Card, FinetuneConfig, Params, PretrainConfig
 from pipeline.core.storage import Chosen, Model
-from pipeline.core.types import FloatArray, IntArray, Json
+from pipeline.core.types import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.learning.update import Update
 from pipeline.progress import ShareCallback
@@ -154,24 +154,6 @@ class Comparison(NamedTuple):
     validated: Callable[[Params, str, Chosen], Validated]  # (params, agent, choice on validation jobsets)
     tested: Callable[[Params, str], Tested]  # (params, scenario)
     references: Collection[str] = ()  # heuristics for comparison that are never advised: chance, foresight
-
-
-class SiteRows(NamedTuple):
-    """Rows of params.yaml for advising a site."""
-
-    scenario: Mapping[str, Json]
-    agent: str  # its name
-    agent_row: Mapping[str, Json]
-    site: Mapping[str, Json]
-    fewer: Mapping[str, Json]  # of the gate's section; empty if its rules are met anyway
-    windows: int  # independent ones of the test period
-
-
-class Trial(NamedTuple):
-    """A site's log under every policy."""
-
-    played: pd.DataFrame  # TRIAL
-    limits: bool  # does the log have requested run times?
 
 
 Answering = Callable[[FloatArray, FloatArray], FloatArray | IntArray]  # (rows, uniform draws) -> answers

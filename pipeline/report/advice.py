@@ -1,84 +1,114 @@
-"""The page of advice: one answer for each site, its evidence, the losers, and what would change it."""
+"""The page of advice: one answer for each site, its evidence, who gains and who loses, and what is not modelled."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from pipeline.comparing.advice import LEAST_BLOCKS, OWN_LOAD, Advice, Change
-from pipeline.comparing.resampling import FEW
 from pipeline.comparing.words import percent, span
 from pipeline.report.templating import template
 
 FIGURES = (
-    ("mean bounded slowdown", "mean", 2),
-    ("99th percentile of bounded slowdown", "p99", 1),
-    ("mean wait, s", "wait", 0),
-    ("99th percentile of wait, s", "p99_wait", 0),
+    ("mean wait", "wait"),
+    ("99th percentile of waits", "p99_wait"),
+    ("longest wait", "longest_wait"),
+    ("mean bounded slowdown", "slowdown"),
 )
-MOST_LOSERS = 8
 NO_LIMITS = (
     "the log has no run-time limits (estimates): the replay gives every policy, also the one that the site runs today, "
     "exact run times, which no scheduler has"
 )
-SCHEDULE = "python -m pipeline schedule LOG --out plan.csv"
+NOT_MODELLED = (
+    "fair-share, QOS and association limits, reservations, drained nodes, dependencies, and users who would submit "
+    "other jobs if they waited less"
+)
+WIDTH, HEIGHT, MARGIN = 640, 360, 48  # of the figure, px
+UNITS = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"))
+
+Evidence = Mapping[str, Any]  # as stages/advise.py writes it
 
 
-def page(found: Sequence[Advice], confidence: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a time in a unit for people.
+
+    >>> duration(42), duration(1_800), duration(30_000), duration(200_000)
+    ('42 s', '30.0 min', '8.3 h', '55.6 h')
+    >>> duration(300_000)
+    '3.5 days'
+    """
+    for unit, name in UNITS:
+        if seconds >= (3 * unit if name == "days" else unit):
+            return f"{seconds / unit:.1f} {name}"
+    return f"{seconds:.0f} s"
+
+
+def sentence(found: Evidence) -> str:
+    """Return the advice in a sentence."""
+    today, best, n = found["against"], found["candidate"], f"n = {found['n']} blocks of three days"
+    if found["verdict"] == "stay":
+        return f"stay with {today}: on the validation period no safe order was better"
+    wait, slow = found["wait"], found["slowdown"]
+    longest, tail = (percent(found[key]["change"]) for key in ("longest_wait", "p99_wait"))
+    change = (
+        f"mean wait {percent(wait['change'])} ({span(wait['low'], wait['high'])}), mean bounded slowdown "
+        f"{percent(slow['change'])} ({span(slow['low'], slow['high'])}), 99th percentile of waits {tail}, longest wait "
+        f"{longest}, against {today}, {n}"
+    )
+    more = found["more_days"]
+    more = "" if more is None else f"; about {more} more days of log would tell"
+    return {
+        "use": f"use {best}: {change}",
+        "equal": f"stay with {today}: {best} is as good: {change}",
+        "vetoed": f"stay with {today}: {best} would be faster, but {' and '.join(found['vetoes'])}: {change}",
+        "undecided": f"cannot tell, so stay with {today}; the best safe order is {best}: {change}{more}",
+    }[found["verdict"]]
+
+
+def page(found: Sequence[Evidence], confidence: float) -> str:
     """Return the page."""
     sites = [
         {
             "it": one,
             "sentence": sentence(one),
-            "figures": [(what, *_cells(getattr(one, name), digits)) for what, name, digits in FIGURES],
-            "spread": "range over blocks" if one.blocks < FEW else f"{100 * confidence:g} % interval",
-            "losers": one.losers[:MOST_LOSERS],
-            "more": len(one.losers) - MOST_LOSERS,
-            "changes": changes(one),
-            "command": f"{SCHEDULE} --scenario {one.scenario} --policy {policy}",
-            "know": one.policy.partition("+")[2] or one.needs,
-            "warning": "" if one.limits else NO_LIMITS,
+            "tables": [
+                (name, [(what, *_cells(changes[key], key)) for what, key in FIGURES])
+                for name, changes in ((one["candidate"], one), *one["others"].items())
+            ],
+            "points": _points(one["orders"], one["against"], one["candidate"]),
+            "own": [(what, one["own"][key], one[key]["today"]) for what, key in FIGURES[:3]],
+            "warning": "" if one["limits"] else NO_LIMITS,
         }
         for one in found
-        # `schedule` takes the knowledge of run times from the scenario's row.
-        for policy in [f"models/{one.policy}/policy" if one.learned else one.policy.partition("+")[0]]
     ]
-    return template("advice.html").render(sites=sites, percent=percent)
-
-
-def sentence(found: Advice) -> str:
-    """Return the advice in a sentence: no change if blocks are too few or the interval is not wholly below 0."""
-    if found.blocks < LEAST_BLOCKS:
-        return f"cannot tell: {found.blocks} blocks of three days in the test period, {LEAST_BLOCKS} are the least"
-    change = f"{percent(found.mean.change)} ({span(found.mean.low, found.mean.high)}) in mean bounded slowdown"
-    if found.clear:
-        learned = ", a learned policy" if found.learned else ""
-        against = f"against {found.today}, which the site runs today"
-        return f"use {found.policy}{learned}: {change} {against}, n = {found.blocks} blocks of three days"
-    if found.candidate == found.today:
-        return f"stay with {found.today}: validation found no heuristic that is better"
-    more = "" if found.more_days is None else f"; about {found.more_days} more days of log would tell"
-    n = f"n = {found.blocks} blocks of three days"
-    return f"cannot tell, so stay with {found.today}: {found.candidate} has {change}, {n}{more}"
-
-
-def changes(found: Advice) -> list[str]:
-    """Return what would change the advice."""
-    said = []
-    for load, best in found.elsewhere.items():
-        more = f"at {100 * abs(load - OWN_LOAD):.0f} % {'more' if load > OWN_LOAD else 'less'} load"
-        same = "stays the best heuristic" if best == found.best_heuristic else "would be the best heuristic"
-        said.append(f"{more}, {best} {same} (on the validation period)")
-    name, change = found.agent
-    verdict = "clearly better than" if change.high < 0 else "not clearly better than"
-    gap = f"{percent(change.change)}, {span(change.low, change.high)}"
-    said.append(f"the learned {name} is {verdict} {found.best_heuristic} on the test period ({gap})")
-    if not found.clear and found.more_days is not None:
-        said.append(f"about {found.more_days} more days of log, if the difference does not change")
-    return said
-
-
-def _cells(change: Change, digits: int) -> tuple[str, str, str, str]:
-    return (
-        f"{change.today:,.{digits}f}",
-        f"{change.value:,.{digits}f}",
-        percent(change.change),
-        span(change.low, change.high),
+    shared = {"percent": percent, "duration": duration, "spread": f"{100 * confidence:g} % interval"}
+    return template("advice.html").render(
+        sites=sites, not_modelled=NOT_MODELLED, size=(WIDTH, HEIGHT, MARGIN), **shared
     )
+
+
+def _cells(change: Mapping[str, float], key: str) -> tuple[str, str, str, str, float, float, float]:
+    """Return today's value, the order's, the change, its interval, and the interval as a bar from -100 to +100 %."""
+    shown = duration if key != "slowdown" else "{:,.1f}".format
+    low, high = (min(max(50 + 50 * change[end], 0), 100) for end in ("low", "high"))
+    middle = min(max(50 + 50 * change["change"], 0), 100)
+    interval = span(change["low"], change["high"])
+    return shown(change["today"]), shown(change["value"]), percent(change["change"]), interval, low, high - low, middle
+
+
+def _points(orders: Sequence[Evidence], today: str, candidate: str) -> list[dict[str, Any]]:
+    """Return the places of the orders in the figure of mean wait and longest wait."""
+    across, up = ([one[key]["value"] for one in orders] for key in ("wait", "longest_wait"))
+
+    def placed(value: float, values: Sequence[float], size: int) -> float:
+        return round(MARGIN + (size - 2 * MARGIN) * value / (1.05 * max(*values, 1e-9)), 1)
+
+    return [
+        {
+            "name": one["name"],
+            "x": placed(x, across, WIDTH),
+            "y": HEIGHT - placed(y, up, HEIGHT),
+            "kind": "today" if one["name"] == today else "best" if one["name"] == candidate else
+            "vetoed" if one["vetoes"] else "safe",
+            "labelled": one["name"] in (today, candidate) or not one["for_slurm"],
+            "said": f"{one['name']}: mean {duration(x)}, longest {duration(y)}",
+        }
+        for one, x, y in zip(orders, across, up, strict=True)
+    ]  # fmt: skip

@@ -1,20 +1,26 @@
-"""`advise`: replay a site's log under every policy and recommend one."""
+"""`advise`: replay a site's log under every order of its queue, and recommend one."""
+
+import math
+
+import pandas as pd
 
 from pipeline import tracking
-from pipeline.comparing.advice import Advice, advise
 from pipeline.core import storage
-from pipeline.core.config import Params
-from pipeline.core.schemas import TRIAL
-from pipeline.core.types import Json
+from pipeline.core.config import MachinesLog, Params
+from pipeline.core.config.records import check_known
+from pipeline.core.logs.trace import Trace
+from pipeline.core.schemas import ORDERS as ORDERS_TABLE
+from pipeline.core.types import THOUSANDTHS, Json
 from pipeline.errors import UserError
-from pipeline.execution.executor import executor
-from pipeline.problems import trial
-from pipeline.problems.parts import Trial
+from pipeline.problems.machines.env.workload.windows import Fitted, describe, fitted, read_log
 from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS, page, sentence
+from pipeline.sites.advice import Advice, Judged, advise
+from pipeline.sites.orders import FAMILIES, ORDERS
+from pipeline.sites.queue import periods_of
 
 FOLDER = storage.REPORTS / "advice"
-TABLE, KNOWN = "trial.parquet", "known.json"
+TABLE, EVIDENCE = "orders.csv", "evidence.json"
 LIST, PAGE = storage.REPORTS / "advice.json", storage.REPORTS / "advice.html"
 
 
@@ -22,57 +28,100 @@ def run(params: Params, site: str) -> None:
     """Write reports/advice/<site>, then update the page and the list of all sites."""
     if site not in params.sites:
         raise UserError(f"unknown site '{site}'; 'python -m pipeline site LOG' writes one into params.yaml")
-    with tracking.stage("advise", site, params) as run, executor(params.threads) as workers:
-        run.inputs(storage.LOGS / site, storage.model_folder(params.sites[site].agent, "policy"))
-        tried = trial(params, site, workers)
-        with progress(f"advise {site}", 1, brief=True):
-            advice = _advice(params, site, tried)
-            storage.discard(FOLDER / site)
-            storage.write_table(FOLDER / site / TABLE, tried.played, TRIAL)
-            storage.write_json(FOLDER / site / KNOWN, {"limits": tried.limits})
-            storage.write_json(FOLDER / site / LIST.name, [_record(advice)])
+    row, scenario = params.sites[site], params.machines_scenario(site)
+    check_known("params.yaml", f"sites.{site}.today", row.today, ORDERS)
+    workload = scenario.workload
+    if not isinstance(workload, MachinesLog) or workload.parts is not None:
+        raise UserError(f"sites.{site}: expected a scenario of a log in periods, found jobs of another source")
+    with tracking.stage("advise", site, params) as run:
+        run.inputs(storage.LOGS / site)
+        with progress(f"read the log of {site}, percent", 100, brief=True) as advance:
+            trace = read_log(workload, storage.scenario_log(site), advance)
+        knows = "estimates" if trace.has_estimates else "durations"
+        with progress(f"prepare the log of {site}", 1, brief=True):
+            fit = fitted(trace, workload, scenario.model_copy(update={"policies_know": knows}))
+            periods = periods_of(fit, scenario, row.warm_up_days, params.seed)
+        with progress(f"advise {site}, orders", 2 * len(ORDERS)) as advance:
+            found = advise(periods, row, params.evaluation, params.seed, params.threads, advance)
+        storage.discard(FOLDER / site)
+        storage.write_table(FOLDER / site / TABLE, _table(found), ORDERS_TABLE)
+        storage.write_json(FOLDER / site / EVIDENCE, _evidence(site, row.today, found, trace, fit))
     with progress("update the advice", 1, brief=True):
         renew(params)
-    say(f"{site}: {sentence(advice)}")
-    if not advice.limits:
+    evidence = storage.read_json(FOLDER / site / EVIDENCE)
+    say(f"{site}: {sentence(evidence)}")
+    if not trace.has_estimates:
         say(f"{site}: warning: {NO_LIMITS}")
     say(f"the advice: {PAGE}")
 
 
-def _advice(params: Params, site: str, tried: Trial) -> Advice:
-    row = params.sites[site]
-    advice = advise(site, tried.played, row.today, row.agent, params.evaluation, params.seed)
-    knows = getattr(params.scenario(site), "policies_know", "")
-    given = "estimates" if tried.limits else "durations"
-    return advice._replace(limits=tried.limits, needs="" if advice.learned or given == knows else given)
-
-
 def renew(params: Params) -> None:
     """Write the page and the list of all sites with a replayed log, if there is any."""
-    every = []
-    for site in params.sites:
-        place, known = FOLDER / site / TABLE, FOLDER / site / KNOWN
-        if place.exists():
-            limits = not known.exists() or storage.read_json(known) == {"limits": True}
-            every.append(_advice(params, site, Trial(storage.read_table(place, TRIAL), limits)))
-    if every:
-        storage.write_json(LIST, [_record(advice) for advice in every])
-        storage.write(PAGE, page(every, params.evaluation.confidence).encode())
+    found = [
+        storage.read_json(FOLDER / site / EVIDENCE) for site in params.sites if (FOLDER / site / EVIDENCE).exists()
+    ]
+    if found:
+        storage.write_json(LIST, [{key: one[key] for key in RECORD} for one in found])
+        storage.write(PAGE, page(found, params.evaluation.confidence).encode())
 
 
-def _record(advice: Advice) -> dict[str, Json]:
-    """Return a site's machine-readable record; changes are against today's policy, and 0 if none is advised."""
-    mean, p99 = (
-        {end: round(getattr(change, end), 6) if advice.clear else 0.0 for end in ("change", "low", "high")}
-        for change in (advice.mean, advice.p99)
-    )
+RECORD = (
+    *("scenario", "verdict", "policy", "candidate", "runner_up", "against"),
+    *("gain", "wait", "p99_wait", "longest_wait", "slowdown", "vetoes", "n", "replays", "more_days", "period"),
+)
+
+
+def _table(found: Advice) -> pd.DataFrame:
+    """Return the figures of every order on both periods."""
+    rows = []
+    for period, judged in (("validation", found.validation), ("test", found.test.values())):
+        for one in judged:
+            values = {name: one.figures[name].value for name in ("wait", "p99_wait", "longest_wait", "slowdown")}
+            changes = {f"{name}_change": it.change for name, it in one.figures.items()}
+            large = one.large.change if one.large else float("nan")
+            rows.append(
+                {"period": period, "order": one.name, "for_slurm": one.name in FAMILIES}
+                | values | changes | {"large_change": large, "vetoes": "; ".join(one.vetoes)}
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _changes(one: Judged) -> dict[str, Json]:
+    return {name: dict(it._asdict()) for name, it in one.figures.items()}
+
+
+def _evidence(site: str, today: str, found: Advice, trace: Trace, fit: Fitted) -> dict[str, Json]:
+    """Return all that the page shows of a site; changes are against today's order."""
+    best, users = found.test[found.candidate], found.users
+    total = fit.park.capacity
+    shown = [found.candidate, *([found.runner_up] if found.runner_up else [])]
     return {
-        "scenario": advice.scenario,
-        "policy": advice.policy,
-        "learned": advice.learned,
-        "against": advice.today,
-        "mean": dict(mean),
-        "p99": dict(p99),
-        "n": advice.blocks,
-        "period": f"the log's last {advice.jobs} jobs, {advice.blocks} blocks of three days",
+        "scenario": site,
+        "verdict": found.verdict,
+        "policy": found.candidate if found.verdict == "use" else today,
+        "candidate": found.candidate,
+        "runner_up": found.runner_up,
+        "against": today,
+        **_changes(best),
+        "vetoes": best.vetoes,
+        "n": found.blocks,
+        "replays": found.replays,
+        "more_days": found.more_days,
+        "period": f"the log's last {found.jobs} jobs, {found.blocks} blocks of three days",
+        "others": {name: _changes(found.test[name]) for name in shown[1:]},
+        "orders": [
+            {"name": one.name, "for_slurm": one.name in FAMILIES, "vetoes": one.vetoes, **_changes(one)}
+            for one in found.test.values()
+        ],
+        "excluded": {one.name: one.vetoes for one in found.validation if one.vetoes},
+        "classes": [dict(one._asdict()) for one in found.classes],
+        "users": {"gain": users[0], "lose": users[1], "all": users[2]},
+        "own": dict(zip(("wait", "p99_wait", "longest_wait"), (_known(x) for x in found.own), strict=True)),
+        "limits": trace.has_estimates,
+        "processors": sum(row[0] for row in total) / THOUSANDTHS,
+        "log": describe(trace, fit, {}),
     }
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

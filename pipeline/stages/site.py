@@ -16,9 +16,9 @@ from pipeline.core.logs.trace import DAY_S, Trace
 from pipeline.core.storage.params_file import with_rows
 from pipeline.errors import UserError
 from pipeline.interactive.logs.overview import tables
-from pipeline.problems import site_rows
 from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS
+from pipeline.sites.rows import RECIPE, site_rows
 
 WEEK_S = 7 * DAY_S
 MOST_WEEKS, MOST_USERS = 8, 5  # that are listed
@@ -27,8 +27,11 @@ LONGEST_NAME = 60  # of a site; also used for folders
 WORDS = ("null", "true", "false", "yes", "no", "on", "off")  # of YAML
 
 
-def run(params: Params, log: Path, name: str, format: str | None, machines: Sequence[str], sure: bool = False) -> None:
-    """Describe a log, then put its scenario, agent and site into params.yaml; an existing site gets the new log."""
+def run(
+    params: Params, log: Path, name: str, format: str | None, machines: Sequence[str],
+    sure: bool = False, learns: bool = False,
+) -> None:  # fmt: skip
+    """Describe a log, then put its scenario and site into params.yaml; an existing site gets the new log."""
     _check_name(params, name)
     format = format or log_format(log)
     if format is None:
@@ -40,11 +43,12 @@ def run(params: Params, log: Path, name: str, format: str | None, machines: Sequ
     path, root = log.resolve(), repository_root().resolve()
     path = path.relative_to(root) if path.is_relative_to(root) else path
     with progress(f"fit {log} to its machines", 1, brief=True):
-        rows = site_rows(name, path, format, trace, machines, params, sure)
-    wanted = {"scenarios": {name: rows.scenario}, "agents": {rows.agent: rows.agent_row}, "sites": {name: rows.site}}
+        rows = site_rows(name, path, format, trace, machines, params, sure, learns)
+    wanted = {"scenarios": {name: rows.scenario}, "sites": {name: rows.site}}
+    wanted |= {"agents": rows.agents} if rows.agents else {}
     wanted |= {"gate": {"fewer": rows.fewer}} if rows.fewer else {}
     text, changes = with_rows(str(PARAMS_FILE), storage.read_text(PARAMS_FILE), wanted)
-    if too_few(check_params(parsed(text, str(PARAMS_FILE)), str(PARAMS_FILE)), name):
+    if rows.agents and too_few(check_params(parsed(text, str(PARAMS_FILE)), str(PARAMS_FILE)), name):
         say(f"gate: {name}: no agent can pass: {rows.windows} windows of the test period are independent, too few")
     if changes:
         storage.write(PARAMS_FILE, text.encode())
@@ -61,7 +65,7 @@ def _check_name(params: Params, name: str) -> None:
         wanted = f"{NAMED}, up to {LONGEST_NAME}, and no word of YAML"
         raise UserError(f"--name: {wanted}; got '{name[:LONGEST_NAME]}'; '{other}' would be one")
     taken = {**dict.fromkeys(params.scenarios, "scenario"), **dict.fromkeys([*params.judged, *params.plans], "policy")}
-    for one in (name, f"{name}_ppo") if name not in params.sites else ():
+    for one in (name, f"{name}_{RECIPE}") if name not in params.sites else ():
         if one in taken:
             raise UserError(
                 f"--name {name}: params.yaml has {taken[one]} '{one}', of no such site; choose another name"

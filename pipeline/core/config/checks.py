@@ -31,14 +31,8 @@ def check_names(params: "Params", where: str) -> None:
         _check_problem(params, f"{where}: policies.{name}", row.problem, row.scenario)
         if name in params.agents or name in params.plans:
             raise UserError(f"{where}: policies.{name}: '{name}' is the name of another policy; choose another")
-    for name, site in params.sites.items():
+    for name in params.sites:
         check_known(where, f"sites.{name}", name, params.scenarios)
-        check_known(where, f"sites.{name}.agent", site.agent, params.agents)
-        home = params.agents[site.agent].scenario
-        if home != name:
-            raise UserError(
-                f"{where}: sites.{name}.agent: expected one of scenario '{name}', '{site.agent}' is of '{home}'"
-            )
     for name in params.gate.fewer if params.gate else ():
         if get_close_matches(name, params.scenarios, cutoff=SIMILAR):  # a scenario that was removed has no effect
             check_known(where, f"gate.fewer.{name}", name, params.scenarios)

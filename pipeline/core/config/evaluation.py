@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 LEAST = 10  # independent jobsets; fewer have no interval
 Level = Annotated[float, Field(gt=0, lt=0.5)]
+Growth = Annotated[float, Field(ge=0, le=100)]  # share of today's
 
 NAME = r"[A-Za-z_]\w*"
 WORD = re.compile(rf"({NAME}(\.{NAME})*|.+\.py):{NAME}|.+\.(zip|onnx)")
@@ -99,9 +100,17 @@ def too_few(params: "Params", scenario: str) -> str:
     return f"gate: {scenario}: no candidate can pass: {why}: raise it, or set gate.fewer.{scenario}"
 
 
-class Site(Frozen):
-    """A site's heuristic today, and the learned policy that may be advised."""
+class Vetoes(Frozen):
+    """How much longer waits may become under an order that is advised, as shares of today's."""
 
-    today: Name  # heuristic that orders its queue; with `dispatch: easy`, fcfs is EASY
-    agent: Name  # learned policy, trained on the scenario; advised only where it is clearly better
-    warm_up_days: Annotated[float, Field(ge=0, le=365)] = 7.0  # played before a period and not counted
+    longest: Growth = 0.1  # the longest wait
+    p99: Growth = 0.1  # the 99th percentile of waits
+    large: Growth = 0.25  # the mean wait of jobs that hold more than a tenth of the processors
+
+
+class Site(Frozen):
+    """A site whose queue is to be advised."""
+
+    today: Name = "fcfs"  # the order of its queue now; with backfilling, fcfs is EASY
+    warm_up_days: Annotated[float, Field(ge=0, le=365)] = 7.0  # replayed before a period and not counted
+    most: Vetoes = Vetoes()

@@ -18,12 +18,12 @@ from pipeline.core.schemas.tables import (
     HINDSIGHT_SUMMARY,
     LOADS,
     OBJECTIVES,
+    ORDERS,
     PAPERS,
     STREAM_BACKLOG,
     STREAM_FAIRNESS,
     STREAM_SUMMARY,
     SUMMARY,
-    TRIAL,
 )
 
 

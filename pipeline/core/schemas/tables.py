@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 
 import pandera.pandas as pa
 
-from pipeline.core.schemas.columns import KEYS, above_zero, finite, integers, numbers, table
+from pipeline.core.schemas.columns import KEYS, finite, integers, numbers, table
 
 BLOCK_DAYS = 3  # days until loads are independent: congestion lasts days
 LENGTHS = 4  # most classes of job length
@@ -35,21 +35,19 @@ CURVE = table(
     "Curve", {"update": integers(0), "metric": pa.Column(str), "value": finite()}, unique=["update", "metric"]
 )
 
-# Every job of a period of a site's log under every policy. Times are seconds.
-TRIAL = table(
-    "Trial",
+# A site's log under every order of its queue. Waits are seconds, means over replays; changes are against today's order.
+ORDERS = table(
+    "Orders",
     {
         "period": pa.Column(str, pa.Check.isin(["validation", "test"])),
-        "load": above_zero(),  # factor on the log's own load; gaps between arrivals are 1 / load as long
-        "policy": pa.Column(str),
-        **_counts(0, "job week block"),  # of the period, in order of arrival; a block has BLOCK_DAYS
-        "user": integers(-1),  # -1: unknown
-        "run_s": above_zero(),
-        "share": numbers(0.0),  # of all machines that the job holds, mean over resources
-        "wait": numbers(0.0),
-        "bounded_slowdown": numbers(1.0),
+        "order": pa.Column(str),
+        "for_slurm": pa.Column(bool),  # can `advise --slurm` write settings for it?
+        **_at_least(0.0, "wait p99_wait longest_wait slowdown"),
+        **_at_least(-1.0, "wait_change p99_wait_change longest_wait_change slowdown_change gain_change"),
+        "large_change": pa.Column("float64", nullable=True),  # of the mean wait of large jobs; missing: too few
+        "vetoes": pa.Column(str),
     },
-    unique=["period", "load", "policy", "job"],
+    unique=["period", "order"],
 )
 
 

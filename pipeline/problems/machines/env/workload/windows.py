@@ -32,6 +32,7 @@ class Fitted(NamedTuple):
 
     jobs: Jobs  # all that are left, at the log's own times
     user: IntArray  # [J]  of each job; -1 = unknown
+    wait: FloatArray  # [J]  in the log's own history; nan = unknown
     park: MachinePark
     load: dict[str, float]  # per resource that the machines have: that of the training period, 1 = all of it
     left_out: dict[str, int]  # numbers of other jobs by reason
@@ -91,6 +92,7 @@ def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> F
     return Fitted(
         jobs=jobs,
         user=left.user,
+        wait=left.wait_s,
         park=park.model_copy(update={"unit": unit}),
         load=_load(jobs, park, learned),
         left_out={f"arrived before {workload.first_s:g} s": int(early.sum()), NO_MACHINE: int((~runs).sum())},

@@ -1,14 +1,13 @@
-"""Rows of params.yaml for a site's log: its machines, how it is replayed, and an agent that learns from it.
+"""Rows of params.yaml for a site's log: its machines, how it is replayed, and on request an agent that learns from it.
 
 The first 40 % of the jobs are for training, the next 20 % for validation, the last 40 % for the advice: only weeks are
-independent, so it needs many of them. Jobs that do not fit are dispatched as EASY does, and policies know users'
-estimates, where the log has them.
+independent, so it needs many of them. Policies know users' estimates, where the log has them.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
@@ -23,7 +22,6 @@ from pipeline.core.schemas.tables import BLOCK_DAYS
 from pipeline.core.types import THOUSANDTHS, Json
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.workload.windows import NO_MACHINE, Fitted, fitted
-from pipeline.problems.parts import SiteRows
 
 TRAIN, VALIDATION = 0.4, 0.2
 LEAST_DAYS = 14.0  # of the test period
@@ -35,18 +33,31 @@ MOST_MISFITS = 0.05  # of the jobs, on none of the machines
 RECIPE = "ppo"
 
 
+class SiteRows(NamedTuple):
+    """Rows of params.yaml for advising a site."""
+
+    scenario: Mapping[str, Json]
+    agents: Mapping[str, Mapping[str, Json]]  # by name; empty, or one
+    site: Mapping[str, Json]
+    fewer: Mapping[str, Json]  # of the gate's section; empty if its rules are met anyway
+    windows: int  # independent ones of the test period
+
+
 def site_rows(
-    name: str, log: Path, format: str, trace: Trace, machines: Sequence[str], params: Params, confirmed: bool = False
-) -> SiteRows:
+    name: str, log: Path, format: str, trace: Trace, machines: Sequence[str], params: Params,
+    confirmed: bool = False, learns: bool = False,
+) -> SiteRows:  # fmt: skip
     """Return the rows for a log, which params.yaml names as `log`; for a known site, its rows with the new log.
 
     Machines are those that a user names, as "4 cpu=64,memory=256"; else those of the site's row or of the log.
-    `confirmed` accepts what is implausible in the log.
+    `confirmed` accepts what is implausible in the log; `learns` adds an agent that is trained on it.
 
     Raises:
         UserError: the log is too short or implausible, its machines are unknown, or there is no recipe of that name.
     """
-    if RECIPE not in params.recipes:
+    agent = f"{name}_{RECIPE}"
+    learns = learns or agent in params.agents
+    if learns and RECIPE not in params.recipes:
         raise UserError(f"params.yaml: recipes: expected '{RECIPE}', the recipe of the site's agent")
     known = name in params.sites
     park = [_group(text) for text in machines]
@@ -67,11 +78,13 @@ def site_rows(
         row["workload"]["accept"] = sorted({*row["workload"].get("accept", ()), *map(word, doubts)})
     old, load = list(scenario.loads), max(1, round(100 * fit.own_load))
     loads = old if known and len(old) > 1 else [load]  # several are a user's
-    agent = params.sites[name].agent if known else f"{name}_{RECIPE}"
-    agent_row = _row_of(params.agents[agent]) if known else _agent_row(name, load)
-    for part in ("pretrain", "finetune"):
-        if agent_row[part].get("loads") == old:
-            agent_row[part]["loads"] = loads
+    agents = {}
+    if learns:
+        own = _row_of(params.agents[agent]) if agent in params.agents else _agent_row(name, load)
+        for part in ("pretrain", "finetune"):
+            if own[part].get("loads") == old:
+                own[part]["loads"] = loads
+        agents[agent] = own
     workload: MachinesLog = scenario.workload  # type: ignore[assignment]
     first, after = periods(len(fit.jobs.arrival), workload)["test"]
     days = (fit.jobs.arrival[after - 1] - fit.jobs.arrival[first]) / DAY_S
@@ -79,9 +92,8 @@ def site_rows(
     tests, fewer = _tests(name, independent, scenario, params)
     return SiteRows(
         scenario={**row, "loads": loads, "jobsets": {**row["jobsets"], "test": tests}},
-        agent=agent,
-        agent_row=agent_row,
-        site=_row_of(params.sites[name]) if known else {"today": "fcfs", "agent": agent},
+        agents=agents,
+        site=_row_of(params.sites[name]) if known else {"today": "fcfs"},
         fewer=fewer,
         windows=independent,
     )

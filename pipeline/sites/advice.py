@@ -1,0 +1,226 @@
+"""Advice for a site: the order that shortens waits most without making anyone wait much longer.
+
+Orders are chosen on the validation period: the one of Slurm's families with the lowest `gain` among those that no veto
+excludes. The test period only confirms: the advice is to use it if the interval of its gain is below 0 and no veto
+holds there either. Vetoes limit how much longer the longest wait, the 99th percentile and the mean wait of large jobs
+may become. Only the families are recommended, because `advise --slurm` writes settings that order as they do.
+"""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core.config import Evaluation, Site, Vetoes
+from pipeline.core.schemas.tables import BLOCK_DAYS
+from pipeline.core.types import BoolArray, FloatArray
+from pipeline.sites.figures import Change, Draws, blocks_of, draws, figures
+from pipeline.sites.orders import FAMILIES, ORDERS, order_of
+from pipeline.sites.queue import Period
+from pipeline.sites.replay import Backfill, replay
+
+LEAST_BLOCKS = 4  # of three days, in the test period
+LARGE = 0.1  # of all processors: a large job
+FEWEST = 30  # jobs of a class that is reported or protected
+EQUAL = 0.05  # a gain within this share either way is none
+LOSES, LEAST_S = 0.1, 60.0  # a class loses if its mean wait grows by more than this share, and by more than this time
+MOST_DAYS = 3_650  # longer logs are not suggested
+EASY = Backfill()
+RESAMPLES_OF_CHOICE = 2  # where no interval is needed
+
+
+class Judged(NamedTuple):
+    """An order on a period, against today's."""
+
+    name: str
+    figures: dict[str, Change]
+    large: Change | None  # mean wait of large jobs; None: there are too few
+    vetoes: list[str]
+
+
+class Class(NamedTuple):
+    """Mean, 99th percentile and longest wait of a class of jobs, in seconds, under today's order and another one."""
+
+    what: str
+    jobs: int
+    today: tuple[float, float, float]
+    value: tuple[float, float, float]
+
+
+class Advice(NamedTuple):
+    """What a site should do, and the evidence."""
+
+    verdict: str  # use | equal | undecided | vetoed | stay
+    candidate: str
+    runner_up: str  # the next best safe order of the other family
+    validation: list[Judged]
+    test: dict[str, Judged]  # by order
+    classes: list[Class]  # of the candidate, on the test period
+    users: tuple[int, int, int]  # whose mean wait falls and rises clearly, of how many
+    blocks: int
+    jobs: int
+    replays: int
+    own: tuple[float, float, float]  # mean, 99th percentile and longest wait in the log's own history; nan = unknown
+    more_days: int | None  # of log, after which the verdict would be clear; None: it is, or no number would do
+
+
+def waits_of(period: Period, name: str, workers: ThreadPoolExecutor, backfill: Backfill = EASY) -> FloatArray:
+    """Return the waits [E, J] of the jobs that count, under an order."""
+    order = order_of(name, period.queue)
+
+    def one(e: int) -> FloatArray:
+        start = replay(period.queue, order, backfill, period.submit[e], period.arrivals[e])
+        return np.asarray((start - period.submit[e])[period.first :])
+
+    return np.stack(list(workers.map(one, range(len(period.submit)))))
+
+
+def advise(
+    periods: Mapping[str, Period], site: Site, settings: Evaluation, seed: int, threads: int,
+    advance: Callable[[int], object],
+) -> Advice:  # fmt: skip
+    """Return the advice.
+
+    Args:
+        periods: of the log; `validation` and `test` are used.
+        site: its row.
+        settings: of the intervals.
+        seed: of resamples.
+        threads: how many replays at once.
+        advance: called after each order.
+    """
+    with ThreadPoolExecutor(threads) as workers:
+        found: dict[str, dict[str, FloatArray]] = {}
+        for split in ("validation", "test"):
+            found[split] = {}
+            for name in ORDERS:
+                found[split][name] = waits_of(periods[split], name, workers)
+                advance(1)
+    validation = _judge(periods["validation"], found["validation"], site, RESAMPLES_OF_CHOICE, settings, seed)
+    safe = sorted((one for one in validation if one.name in FAMILIES and not one.vetoes), key=_gain)
+    candidate = safe[0].name if safe and _gain(safe[0]) < 0 else site.today
+    others = [one.name for one in safe if FAMILIES[one.name][0] != FAMILIES.get(candidate, ("",))[0]]
+    period, shown = periods["test"], [site.today, candidate, *others[:1]]
+    test = {one.name: one for one in _judge(period, found["test"], site, RESAMPLES_OF_CHOICE, settings, seed)}
+    waits = {name: found["test"][name] for name in shown}
+    test |= {one.name: one for one in _judge(period, waits, site, settings.resamples, settings, seed)}
+    blocks = int(blocks_of(period).max()) + 1
+    classes = _classes(period, found["test"][candidate], found["test"][site.today])
+    return Advice(
+        verdict=_verdict(test[candidate], site.today, blocks),
+        candidate=candidate,
+        runner_up=others[0] if others else "",
+        validation=validation,
+        test=test,
+        classes=classes,
+        users=_users(period, found["test"][candidate], found["test"][site.today]),
+        blocks=blocks,
+        jobs=len(period.run),
+        replays=len(period.submit),
+        own=_own(period),
+        more_days=_more_days(test[candidate].figures["gain"], blocks),
+    )
+
+
+def _gain(one: Judged) -> float:
+    return one.figures["gain"].change
+
+
+def _judge(
+    period: Period, waits: Mapping[str, FloatArray], site: Site, resamples: int, settings: Evaluation, seed: int
+) -> list[Judged]:
+    block = blocks_of(period)
+    drawn = draws(max(int(block.max()) + 1, 2), len(period.submit), resamples, settings.confidence, seed)
+    today, large, judged = waits[site.today], _large(period), []
+    for name, wait in waits.items():
+        found = figures(wait, today, period.run, block, drawn)
+        few = _mean_change(wait, today, large, block, drawn) if large.sum() >= FEWEST else None
+        judged.append(Judged(name, found, few, vetoes(found, few, site.most)))
+    return judged
+
+
+def vetoes(found: Mapping[str, Change], large: Change | None, most: Vetoes) -> list[str]:
+    """Return why an order is not acceptable, if it is not."""
+    limits = [
+        ("the longest wait", found["longest_wait"], most.longest),
+        ("the 99th percentile of waits", found["p99_wait"], most.p99),
+        *([("the mean wait of large jobs", large, most.large)] if large else []),
+    ]
+    return [f"{what} grows by {100 * it.change:.0f} %" for what, it, limit in limits if it.change > limit]
+
+
+def _large(period: Period) -> BoolArray:
+    """Return which jobs that count are large."""
+    capacity = period.queue.capacity[:, 0].sum() / 1000
+    return np.asarray(period.queue.cpus[period.first :] > LARGE * capacity)
+
+
+def _mean_change(wait: FloatArray, today: FloatArray, some: BoolArray, block: np.ndarray, drawn: Draws) -> Change:
+    mine, other = float(wait[:, some].mean()), float(today[:, some].mean())
+    each = wait[:, some].mean(axis=1) / np.maximum(today[:, some].mean(axis=1), 1e-9) - 1
+    return Change(mine, other, mine / max(other, 1e-9) - 1, float(each.min()), float(each.max()))
+
+
+def _verdict(one: Judged, today: str, blocks: int) -> str:
+    gain = one.figures["gain"]
+    if one.name == today:
+        return "stay"
+    if blocks < LEAST_BLOCKS:
+        return "undecided"
+    if gain.high < 0:
+        return "vetoed" if one.vetoes else "use"
+    return "equal" if gain.low > -EQUAL and gain.high < EQUAL else "undecided"
+
+
+def _more_days(gain: Change, blocks: int) -> int | None:
+    """Return the additional days of log for a clear gain: intervals shrink with the square root of n.
+
+    >>> _more_days(Change(0.8, 1.0, -0.2, -0.6, 0.2), blocks=4), _more_days(Change(1.1, 1.0, 0.1, -0.1, 0.3), blocks=4)
+    (12, None)
+    """
+    if gain.change >= 0 or gain.high < 0:
+        return None
+    needed = np.ceil(blocks * ((gain.high - gain.change) / -gain.change) ** 2)
+    days = int(max(needed - blocks, 1)) * BLOCK_DAYS
+    return days if days <= MOST_DAYS else None
+
+
+def _summary(wait: FloatArray) -> tuple[float, float, float]:
+    """Return mean, 99th percentile and longest of waits [E, J], mean over replays."""
+    return (
+        float(wait.mean()),
+        float(np.quantile(wait, 0.99, axis=1, method="inverted_cdf").mean()),
+        float(wait.max(axis=1).mean()),
+    )
+
+
+def _classes(period: Period, wait: FloatArray, today: FloatArray) -> list[Class]:
+    """Return the classes of jobs with enough members, by size and by requested limit."""
+    share = period.queue.cpus[period.first :] / (period.queue.capacity[:, 0].sum() / 1000)
+    limit = period.queue.limit[period.first :]
+    bounds = (("up to 1 % of the processors", 0.0, 0.01), ("1 to 10 % of the processors", 0.01, LARGE))
+    classes = {f"jobs of {what}": (share > low) & (share <= high) for what, low, high in bounds}
+    classes["jobs of more than 10 % of the processors"] = share > LARGE
+    spans = (("up to 1 hour", 0, 1), ("1 to 8 hours", 1, 8), ("8 to 24 hours", 8, 24), ("more than 24 hours", 24, 1e9))
+    classes |= {f"limits of {what}": (limit > low * 3600) & (limit <= high * 3600) for what, low, high in spans}
+    return [
+        Class(what, int(some.sum()), _summary(today[:, some]), _summary(wait[:, some]))
+        for what, some in classes.items()
+        if some.sum() >= FEWEST
+    ]
+
+
+def _users(period: Period, wait: FloatArray, today: FloatArray) -> tuple[int, int, int]:
+    """Return the numbers of users whose mean wait falls and rises clearly, and of all users."""
+    users, place = np.unique(period.queue.user[period.first :], return_inverse=True)
+    jobs = np.bincount(place)
+    mine, other = (np.bincount(place, some.mean(axis=0)) / jobs for some in (wait, today))
+    clear = np.maximum(LOSES * other, LEAST_S)
+    return int((mine < other - clear).sum()), int((mine > other + clear).sum()), len(users)
+
+
+def _own(period: Period) -> tuple[float, float, float]:
+    wait = period.wait[period.first :]
+    known = wait[~np.isnan(wait)]
+    return _summary(known[None]) if len(known) else (np.nan, np.nan, np.nan)

@@ -1,0 +1,54 @@
+"""Orders of a queue: heuristics, and the two families that Slurm's own settings can express.
+
+`limit_8h` orders by the logarithm of the requested limit and lets 8 hours of waiting weigh as much as a factor of e in
+it; `area_8h` does so for limit times processors. Ages are linear, so that no job waits for ever. Sources:
+
+    fcfs                    order of submission; with backfilling this is EASY (Lifka 1995)
+    saf, f1                 Carastan-Santos and de Camargo, SC 2017
+    wfp3, unicep            Tang et al., Cluster 2009
+    *_first_after           the order, but a job that has waited for a day comes first
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from pipeline.core.types import FloatArray
+from pipeline.sites.replay import AREA_AGED, LINEAR, UNICEP, WFP3, Order, Queue
+
+HOUR_S = 3_600.0
+HOURS = (1, 2, 4, 8, 16, 32, 64)  # tau of the families
+FEATURES: Mapping[str, Callable[[Queue], FloatArray]] = {
+    "limit": lambda queue: np.log(queue.limit),
+    "area": lambda queue: np.log(queue.limit * queue.cpus),
+}
+FAMILIES = {f"{feature}_{hours}h": (feature, hours * HOUR_S) for feature in FEATURES for hours in HOURS}
+HEURISTICS = ("fcfs", "sjf", "saf", "saf_aged", "f1", "wfp3", "unicep")
+BOUNDED = {f"{name}_first_after_24h": (name, 24 * HOUR_S) for name in ("sjf", "saf")}
+ORDERS = (*HEURISTICS, *BOUNDED, *FAMILIES)
+
+
+def order_of(name: str, queue: Queue) -> Order:
+    """Return an order for the jobs of a queue.
+
+    Raises:
+        KeyError: there is none of that name.
+    """
+    if name in FAMILIES:
+        feature, tau = FAMILIES[name]
+        return Order(LINEAR, -FEATURES[feature](queue), slope=1 / tau)
+    if name in BOUNDED:
+        base, longest = BOUNDED[name]
+        return order_of(base, queue)._replace(longest=longest)
+    zero = np.zeros(len(queue.submit))
+    if name == "f1":
+        return Order(LINEAR, -(np.log10(queue.limit) * queue.cpus + 870 * np.log10(np.maximum(queue.submit, 1))))
+    rules = {
+        "fcfs": Order(LINEAR, zero, slope=1.0),
+        "sjf": Order(LINEAR, -queue.limit),
+        "saf": Order(LINEAR, -queue.limit * queue.cpus),
+        "saf_aged": Order(AREA_AGED, zero, age=4 * HOUR_S),
+        "wfp3": Order(WFP3, zero),
+        "unicep": Order(UNICEP, zero),
+    }
+    return rules[name]

@@ -1,0 +1,109 @@
+"""A site's log as a queue, its periods, and the replays of each with slightly moved submissions.
+
+A single replay is chaotic: on HPC2N, moving each submission by up to a minute changes the mean bounded slowdown of one
+order by a tenth (standard deviation). Every figure is therefore a mean over replays with submissions moved at random,
+the same moves for every order.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core.config import MachinesLog, MachinesScenario
+from pipeline.core.logs.trace import DAY_S
+from pipeline.core.logs.windows import periods
+from pipeline.core.types import THOUSANDTHS, FloatArray, IntArray
+from pipeline.errors import UserError
+from pipeline.problems.machines.env.workload.windows import Fitted
+from pipeline.sites.replay import Queue
+
+MOVED_S = 60.0  # the most that a submission is moved, either way
+REPLAYS = 12
+MOST_JOBS = 400_000  # of all replays of one order; long logs need fewer of them
+PER_JOB = ("submit", "run", "limit", "nodes", "demand", "cpus", "user", "partition")
+
+
+class Period(NamedTuple):
+    """Jobs of a period, after those of a warm-up that are replayed and not counted."""
+
+    queue: Queue
+    first: int  # job that counts
+    submit: FloatArray  # [E, J]  of each replay
+    arrivals: IntArray  # [E, J]
+    wait: FloatArray  # [J]  in the log's own history; nan = unknown
+
+    @property
+    def run(self) -> FloatArray:
+        """Return the run times of the jobs that count."""
+        return self.queue.run[self.first :]
+
+
+def queue_of(fit: Fitted) -> Queue:
+    """Return a fitted log as a queue; jobs that need other kinds of machines are another partition."""
+    jobs, park = fit.jobs, fit.park
+    capacity, kind = np.array(park.capacity, dtype=np.int64), np.array(park.kind, dtype=np.uint64)
+    kinds, partition = np.unique(jobs.kinds, return_inverse=True)
+    _, user = np.unique(fit.user, return_inverse=True)
+    return Queue(
+        submit=np.asarray(jobs.arrival - jobs.arrival[0], dtype=np.float64),
+        run=np.asarray(jobs.duration, dtype=np.float64),
+        limit=np.asarray(jobs.estimate, dtype=np.float64),
+        nodes=np.asarray(jobs.nodes, dtype=np.int64),
+        demand=np.ascontiguousarray(jobs.demand, dtype=np.int64),
+        cpus=np.maximum(jobs.nodes * jobs.demand[:, 0] / THOUSANDTHS, 1.0),
+        user=user.astype(np.int64),
+        partition=partition.astype(np.int64),
+        capacity=capacity,
+        members=(kinds[:, None] >> kind) & np.uint64(1) > 0,
+        tier=np.zeros(len(kinds), dtype=np.int64),
+    )
+
+
+def part_of(queue: Queue, first: int, after: int) -> Queue:
+    """Return some consecutive jobs."""
+    return queue._replace(**{name: getattr(queue, name)[first:after] for name in PER_JOB})
+
+
+def replays_of(jobs: int) -> int:
+    """Return the number of replays of a period.
+
+    >>> replays_of(6_000), replays_of(80_000), replays_of(1_000_000)
+    (12, 5, 4)
+    """
+    return int(np.clip(MOST_JOBS // max(jobs, 1), 4, REPLAYS))
+
+
+def period(queue: Queue, wait: FloatArray, span: tuple[int, int], warm_up_days: float, key: tuple[int, int]) -> Period:
+    """Return a period of a log with its moved submissions.
+
+    Args:
+        queue: the whole log.
+        wait: [J] in the log's own history.
+        span: its first job and the one after its last.
+        warm_up_days: before the period, replayed and not counted.
+        key: of the random moves: seed, number of the period.
+
+    Raises:
+        UserError: the period has no job.
+    """
+    first, after = span
+    if after - first < 1:
+        raise UserError("workload: a period of the log has no job; read a longer log")
+    begin = int(np.searchsorted(queue.submit, queue.submit[first] - warm_up_days * DAY_S))
+    some = part_of(queue, begin, after)
+    rng = np.random.default_rng(list(key))
+    by = rng.uniform(-MOVED_S, MOVED_S, (replays_of(after - begin), after - begin))
+    submit = some.submit - some.submit[0] + by
+    return Period(some, first - begin, submit, np.argsort(submit, axis=1, kind="stable"), wait[begin:after])
+
+
+def periods_of(fit: Fitted, scenario: MachinesScenario, warm_up_days: float, seed: int) -> Mapping[str, Period]:
+    """Return the training, validation and test period of a log."""
+    workload: MachinesLog = scenario.workload  # type: ignore[assignment]
+    queue = queue_of(fit)
+    spans = periods(len(queue.submit), workload)
+    return {
+        name: period(queue, fit.wait, spans[name], warm_up_days, (seed, number))
+        for number, name in enumerate(("train", "validation", "test"))
+    }

@@ -1,0 +1,378 @@
+"""Replays of a queue as Slurm runs it: the whole queue in order of priority, with backfilling in that order.
+
+Whenever a job arrives or ends, a pass starts jobs by priority. A job that cannot start is given a reservation, at the
+earliest time at which it fits by the requested limits; later jobs start only where they delay no reservation. With one
+reservation for each partition this is EASY (Lifka 1995; Mu'alem and Feitelson 2001), with many it is Slurm's backfill.
+
+This module holds all compiled code of the package, so that numba itself notices its changes.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from pipeline.core.types import BoolArray, FloatArray, IntArray
+from pipeline.simulation.compiled import inlined
+
+LINEAR, WFP3, UNICEP, AREA_AGED = range(4)  # rules of `Order`
+TINY = 1e-15  # keeps UNICEP's logarithm and quotient finite
+FIRST = 1e18  # above every priority
+QUEUED, RUNNING, ARRIVED, STEPS = range(4)  # counts of `_Live`
+
+
+class Queue(NamedTuple):
+    """Jobs of a site, and its machines; P partitions, which also keep apart jobs that need other kinds of machines."""
+
+    submit: FloatArray  # [J]  s
+    run: FloatArray  # [J]  s, above 0
+    limit: FloatArray  # [J]  s, as requested
+    nodes: IntArray  # [J]  machines that it holds at once
+    demand: IntArray  # [J, R]  thousandths, on each of them
+    cpus: FloatArray  # [J]  of the first resource, on all of them; at least 1
+    user: IntArray  # [J]  from 0
+    partition: IntArray  # [J]
+    capacity: IntArray  # [K, R]
+    members: BoolArray  # [P, K]  the machines of each partition
+    tier: IntArray  # [P]  PriorityTier: a higher one comes first, whatever the priorities
+
+
+class Backfill(NamedTuple):
+    """What happens to jobs that cannot start."""
+
+    reservations: int = 1  # for each partition
+    tested: int = 1_000_000  # jobs that a pass looks at (Slurm: bf_max_job_test)
+    window: float = 1e12  # s; no reservation is further ahead (Slurm: bf_window)
+
+
+class Order(NamedTuple):
+    """Priority of a waiting job: static + slope * wait + fair_share * 2^(-usage / share), or a rule of its own."""
+
+    rule: int
+    static: FloatArray  # [J]
+    slope: float = 0.0  # per second of wait
+    age: float = 1.0  # s, of AREA_AGED
+    longest: float = 1e12  # s; a job that has waited for longer comes before all others
+    fair_share: float = 0.0
+    half_life: float = 604_800.0  # s, of past usage (Slurm: PriorityDecayHalfLife)
+
+
+class _Live(NamedTuple):
+    """A replay under way."""
+
+    submit: FloatArray  # [J]
+    arrivals: IntArray  # [J]  jobs in order of submission
+    free: IntArray  # [K, R]
+    waiting: IntArray  # [J]  in order of the last pass
+    score: FloatArray  # [J]  of the waiting
+    running: IntArray  # [J]  in order of end
+    end: FloatArray  # [J]  of the running
+    limited: IntArray  # [J]  the running, in order of their limits
+    due: FloatArray  # [J]  when these reach them; the limit of a job that overruns it is doubled
+    held_first: IntArray  # [J + 1]  places of a job's machines in `held`
+    held: IntArray
+    start: FloatArray  # [J]
+    usage: FloatArray  # [U]  processor seconds, decayed
+    rate: FloatArray  # [U]  processors in use
+    made: IntArray  # [P]  reservations of this pass
+    low: IntArray  # [K, R]  least amount free during a job
+    count: IntArray  # [4]  jobs that wait, that run, that have arrived; steps of the profile
+
+
+class _Profile(NamedTuple):
+    """What is free in times to come, by limits and reservations."""
+
+    times: FloatArray  # [S]
+    room: IntArray  # [S, K, R]  from each time to the next
+
+
+@inlined
+def _eligible(q: Queue, free: IntArray, job: int, k: int) -> bool:
+    """Return whether a machine with these amounts free can take part in running a job."""
+    able = bool(q.members[q.partition[job], k])
+    for r in range(free.shape[1]):
+        able = able and q.demand[job, r] <= free[k, r]
+    return able
+
+
+@inlined
+def _fits(q: Queue, free: IntArray, job: int) -> bool:
+    able = 0
+    for k in range(free.shape[0]):
+        able += _eligible(q, free, job, k)
+        if able == q.nodes[job]:
+            return True
+    return False
+
+
+@inlined
+def _priority(q: Queue, order: Order, s: _Live, job: int, wait: float) -> float:
+    if wait > order.longest:
+        return float(FIRST + wait)
+    if order.rule == WFP3:
+        ratio = wait / q.limit[job]
+        return float(ratio * ratio * ratio * q.cpus[job])
+    if order.rule == UNICEP:
+        return float((wait + TINY) / (np.log2(q.cpus[job] + TINY) * q.limit[job]))
+    if order.rule == AREA_AGED:
+        return float(-q.limit[job] * q.cpus[job] / (1.0 + wait / order.age))
+    found = order.static[job] + order.slope * wait
+    if order.fair_share != 0.0:  # usage against an equal share of all processors, over the memory of the half-life
+        whole = 0.0
+        for k in range(q.capacity.shape[0]):
+            whole += q.capacity[k, 0] / 1000.0 * order.half_life / np.log(2.0)
+        found += order.fair_share * 2.0 ** (-s.usage[q.user[job]] * s.usage.shape[0] / whole)
+    return float(found)
+
+
+@inlined
+def _sort(q: Queue, order: Order, s: _Live, now: float) -> None:
+    """Sort the waiting jobs by tier, priority and number; by insertion, as their order has hardly changed."""
+    for i in range(s.count[QUEUED]):
+        job = s.waiting[i]
+        value, tier, j = _priority(q, order, s, job, now - s.submit[job]), q.tier[q.partition[job]], i - 1
+        while j >= 0:
+            other = s.waiting[j]
+            above = q.tier[q.partition[other]]
+            if tier < above or (tier == above and (value < s.score[j] or (value == s.score[j] and job > other))):
+                break
+            s.waiting[j + 1] = other
+            s.score[j + 1] = s.score[j]
+            j -= 1
+        s.waiting[j + 1] = job
+        s.score[j + 1] = value
+
+
+@inlined
+def _insert(jobs: IntArray, times: FloatArray, count: int, job: int, time: float) -> None:
+    """Insert a job into a list in order of time; among equals it comes last."""
+    j = count - 1
+    while j >= 0 and times[j] > time:
+        jobs[j + 1] = jobs[j]
+        times[j + 1] = times[j]
+        j -= 1
+    jobs[j + 1] = job
+    times[j + 1] = time
+
+
+@inlined
+def _remove(jobs: IntArray, times: FloatArray, count: int, job: int) -> None:
+    found = 0
+    for j in range(count):
+        if found:
+            jobs[j - 1] = jobs[j]
+            times[j - 1] = times[j]
+        elif jobs[j] == job:
+            found = 1
+
+
+@inlined
+def _events(q: Queue, s: _Live, now: float) -> None:
+    """Release the machines of jobs that end by now, let jobs arrive, and extend limits that have been overrun."""
+    while s.count[RUNNING] > 0 and s.end[0] <= now:
+        job = s.running[0]
+        for place in range(s.held_first[job], s.held_first[job + 1]):
+            for r in range(s.free.shape[1]):
+                s.free[s.held[place], r] += q.demand[job, r]
+        s.rate[q.user[job]] -= q.cpus[job]
+        _remove(s.running, s.end, s.count[RUNNING], job)
+        _remove(s.limited, s.due, s.count[RUNNING], job)
+        s.count[RUNNING] -= 1
+    while s.count[RUNNING] > 0 and s.due[0] <= now:
+        job = s.limited[0]
+        limit = s.due[0] - s.start[job]
+        while s.start[job] + limit <= now:
+            limit *= 2.0
+        _remove(s.limited, s.due, s.count[RUNNING], job)
+        _insert(s.limited, s.due, s.count[RUNNING] - 1, job, s.start[job] + limit)
+    while s.count[ARRIVED] < s.arrivals.shape[0] and s.submit[s.arrivals[s.count[ARRIVED]]] <= now:
+        s.waiting[s.count[QUEUED]] = s.arrivals[s.count[ARRIVED]]
+        s.count[QUEUED] += 1
+        s.count[ARRIVED] += 1
+
+
+@inlined
+def _start(q: Queue, s: _Live, job: int, room: IntArray, now: float) -> None:
+    """Start a job on the first machines that have room [K, R] for it."""
+    left, place = q.nodes[job], s.held_first[job]
+    for k in range(room.shape[0]):
+        if left > 0 and _eligible(q, room, job, k):
+            left -= 1
+            s.held[place] = k
+            place += 1
+    for place in range(s.held_first[job], s.held_first[job + 1]):
+        for r in range(s.free.shape[1]):
+            s.free[s.held[place], r] -= q.demand[job, r]
+    s.rate[q.user[job]] += q.cpus[job]
+    s.start[job] = now
+    _insert(s.running, s.end, s.count[RUNNING], job, now + q.run[job])
+    _insert(s.limited, s.due, s.count[RUNNING], job, now + q.limit[job])
+    s.count[RUNNING] += 1
+
+
+@inlined
+def _copy_step(p: _Profile, to: int, at: int) -> None:
+    for k in range(p.room.shape[1]):
+        for r in range(p.room.shape[2]):
+            p.room[to, k, r] = p.room[at, k, r]
+
+
+@inlined
+def _project(q: Queue, s: _Live, p: _Profile, now: float) -> None:
+    """Write the profile of the running jobs."""
+    p.times[0] = now
+    for k in range(s.free.shape[0]):
+        for r in range(s.free.shape[1]):
+            p.room[0, k, r] = s.free[k, r]
+    last = 0
+    for j in range(s.count[RUNNING]):
+        if s.due[j] > p.times[last]:
+            last += 1
+            p.times[last] = s.due[j]
+            _copy_step(p, last, last - 1)
+        job = s.limited[j]
+        for place in range(s.held_first[job], s.held_first[job + 1]):
+            for r in range(s.free.shape[1]):
+                p.room[last, s.held[place], r] += q.demand[job, r]
+    s.count[STEPS] = last + 1
+
+
+@inlined
+def _fits_from(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> bool:
+    """Return whether a job fits from a step on for its whole limit; writes `low`."""
+    end = p.times[at] + q.limit[job]
+    for k in range(s.low.shape[0]):
+        for r in range(s.low.shape[1]):
+            s.low[k, r] = p.room[at, k, r]
+    j = at + 1
+    while j < s.count[STEPS] and p.times[j] < end:
+        for k in range(s.low.shape[0]):
+            for r in range(s.low.shape[1]):
+                s.low[k, r] = min(s.low[k, r], p.room[j, k, r])
+        j += 1
+    return _fits(q, s.low, job)
+
+
+@inlined
+def _take(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> None:
+    """Hold a job's machines in the profile from a step on, for its limit."""
+    stop, to = p.times[at] + q.limit[job], at
+    while to < s.count[STEPS] and p.times[to] < stop:
+        to += 1
+    if to == s.count[STEPS] or p.times[to] > stop:
+        for step in range(s.count[STEPS] - to):
+            j = s.count[STEPS] - step
+            p.times[j] = p.times[j - 1]
+            _copy_step(p, j, j - 1)
+        p.times[to] = stop
+        _copy_step(p, to, to - 1)
+        s.count[STEPS] += 1
+    left = q.nodes[job]
+    for k in range(s.low.shape[0]):
+        if left > 0 and _eligible(q, s.low, job, k):
+            left -= 1
+            for j in range(at, to):
+                for r in range(s.low.shape[1]):
+                    p.room[j, k, r] -= q.demand[job, r]
+
+
+@inlined
+def _any_fits(q: Queue, s: _Live, after: int) -> bool:
+    j = after + 1
+    while j < s.count[QUEUED] and not _fits(q, s.free, s.waiting[j]):
+        j += 1
+    return bool(j < s.count[QUEUED])
+
+
+@inlined
+def _begins(q: Queue, s: _Live, p: _Profile, job: int, now: float) -> bool:
+    """Start a job if it fits now and delays no reservation; return whether it started."""
+    if not _fits(q, s.free, job):
+        return False
+    if s.count[STEPS] == 0:
+        _start(q, s, job, s.free, now)
+        return True
+    if not _fits_from(q, s, p, 0, job):
+        return False
+    _take(q, s, p, 0, job)
+    _start(q, s, job, s.low, now)
+    return True
+
+
+@inlined
+def _reserve(q: Queue, s: _Live, p: _Profile, backfill: Backfill, job: int, now: float) -> None:
+    """Reserve the earliest time at which a job fits, if that is not too far ahead."""
+    at = 0
+    while at < s.count[STEPS] and not _fits_from(q, s, p, at, job):
+        at += 1
+    if at < s.count[STEPS] and p.times[at] <= now + backfill.window:
+        s.made[q.partition[job]] += 1
+        _take(q, s, p, at, job)
+
+
+@inlined
+def _pass(q: Queue, backfill: Backfill, s: _Live, p: _Profile, now: float) -> None:
+    """Start every waiting job that may start, in order."""
+    left, useful = 0, True
+    s.count[STEPS] = 0
+    for part in range(s.made.shape[0]):
+        s.made[part] = 0
+    for i in range(s.count[QUEUED]):
+        job = s.waiting[i]
+        tried = useful and i < backfill.tested
+        if tried and _begins(q, s, p, job, now):
+            continue
+        s.waiting[left] = job
+        s.score[left] = s.score[i]
+        left += 1
+        if tried and s.made[q.partition[job]] < backfill.reservations:
+            if s.count[STEPS] == 0:
+                useful = _any_fits(q, s, i)  # if not, a reservation makes no difference
+                if useful:
+                    _project(q, s, p, now)
+            if useful:
+                _reserve(q, s, p, backfill, job, now)
+    s.count[QUEUED] = left
+
+
+@njit(cache=True, nogil=True)
+def replay(q: Queue, order: Order, backfill: Backfill, submit: FloatArray, arrivals: IntArray) -> FloatArray:
+    """Return the start of each job [J].
+
+    Args:
+        q: jobs, each of which fits on the machines of its partition, and machines.
+        order: of the waiting jobs; the earlier one in the queue comes first among equals.
+        backfill: rules for jobs that cannot start.
+        submit: [J] times that replace those of the queue.
+        arrivals: [J] the jobs in order of `submit`.
+    """
+    jobs, users = len(submit), q.user.max() + 1
+    held_first = np.zeros(jobs + 1, np.int64)
+    held_first[1:] = np.cumsum(q.nodes)
+    s = _Live(
+        submit, arrivals, q.capacity.copy(), np.empty(jobs, np.int64), np.empty(jobs), np.empty(jobs, np.int64),
+        np.empty(jobs), np.empty(jobs, np.int64), np.empty(jobs), held_first, np.empty(held_first[-1], np.int64),
+        np.empty(jobs), np.zeros(users), np.zeros(users), np.zeros(len(q.tier), np.int64), q.capacity.copy(),
+        np.zeros(4, np.int64),
+    )  # fmt: skip
+    p = _Profile(np.empty(0), np.empty((0, *q.capacity.shape), np.int64))
+    before = submit[arrivals[0]]
+    while s.count[ARRIVED] < jobs or s.count[RUNNING] > 0:
+        now = np.inf
+        if s.count[ARRIVED] < jobs:
+            now = submit[arrivals[s.count[ARRIVED]]]
+        if s.count[RUNNING] > 0:
+            now = min(now, s.end[0])
+        if order.fair_share != 0.0:
+            decay, gap = 0.5 ** ((now - before) / order.half_life), now - before
+            for u in range(users):
+                s.usage[u] = s.usage[u] * decay + s.rate[u] * gap
+            before = now
+        _events(q, s, now)
+        if s.count[QUEUED]:
+            steps = s.count[RUNNING] + 2 * s.count[QUEUED] + 1
+            if len(p.times) < steps:
+                p = _Profile(np.empty(2 * steps), np.empty((2 * steps, *q.capacity.shape), np.int64))
+            _sort(q, order, s, now)
+            _pass(q, backfill, s, p, now)
+    return s.start
