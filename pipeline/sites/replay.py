@@ -76,7 +76,7 @@ class _Live(NamedTuple):
     rate: FloatArray  # [U]  processors in use
     made: IntArray  # [P]  reservations of this pass
     low: IntArray  # [K, R]  least amount free during a job
-    count: IntArray  # [4]  jobs that wait, that run, that have arrived; steps of the profile
+    counts: IntArray  # [4]  jobs that wait, that run, that have arrived; steps of the profile
 
 
 class _Profile(NamedTuple):
@@ -128,7 +128,7 @@ def _priority(q: Queue, order: Order, s: _Live, job: int, wait: float) -> float:
 @inlined
 def _sort(q: Queue, order: Order, s: _Live, now: float) -> None:
     """Sort the waiting jobs by tier, priority and number; by insertion, as their order has hardly changed."""
-    for i in range(s.count[QUEUED]):
+    for i in range(s.counts[QUEUED]):
         job = s.waiting[i]
         value, tier, j = _priority(q, order, s, job, now - s.submit[job]), q.tier[q.partition[job]], i - 1
         while j >= 0:
@@ -169,26 +169,26 @@ def _remove(jobs: IntArray, times: FloatArray, count: int, job: int) -> None:
 @inlined
 def _events(q: Queue, s: _Live, now: float) -> None:
     """Release the machines of jobs that end by now, let jobs arrive, and extend limits that have been overrun."""
-    while s.count[RUNNING] > 0 and s.end[0] <= now:
+    while s.counts[RUNNING] > 0 and s.end[0] <= now:
         job = s.running[0]
         for place in range(s.held_first[job], s.held_first[job + 1]):
             for r in range(s.free.shape[1]):
                 s.free[s.held[place], r] += q.demand[job, r]
         s.rate[q.user[job]] -= q.cpus[job]
-        _remove(s.running, s.end, s.count[RUNNING], job)
-        _remove(s.limited, s.due, s.count[RUNNING], job)
-        s.count[RUNNING] -= 1
-    while s.count[RUNNING] > 0 and s.due[0] <= now:
+        _remove(s.running, s.end, s.counts[RUNNING], job)
+        _remove(s.limited, s.due, s.counts[RUNNING], job)
+        s.counts[RUNNING] -= 1
+    while s.counts[RUNNING] > 0 and s.due[0] <= now:
         job = s.limited[0]
         limit = s.due[0] - s.start[job]
         while s.start[job] + limit <= now:
             limit *= 2.0
-        _remove(s.limited, s.due, s.count[RUNNING], job)
-        _insert(s.limited, s.due, s.count[RUNNING] - 1, job, s.start[job] + limit)
-    while s.count[ARRIVED] < s.arrivals.shape[0] and s.submit[s.arrivals[s.count[ARRIVED]]] <= now:
-        s.waiting[s.count[QUEUED]] = s.arrivals[s.count[ARRIVED]]
-        s.count[QUEUED] += 1
-        s.count[ARRIVED] += 1
+        _remove(s.limited, s.due, s.counts[RUNNING], job)
+        _insert(s.limited, s.due, s.counts[RUNNING] - 1, job, s.start[job] + limit)
+    while s.counts[ARRIVED] < s.arrivals.shape[0] and s.submit[s.arrivals[s.counts[ARRIVED]]] <= now:
+        s.waiting[s.counts[QUEUED]] = s.arrivals[s.counts[ARRIVED]]
+        s.counts[QUEUED] += 1
+        s.counts[ARRIVED] += 1
 
 
 @inlined
@@ -205,9 +205,9 @@ def _start(q: Queue, s: _Live, job: int, room: IntArray, now: float) -> None:
             s.free[s.held[place], r] -= q.demand[job, r]
     s.rate[q.user[job]] += q.cpus[job]
     s.start[job] = now
-    _insert(s.running, s.end, s.count[RUNNING], job, now + q.run[job])
-    _insert(s.limited, s.due, s.count[RUNNING], job, now + q.limit[job])
-    s.count[RUNNING] += 1
+    _insert(s.running, s.end, s.counts[RUNNING], job, now + q.run[job])
+    _insert(s.limited, s.due, s.counts[RUNNING], job, now + q.limit[job])
+    s.counts[RUNNING] += 1
 
 
 @inlined
@@ -225,7 +225,7 @@ def _project(q: Queue, s: _Live, p: _Profile, now: float) -> None:
         for r in range(s.free.shape[1]):
             p.room[0, k, r] = s.free[k, r]
     last = 0
-    for j in range(s.count[RUNNING]):
+    for j in range(s.counts[RUNNING]):
         if s.due[j] > p.times[last]:
             last += 1
             p.times[last] = s.due[j]
@@ -234,7 +234,7 @@ def _project(q: Queue, s: _Live, p: _Profile, now: float) -> None:
         for place in range(s.held_first[job], s.held_first[job + 1]):
             for r in range(s.free.shape[1]):
                 p.room[last, s.held[place], r] += q.demand[job, r]
-    s.count[STEPS] = last + 1
+    s.counts[STEPS] = last + 1
 
 
 @inlined
@@ -245,7 +245,7 @@ def _fits_from(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> bool:
         for r in range(s.low.shape[1]):
             s.low[k, r] = p.room[at, k, r]
     j = at + 1
-    while j < s.count[STEPS] and p.times[j] < end:
+    while j < s.counts[STEPS] and p.times[j] < end:
         for k in range(s.low.shape[0]):
             for r in range(s.low.shape[1]):
                 s.low[k, r] = min(s.low[k, r], p.room[j, k, r])
@@ -257,16 +257,16 @@ def _fits_from(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> bool:
 def _take(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> None:
     """Hold a job's machines in the profile from a step on, for its limit."""
     stop, to = p.times[at] + q.limit[job], at
-    while to < s.count[STEPS] and p.times[to] < stop:
+    while to < s.counts[STEPS] and p.times[to] < stop:
         to += 1
-    if to == s.count[STEPS] or p.times[to] > stop:
-        for step in range(s.count[STEPS] - to):
-            j = s.count[STEPS] - step
+    if to == s.counts[STEPS] or p.times[to] > stop:
+        for step in range(s.counts[STEPS] - to):
+            j = s.counts[STEPS] - step
             p.times[j] = p.times[j - 1]
             _copy_step(p, j, j - 1)
         p.times[to] = stop
         _copy_step(p, to, to - 1)
-        s.count[STEPS] += 1
+        s.counts[STEPS] += 1
     left = q.nodes[job]
     for k in range(s.low.shape[0]):
         if left > 0 and _eligible(q, s.low, job, k):
@@ -279,9 +279,9 @@ def _take(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> None:
 @inlined
 def _any_fits(q: Queue, s: _Live, after: int) -> bool:
     j = after + 1
-    while j < s.count[QUEUED] and not _fits(q, s.free, s.waiting[j]):
+    while j < s.counts[QUEUED] and not _fits(q, s.free, s.waiting[j]):
         j += 1
-    return bool(j < s.count[QUEUED])
+    return bool(j < s.counts[QUEUED])
 
 
 @inlined
@@ -289,7 +289,7 @@ def _begins(q: Queue, s: _Live, p: _Profile, job: int, now: float) -> bool:
     """Start a job if it fits now and delays no reservation; return whether it started."""
     if not _fits(q, s.free, job):
         return False
-    if s.count[STEPS] == 0:
+    if s.counts[STEPS] == 0:
         _start(q, s, job, s.free, now)
         return True
     if not _fits_from(q, s, p, 0, job):
@@ -303,9 +303,9 @@ def _begins(q: Queue, s: _Live, p: _Profile, job: int, now: float) -> bool:
 def _reserve(q: Queue, s: _Live, p: _Profile, backfill: Backfill, job: int, now: float) -> None:
     """Reserve the earliest time at which a job fits, if that is not too far ahead."""
     at = 0
-    while at < s.count[STEPS] and not _fits_from(q, s, p, at, job):
+    while at < s.counts[STEPS] and not _fits_from(q, s, p, at, job):
         at += 1
-    if at < s.count[STEPS] and p.times[at] <= now + backfill.window:
+    if at < s.counts[STEPS] and p.times[at] <= now + backfill.window:
         s.made[q.partition[job]] += 1
         _take(q, s, p, at, job)
 
@@ -314,10 +314,10 @@ def _reserve(q: Queue, s: _Live, p: _Profile, backfill: Backfill, job: int, now:
 def _pass(q: Queue, backfill: Backfill, s: _Live, p: _Profile, now: float) -> None:
     """Start every waiting job that may start, in order."""
     left, useful = 0, True
-    s.count[STEPS] = 0
+    s.counts[STEPS] = 0
     for part in range(s.made.shape[0]):
         s.made[part] = 0
-    for i in range(s.count[QUEUED]):
+    for i in range(s.counts[QUEUED]):
         job = s.waiting[i]
         tried = useful and i < backfill.tested
         if tried and _begins(q, s, p, job, now):
@@ -326,13 +326,13 @@ def _pass(q: Queue, backfill: Backfill, s: _Live, p: _Profile, now: float) -> No
         s.score[left] = s.score[i]
         left += 1
         if tried and s.made[q.partition[job]] < backfill.reservations:
-            if s.count[STEPS] == 0:
+            if s.counts[STEPS] == 0:
                 useful = _any_fits(q, s, i)  # if not, a reservation makes no difference
                 if useful:
                     _project(q, s, p, now)
             if useful:
                 _reserve(q, s, p, backfill, job, now)
-    s.count[QUEUED] = left
+    s.counts[QUEUED] = left
 
 
 @njit(cache=True, nogil=True)
@@ -357,11 +357,11 @@ def replay(q: Queue, order: Order, backfill: Backfill, submit: FloatArray, arriv
     )  # fmt: skip
     p = _Profile(np.empty(0), np.empty((0, *q.capacity.shape), np.int64))
     before = submit[arrivals[0]]
-    while s.count[ARRIVED] < jobs or s.count[RUNNING] > 0:
+    while s.counts[ARRIVED] < jobs or s.counts[RUNNING] > 0:
         now = np.inf
-        if s.count[ARRIVED] < jobs:
-            now = submit[arrivals[s.count[ARRIVED]]]
-        if s.count[RUNNING] > 0:
+        if s.counts[ARRIVED] < jobs:
+            now = submit[arrivals[s.counts[ARRIVED]]]
+        if s.counts[RUNNING] > 0:
             now = min(now, s.end[0])
         if order.fair_share != 0.0:
             decay, gap = 0.5 ** ((now - before) / order.half_life), now - before
@@ -369,8 +369,8 @@ def replay(q: Queue, order: Order, backfill: Backfill, submit: FloatArray, arriv
                 s.usage[u] = s.usage[u] * decay + s.rate[u] * gap
             before = now
         _events(q, s, now)
-        if s.count[QUEUED]:
-            steps = s.count[RUNNING] + 2 * s.count[QUEUED] + 1
+        if s.counts[QUEUED]:
+            steps = s.counts[RUNNING] + 2 * s.counts[QUEUED] + 1
             if len(p.times) < steps:
                 p = _Profile(np.empty(2 * steps), np.empty((2 * steps, *q.capacity.shape), np.int64))
             _sort(q, order, s, now)

@@ -37,7 +37,7 @@ class SiteRows(NamedTuple):
     """Rows of params.yaml for advising a site."""
 
     scenario: Mapping[str, Json]
-    agents: Mapping[str, Mapping[str, Json]]  # by name; empty, or one
+    agents: dict[str, Mapping[str, Json]]  # by name; empty, or one
     site: Mapping[str, Json]
     fewer: Mapping[str, Json]  # of the gate's section; empty if its rules are met anyway
     windows: int  # independent ones of the test period

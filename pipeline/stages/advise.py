@@ -1,6 +1,7 @@
 """`advise`: replay a site's log under every order of its queue, and recommend one."""
 
 import math
+from typing import Any
 
 import pandas as pd
 
@@ -48,7 +49,7 @@ def run(params: Params, site: str) -> None:
         storage.write_json(FOLDER / site / EVIDENCE, _evidence(site, row.today, found, trace, fit))
     with progress("update the advice", 1, brief=True):
         renew(params)
-    evidence = storage.read_json(FOLDER / site / EVIDENCE)
+    evidence: Any = storage.read_json(FOLDER / site / EVIDENCE)
     say(f"{site}: {sentence(evidence)}")
     if not trace.has_estimates:
         say(f"{site}: warning: {NO_LIMITS}")
@@ -57,7 +58,7 @@ def run(params: Params, site: str) -> None:
 
 def renew(params: Params) -> None:
     """Write the page and the list of all sites with a replayed log, if there is any."""
-    found = [
+    found: list[Any] = [
         storage.read_json(FOLDER / site / EVIDENCE) for site in params.sites if (FOLDER / site / EVIDENCE).exists()
     ]
     if found:
