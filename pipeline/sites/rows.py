@@ -37,7 +37,7 @@ class SiteRows(NamedTuple):
     """Rows of params.yaml for advising a site."""
 
     scenario: Mapping[str, Json]
-    agents: dict[str, Mapping[str, Json]]  # by name; empty, or one
+    agents: dict[str, dict[str, Json]]  # by name; empty, or one
     site: Mapping[str, Json]
     fewer: Mapping[str, Json]  # of the gate's section; empty if its rules are met anyway
     windows: int  # independent ones of the test period
@@ -78,7 +78,7 @@ def site_rows(
         row["workload"]["accept"] = sorted({*row["workload"].get("accept", ()), *map(word, doubts)})
     old, load = list(scenario.loads), max(1, round(100 * fit.own_load))
     loads = old if known and len(old) > 1 else [load]  # several are a user's
-    agents = {}
+    agents: dict[str, dict[str, Json]] = {}
     if learns:
         own = _row_of(params.agents[agent]) if agent in params.agents else _agent_row(name, load)
         for part in ("pretrain", "finetune"):

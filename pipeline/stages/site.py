@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,10 +45,7 @@ def run(
     path = path.relative_to(root) if path.is_relative_to(root) else path
     with progress(f"fit {log} to its machines", 1, brief=True):
         rows = site_rows(name, path, format, trace, machines, params, sure, learns)
-    wanted: dict[str, Mapping[str, Mapping[str, Json]]] = {
-        "scenarios": {name: rows.scenario},
-        "sites": {name: rows.site},
-    }
+    wanted: dict[str, Any] = {"scenarios": {name: rows.scenario}, "sites": {name: rows.site}}
     wanted |= {"agents": rows.agents} if rows.agents else {}
     wanted |= {"gate": {"fewer": rows.fewer}} if rows.fewer else {}
     text, changes = with_rows(str(PARAMS_FILE), storage.read_text(PARAMS_FILE), wanted)
