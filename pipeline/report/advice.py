@@ -20,7 +20,7 @@ NOT_MODELLED = (
     "fair-share, QOS and association limits, reservations, drained nodes, dependencies, and users who would submit "
     "other jobs if they waited less"
 )
-WIDTH, HEIGHT, MARGIN = 640, 360, 48  # of the figure, px
+WIDTH, HEIGHT, MARGIN = 640, 360, 64  # of the figure, px
 UNITS = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"))
 
 Evidence = Mapping[str, Any]  # as stages/advise.py writes it
@@ -69,10 +69,10 @@ def page(found: Sequence[Evidence], confidence: float) -> str:
             "it": one,
             "sentence": sentence(one),
             "tables": [
-                (name, [(what, *_cells(changes[key], key)) for what, key in FIGURES])
+                (name, [(what, *_cells(changes[key], key)) for what, key in FIGURES], _vetoes(one, name))
                 for name, changes in ((one["candidate"], one), *one["others"].items())
             ],
-            "points": _points(one["orders"], one["against"], one["candidate"]),
+            "figure": _figure(one["orders"], one["against"], one["candidate"]),
             "own": [(what, one["own"][key], one[key]["today"]) for what, key in FIGURES[:3]],
             "warning": "" if one["limits"] else NO_LIMITS,
         }
@@ -84,6 +84,11 @@ def page(found: Sequence[Evidence], confidence: float) -> str:
     )
 
 
+def _vetoes(one: Evidence, name: str) -> str:
+    """Return why an order is excluded by the test period; "" if it is not."""
+    return " and ".join(next(order["vetoes"] for order in one["orders"] if order["name"] == name))
+
+
 def _cells(change: Mapping[str, float], key: str) -> tuple[str, str, str, str, float, float, float]:
     """Return today's value, the order's, the change, its interval, and the interval as a bar from -100 to +100 %."""
     shown = duration if key != "slowdown" else "{:,.1f}".format
@@ -93,22 +98,30 @@ def _cells(change: Mapping[str, float], key: str) -> tuple[str, str, str, str, f
     return shown(change["today"]), shown(change["value"]), percent(change["change"]), interval, low, high - low, middle
 
 
-def _points(orders: Sequence[Evidence], today: str, candidate: str) -> list[dict[str, Any]]:
-    """Return the places of the orders in the figure of mean wait and longest wait."""
+def _figure(orders: Sequence[Evidence], today: str, candidate: str) -> dict[str, Any]:
+    """Return the places of the orders in the figure of mean wait and longest wait, and its ticks."""
     across, up = ([one[key]["value"] for one in orders] for key in ("wait", "longest_wait"))
 
     def placed(value: float, values: Sequence[float], size: int) -> float:
-        return round(MARGIN + (size - 2 * MARGIN) * value / (1.05 * max(*values, 1e-9)), 1)
+        low, high = min(values), max(values)
+        return round(MARGIN + (size - 2 * MARGIN) * (0.05 + 0.8 * (value - low) / max(high - low, 1e-9)), 1)
 
-    return [
+    def kind(one: Evidence) -> str:
+        return {today: "today", candidate: "best"}.get(one["name"], "vetoed" if one["vetoes"] else "safe")
+
+    points = [
         {
             "name": one["name"],
             "x": placed(x, across, WIDTH),
             "y": HEIGHT - placed(y, up, HEIGHT),
-            "kind": "today" if one["name"] == today else "best" if one["name"] == candidate else
-            "vetoed" if one["vetoes"] else "safe",
+            "kind": kind(one),
             "labelled": one["name"] in (today, candidate) or not one["for_slurm"],
             "said": f"{one['name']}: mean {duration(x)}, longest {duration(y)}",
         }
         for one, x, y in zip(orders, across, up, strict=True)
-    ]  # fmt: skip
+    ]
+    return {
+        "points": points,
+        "across": [(placed(x, across, WIDTH), duration(x)) for x in (min(across), max(across))],
+        "up": [(HEIGHT - placed(y, up, HEIGHT), duration(y)) for y in (min(up), max(up))],
+    }
