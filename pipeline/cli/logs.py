@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from pipeline.cli.base import app, group, read_params
+from pipeline.cli.base import SiteName, app, group, read_params
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,6 +96,22 @@ def site(
     from pipeline.stages.site import run
 
     run(params, log, name, format, machines or [], yes, agent)
+
+
+@app.command("what-if")
+def what_if(
+    site: SiteName,
+    change: Annotated[str, Argument(help="nodes=+10%, load=+20%, limit=24h (a cap), or night=USER.")],
+    policy: Annotated[str | None, Option(help="Order of the queue (default: the site's present one).")] = None,
+) -> None:
+    """Say how waits of a site's log would change with other machines, load or limits.
+
+    Example: python -m pipeline what-if mine nodes=+10%
+    """
+    params = read_params()
+    from pipeline.stages.what_if import run
+
+    typer.echo(run(params, site, change, policy))
 
 
 @imports.command()

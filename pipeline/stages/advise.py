@@ -27,21 +27,12 @@ LIST, PAGE = storage.REPORTS / "advice.json", storage.REPORTS / "advice.html"
 
 def run(params: Params, site: str) -> None:
     """Write reports/advice/<site>, then update the page and the list of all sites."""
-    if site not in params.sites:
-        raise UserError(f"unknown site '{site}'; 'python -m pipeline site LOG' writes one into params.yaml")
-    row, scenario = params.sites[site], params.machines_scenario(site)
-    check_known("params.yaml", f"sites.{site}.today", row.today, ORDERS)
-    workload = scenario.workload
-    if not isinstance(workload, MachinesLog) or workload.parts is not None:
-        raise UserError(f"sites.{site}: expected a scenario of a log in periods, found jobs of another source")
     with tracking.stage("advise", site, params) as run:
+        trace, fit = log_of(params, site)
         run.inputs(storage.LOGS / site)
-        with progress(f"read the log of {site}, percent", 100, brief=True) as advance:
-            trace = read_log(workload, storage.scenario_log(site), advance)
-        knows = "estimates" if trace.has_estimates else "durations"
-        with progress(f"prepare the log of {site}", 1, brief=True):
-            fit = fitted(trace, workload, scenario.model_copy(update={"policies_know": knows}))
-            periods = periods_of(fit, scenario, row.warm_up_days, params.seed)
+        row = params.sites[site]
+        check_known("params.yaml", f"sites.{site}.today", row.today, ORDERS)
+        periods = periods_of(fit, params.machines_scenario(site), row.warm_up_days, params.seed)
         with progress(f"advise {site}, orders", 2 * len(ORDERS)) as advance:
             found = advise(periods, row, params.evaluation, params.seed, params.threads, advance)
         storage.discard(FOLDER / site)
@@ -54,6 +45,25 @@ def run(params: Params, site: str) -> None:
     if not trace.has_estimates:
         say(f"{site}: warning: {NO_LIMITS}")
     say(f"the advice: {PAGE}")
+
+
+def log_of(params: Params, site: str) -> tuple[Trace, Fitted]:
+    """Return a site's log, and as jobs of its machines; policies know limits, or run times where there are none.
+
+    Raises:
+        UserError: there is no such site, or its jobs do not come from a log in periods.
+    """
+    if site not in params.sites:
+        raise UserError(f"unknown site '{site}'; 'python -m pipeline site LOG' writes one into params.yaml")
+    scenario = params.machines_scenario(site)
+    workload = scenario.workload
+    if not isinstance(workload, MachinesLog) or workload.parts is not None:
+        raise UserError(f"sites.{site}: expected a scenario of a log in periods, found jobs of another source")
+    with progress(f"read the log of {site}, percent", 100, brief=True) as advance:
+        trace = read_log(workload, storage.scenario_log(site), advance)
+    knows = "estimates" if trace.has_estimates else "durations"
+    with progress(f"prepare the log of {site}", 1, brief=True):
+        return trace, fitted(trace, workload, scenario.model_copy(update={"policies_know": knows}))
 
 
 def renew(params: Params) -> None:

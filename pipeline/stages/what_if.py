@@ -1,0 +1,33 @@
+"""`what-if`: a site's waits if it had more machines, other limits, more load, or a user who submits at night."""
+
+import numpy as np
+
+from pipeline.comparing.words import percent, span
+from pipeline.core.config import Params
+from pipeline.core.config.records import check_known
+from pipeline.core.logs.trace import DAY_S
+from pipeline.progress import progress
+from pipeline.report.advice import duration
+from pipeline.sites.orders import ORDERS
+from pipeline.sites.queue import periods_of
+from pipeline.sites.what_if import what_if
+from pipeline.stages.advise import log_of
+
+
+def run(params: Params, site: str, change: str, policy: str | None) -> str:
+    """Return the answer in a sentence."""
+    _, fit = log_of(params, site)
+    row, scenario = params.sites[site], params.machines_scenario(site)
+    order = policy or row.today
+    check_known("--policy", site, order, ORDERS)
+    period = periods_of(fit, scenario, row.warm_up_days, params.seed)["test"]
+    users, began = np.unique(fit.user).tolist(), float(fit.jobs.arrival[0] % DAY_S)
+    with progress(f"replay {site}", 1, brief=True):
+        found, n = what_if(period, order, change, users, began, params.evaluation, params.seed, params.threads)
+    wait, tail, longest = (found[name] for name in ("wait", "p99_wait", "longest_wait"))
+    return (
+        f"{site}, {order}, {change}: mean wait {duration(wait.value)} instead of {duration(wait.today)}, "
+        f"{percent(wait.change)} ({span(wait.low, wait.high)}); 99th percentile {percent(tail.change)} "
+        f"({span(tail.low, tail.high)}); longest wait {percent(longest.change)}; "
+        f"{len(period.run):,} jobs, n = {n} blocks of three days, {len(period.submit)} replays"
+    )
