@@ -221,7 +221,7 @@ class _Adapter:
 
     @property
     def player(self) -> Any:
-        """Return the policy for its problem's comparison."""
+        """Return the policy in the form that its problem's comparison expects."""
         if not isinstance(self._game, GroupsGame):
             return self._decide
         from pipeline.problems.groups.env.evaluation.play import Player, controlled

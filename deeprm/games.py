@@ -198,7 +198,7 @@ class GroupsGame(Game):
         return GroupsSimulator(jobs, self.cluster, WAITING[self._objective](jobs))
 
     def features(self, view: groups.Observation) -> tuple[Observations, BoolArray]:
-        """Return features; every action is legal."""
+        """Return the features of observations and their masks, in which every action is legal."""
         count, time = len(view.now), self.row.interval
         units = self.cluster.capacity
         queues = [view.waiting, view.waiting_work / time, view.waited / time, view.head_waited / time]

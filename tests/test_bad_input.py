@@ -1,9 +1,9 @@
 """Table of mistakes that users may make: each gives one line, exit code 2, no traceback, and leaves no file.
 
 Most cases run in this process, from the command's arguments to its exit. One of each kind also runs as a separate
-process. docs/bad-inputs.md is this table with its lines. To write it again:
+process. `tests/data/bad_inputs.md` is this table with its lines, and `docs/bad-inputs.md` has examples. To write them:
 
-    python tests/test_bad_input.py
+    PYTHONPATH=tests/support python tests/test_bad_input.py
 """
 
 import contextlib
@@ -37,6 +37,9 @@ from pipeline.problems.pool.agents.networks.networks import build
 from pipeline.problems.pool.env.nouns import Cluster
 
 DOCUMENT = REPOSITORY / "docs" / "bad-inputs.md"
+SNAPSHOT = REPOSITORY / "tests" / "data" / "bad_inputs.md"
+EXAMPLES = 3  # of each group, in the document
+EXAMPLED = "These are examples; `tests/data/bad_inputs.md` has every tested mistake. Both are written by"
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")  # which a command sets
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"
@@ -1169,19 +1172,21 @@ def test_what_can_be_repaired_is_repaired_and_counted(case: Case) -> None:
     assert found.left == ("out.csv",)
 
 
-def document() -> str:
-    """The table as Markdown."""
+def markdown(most: int | None = None) -> str:
+    """Return the table as Markdown, with at most `most` rows of each group."""
     parts = [
         "# Bad input",
-        "Each mistake ends the command with one line, exit code 2, and no file left. This page is written by",
+        "Each mistake ends the command with one line, exit code 2, and no file left. "
+        f"{EXAMPLED if most else f'These are all {len(CASES)} tested mistakes. Written by'}",
         "`PYTHONPATH=tests/support python tests/test_bad_input.py`.",
     ]
     for title, group in GROUPS.items():
-        lines = [said_of(run_once(f"{title}: {case.what}"))[0].replace("|", "\\|") for case in group]
-        rows = [f"| {case.what} | `{line}` |" for case, line in zip(group, lines, strict=True)]
+        cases = group[:most]
+        lines = [said_of(run_once(f"{title}: {case.what}"))[0].replace("|", "\\|") for case in cases]
+        rows = [f"| {case.what} | `{line}` |" for case, line in zip(cases, lines, strict=True)]
         parts.append("\n".join([f"## {title}\n", "| mistake | line |", "| --- | --- |", *rows]))
     rows = []
-    for case in REPAIRED:
+    for case in REPAIRED[:most]:
         line = next(line for line in outcome(case).lines if case.says[0] in line)
         rows.append(f"| {case.what} | `{line}` |")
     said = "These inputs are read. Repaired and dropped rows are counted."
@@ -1189,9 +1194,12 @@ def document() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def test_the_document_has_every_line() -> None:
-    assert DOCUMENT.read_text() == document(), "run: PYTHONPATH=tests/support python tests/test_bad_input.py"
+def test_the_snapshot_has_every_line_and_the_document_examples() -> None:
+    again = "run: PYTHONPATH=tests/support python tests/test_bad_input.py"
+    assert SNAPSHOT.read_text() == markdown(), again
+    assert DOCUMENT.read_text() == markdown(EXAMPLES), again
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(document())
+    SNAPSHOT.write_text(markdown())
+    DOCUMENT.write_text(markdown(EXAMPLES))

@@ -192,7 +192,7 @@ def _frame(rows: list[tuple[int, list[str]]], reader: _Sacct | _FileTxt) -> Iter
 
 
 def _lines(path: Path, chunk: int, on_progress: ProgressCallback) -> Iterator[tuple[int, str, bool]]:
-    """Yield the number and text of each line that is not empty, and whether it has an end."""
+    """Yield the number and text of each line that is not empty, and whether a line break ends it."""
     number = 0
     with opened(path) as (content, percent):
         while read := content.read(chunk):

@@ -143,7 +143,7 @@ def memory(text: str) -> tuple[float, float, float]:
 
 
 def tres(text: str) -> tuple[float, float, float, float]:
-    """Return CPUs, GiB, GPUs and nodes of a list of trackable resources; missing ones are nan, but 0 GPUs."""
+    """Return CPUs, GiB, GPUs and nodes of a list of trackable resources; missing GPUs are 0, other missing ones nan."""
     if is_unknown(text):
         return math.nan, math.nan, math.nan, math.nan
     parts = re.sub(r"\(.*?\)", "", text).split(",")

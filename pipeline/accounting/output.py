@@ -46,7 +46,7 @@ ONLY_MINE = 0o600
 
 
 def account_of(rows: Iterable[tuple[str, str, str, int, int]]) -> pd.DataFrame:
-    """Return rows as ACCOUNT; there may be none."""
+    """Return rows, or none, as a table with the columns of ACCOUNT."""
     words = {name: "str" if place < 3 else "int64" for place, name in enumerate(ACCOUNT.columns)}
     return pd.DataFrame(rows, columns=list(words)).astype(words)
 

@@ -153,10 +153,10 @@ def verdict(
     """Return the verdict: of the candidates that passed every rule, promote the best over all loads.
 
     Args:
-        rows: GATE of one scenario.
-        champion: of its line, if any.
-        incumbent: the champion, or its substitute.
-        candidates: by name.
+        rows: rows of the table GATE for one scenario.
+        champion: the champion in champions.yaml, if any.
+        incumbent: the policy that candidates were compared with: the champion or its substitute.
+        candidates: candidates by name.
     """
     reasons = {str(name): _reasons(part) for name, part in rows.groupby("candidate", sort=False)} if len(rows) else {}
     passed = [name for name in reasons if rows.loc[rows["candidate"] == name, "passed"].all()]

@@ -23,7 +23,7 @@ def rlscheduler(
         list[str] | None, Option(help="A heuristic or a model directory; repeatable.", autocompletion=policies)
     ] = None,
 ) -> None:
-    """Play RLScheduler's ten sequences of 1,024 jobs (Zhang et al., SC 2020).
+    """Run policies on RLScheduler's ten sequences of 1,024 jobs (Zhang et al., SC 2020).
 
     Example: python -m pipeline benchmark rlscheduler lublin_256.swf.gz --backfill --out lublin.csv
     """

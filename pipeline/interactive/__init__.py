@@ -1,1 +1,1 @@
-"""What people and live clusters ask of policies; no stage of dvc.yaml runs it."""
+"""Commands for people and live clusters; no stage of dvc.yaml depends on this package."""

@@ -28,7 +28,7 @@ VOLCANO_BEST = 100.0  # MaxNodeScore of Kubernetes' scheduling framework, which 
 
 
 class UnreadableError(Exception):
-    """A request that no scheduler sends."""
+    """Request without the form of a scheduler's."""
 
 
 @dataclass(frozen=True)

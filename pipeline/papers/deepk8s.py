@@ -43,7 +43,7 @@ def short(evidence: Evidence, _load: int = 0) -> OfJobs:
 
 
 def long(evidence: Evidence, _load: int = 0) -> OfJobs:
-    """Return the mean completion time of tasks that run for more."""
+    """Return the measure of long tasks: mean completion time of those that run longer than `evidence.long`."""
     return OfJobs(COMPLETION, evidence.long, inf, f"tasks of more than {evidence.long:.4g}")
 
 

@@ -94,7 +94,7 @@ def gathered(
 
 
 def long_from(params: Params, durations: pd.Series) -> float:
-    """Return the number of steps from which a job is long: by the workload, or above the mean of a log."""
+    """Return the shortest duration, in steps, of a long job: by the workload, or above the mean of a log."""
     if isinstance(params.workload, Synthetic):
         return float(params.workload.short[1] + 1)
     return float(durations.mean() // 1) + 1 if len(durations) else 1.0

@@ -1,7 +1,7 @@
 """Means by load: slowdown (DeepRM's Figure 4, DeepRM2's Figure 3) and both objectives at one load (Figures 5 and 4).
 
-Completion time is the mean over jobs of the time from arrival to completion, which both papers' reward of minus the
-number of jobs in the system minimises; DeepRM2's text uses the term for the end of the last job.
+Completion time is the mean over jobs of the time from arrival to completion. Both papers minimise it by the reward
+minus the number of jobs in the system. DeepRM2's text uses the term for the end of the last job.
 """
 
 from collections.abc import Sequence

@@ -142,7 +142,7 @@ class PolicyGateway:
         Raises:
             ValidationError: the state is not valid.
             UserError: the state contradicts itself.
-            BusyError: too many ask.
+            BusyError: too many requests wait.
         """
         if self._answering >= self._most:
             raise BusyError(f"{self._answering} states are answered already; ask again later")

@@ -85,7 +85,7 @@ class Connection(H11Protocol):
         super().on_response_complete()
 
     def cut(self) -> None:
-        """End it at once, whatever is still to be sent."""
+        """Close the connection immediately; unsent data is lost."""
         self.connections.discard(self)
         self.transport.abort()
 

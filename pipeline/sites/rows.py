@@ -100,7 +100,7 @@ def site_rows(
 
 
 def _row_of(record: Frozen) -> dict[str, Any]:
-    """Return a row as params.yaml has it."""
+    """Return a record as a row of params.yaml."""
     return record.model_dump(mode="json", exclude_unset=True)
 
 
@@ -139,9 +139,9 @@ def _usable(trace: Trace, scenario: MachinesScenario, log: Path, confirmed: bool
 
 
 def _tests(name: str, independent: int, scenario: MachinesScenario, params: Params) -> tuple[int, dict[str, int]]:
-    """Return the count of test jobsets, and the entry of `gate.fewer`: the independent ones, up to the gate's number.
+    """Return the number of test jobsets, and the entry of `gate.fewer` if the gate requires more.
 
-    A number that was written neither by this command nor by the gate's rules is a user's, and stays.
+    The number is that of independent jobsets, up to the one that the gate requires. A number set by the user is kept.
     """
     rules, old = params.gate, scenario.jobsets.test
     count = min(independent, rules.jobsets if rules else TESTS)

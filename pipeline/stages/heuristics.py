@@ -14,7 +14,7 @@ from pipeline.simulation.results import Results, tables_of
 
 
 def run(params: Params, scenario: str) -> None:
-    """Write reports/tables/heuristics/<scenario>: every heuristic's results, and what validation chose."""
+    """Write reports/tables/heuristics/<scenario>: every heuristic's results, and the choices by validation."""
     inputs, place = storage.jobsets_folder(scenario), storage.results_folder("heuristics", scenario)
     with tracking.stage("heuristics", scenario, params) as run, executor(params.threads) as workers:
         run.inputs(inputs)

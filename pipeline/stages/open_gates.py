@@ -27,7 +27,10 @@ def format_of(resources: str, seconds: float) -> StateFormat:
 def run(
     service: Address, server: Address, form: StateFormat, patience: Patience, every_s: float, all_and_end: bool
 ) -> None:
-    """Look at the cluster every `every_s` seconds until the process ends; all state is in the pods, so none is lost."""
+    """Open gates in the policy's order, with a look at the cluster every `every_s` seconds, until the process ends.
+
+    All state is in the pods, so a restart loses nothing. With `all_and_end`, open every gate and return.
+    """
     api, asked = Api(server), Api(service)
     view = View(api)
     view.begin()

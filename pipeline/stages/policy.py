@@ -15,9 +15,9 @@ from pipeline.simulation.results import MOST_JOBSETS, tables_of
 
 
 def run(params: Params, name: str) -> None:
-    """Write reports/tables/policies/<name>: its results or, if it failed, one line with the reason.
+    """Write the results of an external policy or, if it failed, one line with the reason.
 
-    A failure is an output too, so that all other policies are compared; the stage `passed` reports it afterwards.
+    A failure is an output too, so that the other policies are still compared. Stage `passed` reports it afterwards.
     """
     row, place = params.policy(name), storage.results_folder("policies", name)
     with tracking.stage("policy", name, params) as run:

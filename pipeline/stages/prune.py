@@ -1,4 +1,4 @@
-"""`prune`: remove the outputs of rows that params.yaml no longer has. It shortens dvc.lock, so it is no DVC stage."""
+"""`prune`: remove the outputs of rows deleted from params.yaml. Not a DVC stage, because it changes dvc.lock."""
 
 from pipeline.core.storage import leftovers
 from pipeline.progress import say
@@ -6,9 +6,9 @@ from pipeline.tracking.digests import measured
 
 
 def run() -> None:
-    """Remove the outputs of such rows and their stages in dvc.lock, except outputs that were changed since.
+    """Remove the stages of deleted rows from dvc.lock, and their outputs unless they changed after the stage ran.
 
-    DVC's cache keeps the removed outputs: if the row returns, `dvc repro` restores them.
+    DVC's cache keeps the removed outputs: if the row is added again, `dvc repro` restores them.
     """
     stages = leftovers.forgotten()
     outs = {path: md5 for made in stages.values() for path, md5 in made.items()}

@@ -1,4 +1,4 @@
-"""`report`: all evidence as one self-contained page. It describes the last commit, so it is no DVC stage."""
+"""`report`: all results on one self-contained page. Not a DVC stage, because the page depends on the last commit."""
 
 from collections.abc import Collection, Mapping
 from importlib import metadata

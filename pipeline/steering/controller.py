@@ -70,7 +70,7 @@ class Controller:
         self._machines: dict[tuple[str, ...], dict[str, Json]] = {}
 
     def begin(self, slurm: dict[str, str]) -> None:
-        """Record the policy and the settings of Slurm; take charge of held jobs, so that any undo covers them."""
+        """Record the policy and Slurm's settings; in mode `release`, also record whose holds a later reset removes."""
         active, settings = self.gateway.active, self.settings
         self.journal.add(
             "begin",

@@ -130,10 +130,10 @@ def confirm(ledger: Ledger, released: Iterable[int], unpinned: Iterable[int], co
 
 
 def release_all(slurm: Slurm, ledger: Ledger) -> int:
-    """Release all jobs that are held for the controller and unpin those that wait; return how many were held.
+    """Release all jobs that are held for the controller and unpin those that wait; return the number of held jobs.
 
     Raises:
-        OddError: slurmctld does not answer, or does not do it.
+        OddError: slurmctld does not answer, or jobs are still held afterwards.
         UserError: Slurm denies it to this account.
     """
     if not ledger.held_in and not ledger.held:

@@ -51,7 +51,7 @@ def reset(slurm: Slurm, ledger: Ledger) -> int:
 
 
 def _shown_factors(slurm: Slurm) -> dict[int, int] | None:
-    """Return the factors that sprio shows; None: it cannot be read, and then all are reset, whatever their origin."""
+    """Return the factors that sprio shows, or None if unreadable; the caller then resets every job of the ledger."""
     try:
         return slurm.factors()
     except AwayError:

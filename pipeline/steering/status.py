@@ -37,7 +37,7 @@ class Status:
         return count
 
     def write_metrics(self, folder: Path) -> None:
-        """Write the ticks without a policy, for the textfile collector of Prometheus' node exporter."""
+        """Write the ticks without a policy of each queue, for the textfile collector of Prometheus' node exporter."""
         rows = [f'{METRIC}{{queue="{queue}"}} {count}' for queue, count in sorted(self._lacking.items())]
         with suppress(UserError):  # a full disk stops no tick
             write(folder / "metrics.prom", "\n".join([f"# TYPE {METRIC} gauge", *rows, ""]).encode(), OWNER)

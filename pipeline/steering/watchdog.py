@@ -50,7 +50,7 @@ class Watchdog:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
+        """Whether the watchdog's process runs."""
         return self._process.poll() is None
 
     def signal_alive(self) -> None:

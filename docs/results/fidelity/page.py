@@ -66,7 +66,7 @@ def ranks() -> str:
     for player in [SLURM, *PLAYERS]:
         own = [", ".join(ranked(measured(), player, measure)) for measure in ("mean_wait", "p99_wait")]
         rows.append([shown(player), *own])
-    return table(["player", "lowest mean wait first", "lowest p99 of wait first"], rows, words=3)
+    return table(["Slurm or simulation", "lowest mean wait first", "lowest p99 of wait first"], rows, words=3)
 
 
 def clear() -> str:
@@ -76,7 +76,7 @@ def clear() -> str:
         for low, high in clear_differences(measured(), measure):
             agree = [shown(p) for p in PLAYERS if (r := ranked(measured(), p, measure)).index(low) < r.index(high)]
             rows.append([UNITS[measure], f"{low} below {high}", "; ".join(agree) or "none"])
-    return table(["figure", "in all repeats of Slurm", "simulated players that agree"], rows, words=3)
+    return table(["figure", "in all repeats of Slurm", "simulations that agree"], rows, words=3)
 
 
 TABLES = {"figures": partial(each_figure), "ranks": partial(ranks), "clear differences": partial(clear)}

@@ -11,14 +11,14 @@ WORDS = {
     "one load": "jobsets of one load",
     "low load": "the same, at a low load",
     "all loads": "jobsets, stratified by load",
-    "24": "24 jobsets a load, the four highest",
+    "24": "24 jobsets per load, the four highest loads",
     "99th percentile": "99th percentile of a jobset's jobs",
     "machines": "five machines, stratified by load",
     "groups": "user groups, mean wait",
     "seeds": "jobsets and three training seeds (two-level)",
     "windows": "windows of a log, the same for all loads",
     "8 windows": "few windows: their range is reported",
-    "sequence": "confidence sequence of the watch, over a year of windows",
+    "sequence": "confidence sequence of the monitoring, over a year of windows",
 }
 Z = 1.96
 
@@ -29,7 +29,7 @@ def misses() -> str:
     for row in pd.read_csv(HERE / "coverage.csv").itertuples():
         missed, of = row.above + row.below, row.repeats
         rows.append([WORDS[row.case], str(row.n), str(row.loads), f"{row.above}, {row.below}", _share(missed, of)])
-    head = ["what is drawn", "n a load", "loads", f"truth below, above the interval, of {of}", "missed"]
+    head = ["resampled units", "n per load", "loads", f"true value below, above the interval, of {of}", "missed"]
     return table(head, rows)
 
 

@@ -24,7 +24,7 @@ ALWAYS = ("undivided", "hold_long", "hold_until")  # shown wherever they have re
 MANY = 3  # loads; of more, some also have their own rows
 SITUATIONS = {
     "online": "jobs arrive for a while, then the cluster drains (short run)",
-    "unknown_load": "the same, and you do not know the load",
+    "unknown_load": "a short run, and you do not know the load",
     "streams": "jobs keep arriving (stream)",
     "overload": "more jobs keep arriving than the cluster can finish",
     "offline": "all jobs are known before the first starts",
@@ -55,7 +55,14 @@ def situations() -> str:
         for scenario in validation["scenario"].unique()
         for loads in _loads(params, scenario)
     ]
-    head = ["your situation", "policy", "to the runner-up", "gate", "measured (lower is better)", "printed by"]
+    head = [
+        "your situation",
+        "policy",
+        "difference from the runner-up",
+        "gate",
+        "measured (lower is better)",
+        "printed by",
+    ]
     return table([*head, "for your own jobs"], [_cells(params, played, row) for row in rows], words=7)
 
 
@@ -152,7 +159,7 @@ def verdict(scenario: str, policy: str) -> str:
         passed = [name for name, part in rows.groupby("candidate", sort=False) if part["passed"].all()]
         return f"judged against; {', '.join(map(str, passed))} passed" if passed else "stays: no candidate passed"
     own = rows[rows["candidate"] == policy]
-    return str(page("gate").verdict(own)) if len(own) else "a rule that was not judged"
+    return str(page("gate").verdict(own)) if len(own) else "not judged"
 
 
 def _command(params: Params, row: Row) -> str:

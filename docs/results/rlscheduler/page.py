@@ -79,7 +79,7 @@ def paired() -> str:
             row = found.loc[(agent, other)]
             means = [f"{row[name]:.1f}" for name in ("mean", "mean_against")]
             rows.append([f"`{agent}`", other, f"{row['n']:.0f}", *means, difference(row)])
-    return table(["agent", "against", "n", "its mean", "the other", "difference"], rows, words=2)
+    return table(["agent", "heuristic", "n", "mean of the agent", "of the heuristic", "difference"], rows, words=2)
 
 
 def picked() -> str:
@@ -88,7 +88,7 @@ def picked() -> str:
     means = rows.groupby(["policy", "backfill"])["avg_bounded_slowdown"].mean().unstack()
     means = means[means.index.str.startswith("plan_")].assign(both=lambda of: np.sqrt(of[0] * of[1]))
     written = [[name, *(f"{value:.1f}" for value in row)] for name, row in means.sort_values("both").iterrows()]
-    return table(["planner", "without backfilling", "with", "geometric mean"], written)
+    return table(["planner", "without backfilling", "with backfilling", "geometric mean"], written)
 
 
 def played() -> dict[tuple[str, int], dict[str, pd.DataFrame]]:

@@ -38,7 +38,7 @@ def latency() -> str:
                 f"{found['load'].iloc[0]:.1f}",
             ]
         )
-    head = ["policy", "starts an answer", "reached a second", "p50", "p99", "processor", "fell back", "load"]
+    head = ["policy", "jobs started per answer", "answers per second", "p50", "p99", "processor", "fallback", "load"]
     return table(head, written)
 
 

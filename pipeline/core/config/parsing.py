@@ -50,7 +50,7 @@ class Bounded(Composer):
 
 
 def read_text(path: Path, most: int = 0) -> str:
-    """Read a text file of the repository or, with a limit of characters, of a user."""
+    """Return the content of a text file of at most `most` characters (0: any number, for files of the repository)."""
     try:
         with path.open(encoding="utf-8") as stream:
             text = stream.read(most + 1 if most else -1)  # /dev/zero has no end

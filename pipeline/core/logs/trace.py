@@ -65,7 +65,7 @@ class Trace(NamedTuple):
     doubts: tuple[str, ...] = ()  # implausible signs
 
     def most_held(self, amount: FloatArray, first: int | None = None) -> float:
-        """Return the most of an amount [J] held at one time in the log's own history; unknown waits are 0.
+        """Return the largest total of an amount [J] held at one time in the log's own schedule; unknown waits are 0.
 
         `first` limits this to the first jobs.
         """

@@ -19,7 +19,7 @@ from pipeline.errors import UserError
 
 
 def link_log(params: Params) -> None:
-    """Point data/log and data/logs at the logs of params.yaml; a plain note replaces a missing log.
+    """Link data/log and data/logs to the logs of params.yaml, and write a note where there is no log.
 
     Raises:
         UserError: a log does not exist, or a link cannot be written.

@@ -1,6 +1,6 @@
-"""Tables of differences between an agent and SJF in the states that the agent meets; load [B] is that of each episode.
+"""Tables of differences between an agent and SJF, at the agent's decisions in which a job could start.
 
-Decisions are the agent's own in which a job could start.
+`load` [B] is the load of each episode.
 """
 
 from collections.abc import Mapping
@@ -247,7 +247,7 @@ def agreement(card: TreeCard, decisions: Decisions, features: TreeFeatures | Non
 
 
 def importance(card: TreeCard, decisions: Decisions, rng: np.random.Generator) -> pd.DataFrame:
-    """Return IMPORTANCE, sorted: agreement lost when a feature is shuffled, mean over shuffles.
+    """Return the table IMPORTANCE: agreement lost when a feature is shuffled, mean over shuffles, highest first.
 
     Features of jobs are shuffled among the jobs that could start, others among decisions.
     """

@@ -15,7 +15,7 @@ NEARLY = 1e-9  # tolerance for equal shares
 
 
 class Play(NamedTuple):
-    """Episodes about to be played."""
+    """Episodes to record, before their first decision."""
 
     simulator: Episodes
     jobs: Jobs  # of all of them
@@ -61,11 +61,11 @@ class Decisions(NamedTuple):
 
     @property
     def same_job(self) -> BoolArray:
-        """Return whether the agent starts SJF's job [D], or one as short, which is an optimal choice of SJF, too."""
+        """Return whether the agent starts SJF's job or an equally short one [D], which SJF could also have chosen."""
         return np.asarray(self.starts & (self.of("duration", self.agent) == self.of("duration", self.sjf)))
 
     def of(self, name: str, action: IntArray) -> FloatArray:
-        """Return a feature [D] of the jobs that actions start; 0 for void."""
+        """Return the value [D] of a feature for the job that each action starts; 0 for void."""
         slot = np.minimum(action, self.slots - 1)
         value = self.features.job[np.arange(len(action)), slot, PLACE[name]]
         return np.asarray(np.where(action < self.slots, value, 0.0))

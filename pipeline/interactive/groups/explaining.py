@@ -78,7 +78,7 @@ OUTCOMES = table(
 
 
 class Decisions(NamedTuple):
-    """D decisions of the cluster while any job waits."""
+    """D decisions of a controller, each with at least one waiting job."""
 
     episode: IntArray  # [D]
     view: Observation  # [D, ...]

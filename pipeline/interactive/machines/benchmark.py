@@ -240,10 +240,10 @@ def _measured(jobs: JobsBatch, placed: Placed, processors: int) -> pd.DataFrame:
 
 
 def paired(found: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Return every policy against each reference on the same sequences, which must not overlap.
+    """Compare every policy with each reference on the same sequences, which must not overlap.
 
-    The difference is relative: mean of the policy's bounded slowdowns over the mean of the reference's, less 1, with a
-    paired bootstrap over sequences.
+    The difference is the policy's mean bounded slowdown divided by the reference's, minus 1, with a paired bootstrap
+    over sequences.
     """
     value = found.pivot(index="seq", columns="policy", values="avg_bounded_slowdown")
     counts = resample(len(value), RESAMPLES, np.random.default_rng(seed))

@@ -30,7 +30,7 @@ def onnx(folder: Path) -> bytes:
 
 
 def _example(shape: Shape) -> dict[str, Tensor]:
-    """Return the fields of two observations."""
+    """Return the fields of two observations, as example inputs of the export."""
     slots, machines, resources = shape.slots, shape.machines, shape.resources
     shapes: dict[str, tuple[int, ...]] = {
         **{"free": (machines, 1, resources), "demand": (slots, resources), "duration": (slots,), "waited": (slots,)},

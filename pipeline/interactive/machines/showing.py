@@ -123,7 +123,7 @@ def placed(trace: Trace, jobs: Jobs, machines: Machines, lanes: IntArray, shown:
 
 
 def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Viewer[Jobs]:
-    """Return policies, ready for a jobset."""
+    """Return a viewer that runs the policies on a chosen jobset."""
     scenario, folder = params.machines_scenario(asked.scenario), storage.jobsets_folder(asked.scenario)
     park = read_park(folder) if asked.jobs is None else park_of(params, asked.scenario)
     machines = machines_of(scenario, park)

@@ -95,15 +95,15 @@ def played(
     on_progress: ProgressCallback,
     at_once: int = AT_ONCE,
 ) -> Iterator[tuple[Part[Columns], Simulation]]:
-    """Play all jobsets, each on the whole cluster; yield each part with its finished simulator.
+    """Run all jobsets, each on the whole cluster; yield each part with its finished simulator.
 
     Args:
         mine: the jobs.
-        most: jobsets that are played in parallel.
-        begin: (part, random keys [B]) -> its simulator, an iterator that plays it, and the number of started jobs.
-        seed: of the policy's draws.
+        most: maximum number of jobsets that run in parallel.
+        begin: (part, random keys [B]) -> its simulator, an iterator that runs it, and the number of started jobs.
+        seed: seed of the policy's draws.
         on_progress: called with the percentage.
-        at_once: jobs whose jobsets are played in parallel.
+        at_once: maximum number of jobs of the jobsets that run in parallel.
     """
     done, count, due = 0, len(mine.number), time.monotonic() + LOOK_EVERY_S
     for part in parts(mine, most, at_once):

@@ -1,7 +1,7 @@
 """A user's own jobs, for every problem: a job table, read and checked in chunks, or a log of any format.
 
-A table may exceed memory, which holds only compact columns. A problem supplies the schema of its tables, and the
-conversion of checked rows and of a log.
+A table may be larger than memory, because only compact columns of it are kept. A problem supplies the schema of its
+tables, and the conversion of checked rows and of a log.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

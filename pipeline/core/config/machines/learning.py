@@ -41,7 +41,7 @@ MachinesNetworkConfig = Annotated[Vector | DeepSets | Linear, Field(discriminato
 
 
 class MachinesRecipe(Frozen):
-    """How an agent learns by a gradient."""
+    """Settings of learning by a gradient."""
 
     algorithm: str
     play: Literal["greedy", "sampled"]  # once trained

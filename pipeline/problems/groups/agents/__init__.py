@@ -1,1 +1,1 @@
-"""`groups`: networks and how they learn."""
+"""Agents of problem `groups`: networks and their training."""

@@ -57,7 +57,7 @@ def compiled(rule: CompiledRule, order: Score | None = None) -> Heuristic:
 
 
 def with_mix(packing: float, fairness: float) -> Heuristic:
-    """Return Tetris with weights of packing and of fairness, together at most 1; shortness has the rest."""
+    """Return Tetris with weights of packing and fairness, together at most 1; short run times have the rest."""
     return compiled(CompiledRule("tetris_fair", knobs=(packing, fairness)))
 
 

@@ -94,18 +94,19 @@ def _count_below(values: FloatArray, value: float, equal: bool) -> int:
 def run_time(
     estimates: FloatArray, share: FloatArray, estimate: float, begun: float, now: float, key: np.uint64, place: int
 ) -> float:
-    """Return a draw of the whole run time of a job, which does not end before now.
+    """Draw the total run time of a job that does not end before now.
 
-    A job that outlived the shares of all past jobs runs for its estimate, doubled until that exceeds the present.
+    The draw is the estimate times the share of a past job with a similar estimate. If the job has already run longer
+    than any such draw, its run time is the estimate, doubled until the end is not before now.
 
     Args:
-        estimates: [J], see `PastJobs`.
-        share: [J], of the same jobs.
-        estimate: of the job.
-        begun: when it was started; of one that waits, now.
-        now: the time of the decision.
-        key: of the draws.
-        place: of the job among those that share the key.
+        estimates: [J] estimates of past jobs, see `PastJobs`.
+        share: [J] run time over estimate of the same jobs.
+        estimate: the job's estimate.
+        begun: start of the job; now for a waiting job.
+        now: time of the decision.
+        key: key of the random draws.
+        place: number of the job among those that share the key.
     """
     low, high = _count_below(estimates, estimate, False), _count_below(estimates, estimate, True)
     most = estimates.shape[0]

@@ -174,7 +174,10 @@ class PoolSearch:
         return self._at_once
 
     def candidates(self, turn: Turn) -> IntArray:
-        """Return the actions [D, C] to try: the base's own, then void and the first jobs, or the best liked."""
+        """Return the actions [D, C] to try: the base policy's choice, then those it scores highest.
+
+        Without scores: void, then jobs in the order of their slots.
+        """
         view, likes = turn.view, self.base.likes
         own = self.base.policy(view, turn.draws)
         return candidates(view, own, self.budget.candidates, None if likes is None else likes(view))
@@ -223,10 +226,10 @@ class PoolSearch:
 
 
 def candidates(view: Observation, own: IntArray, most: int, liked: FloatArray | None = None) -> IntArray:
-    """Return the actions [D, C] to try, the base's own first; -1 = no more.
+    """Return the actions [D, C] to try, first `own`, the base policy's choice; -1 = no more.
 
-    Then come void and the first jobs or, by `liked` [D, A], those liked best. Of jobs of the same size and demand only
-    the first is tried.
+    The others are those with the highest `liked` [D, A] or, without it, void and then jobs in the order of their slots.
+    Of several jobs with the same duration and demand, only the first is tried.
     """
     legal, slots = legal_actions(view), view.duration.shape[1]
     size = np.concatenate([view.duration[:, :, None], view.demand], axis=2)

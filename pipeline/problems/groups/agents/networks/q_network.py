@@ -35,12 +35,12 @@ class Layer(nn.Module):
         self.bias = nn.Parameter(torch.empty(copies, 1, out).uniform_(-bound, bound))
 
     def forward(self, value: Tensor) -> Tensor:
-        """Return [C, N, out] of [C, N, wide]."""
+        """Apply each of C layers to its own N inputs: [C, N, wide] to [C, N, out]."""
         return torch.baddbmm(self.bias, value, self.weight)
 
 
 class QNetwork(nn.Module):
-    """Values of configurations."""
+    """Network for the values of each group's configurations."""
 
     scale: Tensor  # [1]     unit of rewards; 0 = not known yet
     past: Tensor  # [G, .]  of the training jobsets

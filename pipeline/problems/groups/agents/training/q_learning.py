@@ -111,7 +111,7 @@ def values_at(values: Callable[[Inputs, Tensor], Tensor], inputs: Inputs, share:
 
 
 def batch_target(network: QNetwork, target: Target, task: Task, batch: Transitions) -> Tensor:
-    """Return the targets [N, G] of the values of some decisions."""
+    """Return the Q-learning targets [N, G] of a batch of decisions: reward plus discounted value of the next state."""
     recipe, then = task.recipe_for(DqnRecipe), tensors(batch.then)
     units = torch.from_numpy(task.configurations.units.astype("float32"))
     with torch.no_grad():

@@ -21,7 +21,7 @@ Kind = TypeVar("Kind", DqnRecipe, EvolutionRecipe)
 
 
 class Transitions(NamedTuple):
-    """N decisions, and their consequences."""
+    """N decisions with their rewards and next states."""
 
     state: States  # [N, G, .]
     share: FloatArray  # [N, G, R]  units that were given

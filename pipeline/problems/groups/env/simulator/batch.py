@@ -173,7 +173,7 @@ class GroupsSimulator:
         return Served(start, finish, end, busy)
 
     def played(self, rows: IntArray) -> Played:
-        """Return the jobs of some episodes, with their outcomes so far; if all have started, they run to their end."""
+        """Return the jobs of some episodes with their outcomes so far, or to their end if all of them have started."""
         s, (jobs, bounds) = self._state, spans(self._state.first, rows)
         over, cut = self.ended(rows)
         now, each = self.now[rows], np.diff(bounds)

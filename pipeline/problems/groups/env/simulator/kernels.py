@@ -91,7 +91,7 @@ def _charge(s: State, x: int, job: int, begin: float, now: float) -> None:
 
 @inlined
 def _start(s: State, b: int, x: int, job: int, begin: float, now: float, by_estimate: bool) -> None:
-    """Charge a job's waiting and start it."""
+    """Add a job's waiting cost and start the job."""
     _charge(s, x, job, begin, now)
     g, place = s.group[job], job + s.base[x] - s.first[b]
     s.head[x, g, s.queue[job]] = s.following[job]

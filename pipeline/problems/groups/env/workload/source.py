@@ -52,7 +52,7 @@ def mean_rates(workload: Sinusoidal, scenario: GroupsScenario, load: int) -> Flo
 
 
 def draw_jobs(workload: Sinusoidal, scenario: GroupsScenario, load: int, rng: np.random.Generator) -> Jobs:
-    """Draw one jobset at a load in percent, again while it has no job."""
+    """Draw one jobset at a load in percent; a jobset without jobs is drawn again."""
     rates = mean_rates(workload, scenario, load)
     while True:
         groups = [_of_one(workload, scenario, group, rate, rng) for group, rate in enumerate(rates)]
@@ -97,9 +97,9 @@ def cluster_of(scenario: GroupsScenario | GroupsCard) -> SharedCluster:
 def configurations_of(scenario: GroupsScenario | GroupsCard) -> Configurations:
     """Return all settings of one group.
 
-    A level is a number of equal shares: of the first resource rounded up to whole units, of the others down, up to the
-    capacity. So levels that fit by the first resource also fit by the others: without the limit, their sum is at most
-    G; and if it applies to the first resource, all other groups have no units.
+    A level is a number of equal shares, rounded up to whole units of the first resource and down for the others, and at
+    most the capacity. So levels that fit by the first resource also fit by the others: their sum is at most G shares,
+    unless one group has all of the first resource, and then the other groups have no units.
 
     Raises:
         UserError: two levels have the same units of the first resource.

@@ -74,7 +74,7 @@ def features(view: Observation, shape: Shape) -> Features:
 
 
 def empty_features(view: Observation, shape: Shape) -> Features:
-    """Return empty features of as many observations, to be overwritten."""
+    """Return features of the right shapes for these observations, all zero, to be filled in."""
     count, slots, machines = view.legal.shape
     return Features(
         np.zeros((count, slots, shape.of_job), dtype=np.float32),

@@ -115,7 +115,7 @@ def play_update(
     episodes: int = 1,
     teacher: CompiledRule | None = None,
 ) -> Trajectory:
-    """Record the play of jobsets, each in several episodes, with the draws of an update."""
+    """Run jobsets, each in several episodes with the random draws of an update, and record the decisions."""
     number = update * MOST_JOBSETS + np.repeat(np.arange(len(jobsets)), episodes)
     key = keys(task.seed, number, np.tile(np.arange(episodes), len(jobsets)))
     return record(network, task.begin([jobs for jobs in jobsets for _ in range(episodes)]), key, teacher)

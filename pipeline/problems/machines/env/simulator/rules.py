@@ -44,7 +44,7 @@ PACKER, TETRIS, LEAST, MOST, BALANCED, SJF_MOST, RANDOM = range(9, 16)
 
 
 class Players(NamedTuple):
-    """The rule that decides in each episode."""
+    """Rule of each of B episodes, with its parameters and random draws."""
 
     rule: IntArray  # [B]
     knobs: FloatArray  # [B, 2]
@@ -87,7 +87,7 @@ def score_job(
 
 @inlined
 def _alignment(demand: IntArray, free: IntArray, capacity: IntArray) -> float:
-    """Return the mean over resources of demanded times free share of a machine; 0 of a resource that it lacks."""
+    """Return the mean over resources of (demanded share * free share) of a machine; a missing resource counts as 0."""
     shares = 0.0
     for r in range(capacity.shape[0]):
         if capacity[r] > 0:

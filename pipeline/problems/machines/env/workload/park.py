@@ -31,7 +31,7 @@ def machines_of(scenario: MachinesScenario, park: MachinePark) -> Machines:
 
 
 def time_scale(scenario: MachinesScenario, park: MachinePark) -> float:
-    """Return the time that features show as one half: the median run time."""
+    """Return the time that features encode as 0.5: the median run time."""
     return scenario.workload.median if isinstance(scenario.workload, Tasks) else park.unit
 
 

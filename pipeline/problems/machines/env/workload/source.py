@@ -67,7 +67,7 @@ class Cut(Origin[Jobs]):
         return {load: [self.fit.window(start, size, load) for start in first] for load in self.scenario.loads}
 
     def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
-        """Return a window from any job of the training period on, or consecutive blocks of the split's parts."""
+        """Return a window that begins at any job of the training period or, with parts, blocks of the split's parts."""
         if self.workload.parts is None:
             size = self.workload.window
             return self.fit.window(random_start(self._period("train"), size, rng), size, load)

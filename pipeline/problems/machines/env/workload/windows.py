@@ -107,7 +107,7 @@ def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> F
 def what_policies_know(scenario: MachinesScenario, trace: Trace, learned: IntArray) -> FloatArray:
     """Return the run time of each job [J] of a log as policies know it.
 
-    Predictions are learned from the jobs at the places `learned`.
+    Predictions are learned from the jobs with the indices `learned`.
 
     Raises:
         UserError: the log has too little for predictions.

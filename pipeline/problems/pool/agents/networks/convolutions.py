@@ -87,7 +87,7 @@ class Sum(torch.autograd.Function):
 def _convolve(
     rows: FloatArray, bias: FloatArray, strips: IntArray, u: int, first: int, last: int, columns: FloatArray
 ) -> None:
-    """Write a patch's two columns [2, C2 * T2] of the second convolution, of channels first to last - 1."""
+    """Write a patch's two columns [2, C2 * T2] of the second convolution, for channels first to last - 1."""
     steps = rows.shape[2] // len(bias)
     begin, end = first * steps, last * steps
     for x in range(2):

@@ -93,7 +93,7 @@ def get(table: KeyArray, hashed: Scalar) -> Scalar:
 
 @inlined
 def put(table: KeyArray, hashed: Scalar, number: Scalar) -> None:
-    """Number a new hash; the table must have room."""
+    """Store the number of a new hash; the table must have room."""
     last = np.uint64(len(table) - 1)
     at = hashed & last
     while table[at, 0] != 0:

@@ -43,7 +43,7 @@ class EncodedObservation(Protocol):
         """Return the legal actions [D, A]."""
 
     def _replace(self, *, may: BoolArray) -> Self:
-        """Return the same with other legal actions."""
+        """Return a copy with other legal actions."""
 
 
 Encoded = TypeVar("Encoded", bound=EncodedObservation)

@@ -32,7 +32,7 @@ class ValueNetwork(Mlp):
 
 
 class Critic:
-    """A value network that learns the returns that it estimated."""
+    """Value network that first estimates the returns of decisions and then learns from the actual ones."""
 
     def __init__(self, layout: Layout, config: ValueBaseline, seed: int, memory: Memory) -> None:
         with torch.random.fork_rng(devices=[]):

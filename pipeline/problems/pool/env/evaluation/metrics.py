@@ -59,7 +59,7 @@ def span_of(scenario: PoolScenario) -> Span | None:
 def job_results(
     policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, step_limit: int
 ) -> pd.DataFrame:
-    """Return the results of each job; load and jobset [B] name the episodes."""
+    """Return the results of each job; load and jobset [B] identify the episodes."""
     must_be_whole(load, jobset, batch, len(schedule.steps))
     finish, slowdown, _, unfinished = outcome(batch, schedule, step_limit)
     episode = batch.episode

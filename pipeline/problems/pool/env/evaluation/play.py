@@ -98,7 +98,7 @@ def backlog(
 
 
 def passed(time: IntArray, steps: int) -> IntArray:
-    """Return the number of times at or before each of the steps 0 to `steps`; -1 is never.
+    """Return how many entries of `time` are at most k, for each step k from 0 to `steps`; -1 means never.
 
     >>> passed(np.array([0, 2, -1, 2, 9]), 3).tolist()
     [1, 1, 3, 3]
@@ -208,7 +208,7 @@ class Game(NamedTuple):
 def game_of(
     jobsets: Mapping[int, Sequence[JobSet]], cluster: Cluster, step_limit: int, seed: int, masked: bool = True
 ) -> tuple[Game, IntArray, IntArray]:
-    """Return jobsets by load as a game, and the load and number of each episode; see `score`."""
+    """Return the episodes of jobsets by load, ready to run, and the load and number of each; see `score`."""
     episodes, load, number, key = numbered(jobsets, seed)
     return Game(batch(episodes), cluster, step_limit, masked, key), load, number
 

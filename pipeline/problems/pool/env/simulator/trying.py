@@ -119,7 +119,7 @@ def _write_waiting(s: State, b: int, view: Seen, d: int, futures: Futures, first
 
 @inlined
 def _write_jobs(s: State, b: int, view: Seen, d: int, futures: Futures, future: int, limits: Limits) -> int:
-    """Write the jobs of a copy b of decision d, waiting ones and those to come; return the next place."""
+    """Write the waiting and future jobs of copy b of decision d; return the place after the last."""
     first, after = futures.first[future], futures.first[future + 1]
     j = _write_waiting(s, b, view, d, futures, first, after)
     now, offset = view.now[d], view.now[d] + 1 if limits.from_now else 0
@@ -169,7 +169,7 @@ def _begin(s: State, rules: Rules, b: int, view: Seen, d: int, last: int) -> Non
 
 @inlined
 def _count_arrived(s: State, b: int, view: Seen, d: int, last: int) -> None:
-    """Continue the sums over arrivals from those of a decision; 0 where it has none."""
+    """Write the sums over arrived jobs before each arrival, from those at a decision on; all 0 if these are unknown."""
     begun = s.to_come[b]
     for n in range(s.arrived.shape[1]):
         s.arrived[s.first[b], n] = 0.0
