@@ -139,6 +139,11 @@ def _read(output: TextIO, on_line: LineCallback) -> None:
             on_line(line.rstrip())
 
 
+def is_failure(code: int) -> bool:
+    """Return whether an exit code means that a command failed, and was not killed."""
+    return 0 < code < 128
+
+
 def reason(output: Iterable[str], code: int) -> str:
     """Return the reason of a failure on one line: the command's error, else its signal, else its last line.
 

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from pipeline.core.config import repository_root
 from pipeline.errors import UserError
-from pipeline.execution.commands import Job, reason
+from pipeline.execution.commands import Job, is_failure, reason
 from pipeline.execution.environment import environment
-from pipeline.execution.launch import is_failure, launch
+from pipeline.execution.launch import launch
 from pipeline.execution.setting import Setting, cores, setting
 from pipeline.execution.tasks import Store, keys_of
 from pipeline.execution.worker import work_file
@@ -68,28 +68,29 @@ class Executor:
         if not tasks:
             return []
         if self.serial and not resumable:
-            results = []
-            for task in tasks:
-                results.append(function(task))
-                on_progress(len(results))
-            return results
+            return self._here(function, tasks, [None] * len(tasks), on_progress)
         keys = keys_of(function, tasks, inputs)
         self._keys |= set(keys)
+        self._store.sweep()
         if resumable:
-            return self._resume(function, tasks, keys, on_progress)
+            return self._here(function, tasks, keys, on_progress)
         packed = {key: pickle.dumps((function, task), protocol=5) for key, task in zip(keys, tasks, strict=True)}
         found = self._run(packed, on_progress)
         return [found[key] for key in keys]
 
-    def _resume(
-        self, function: Callable[[Task], Result], tasks: Sequence[Task], keys: list[str], on_progress: ShareCallback
+    def _here(
+        self,
+        function: Callable[[Task], Result],
+        tasks: Sequence[Task],
+        keys: Sequence[str | None],
+        on_progress: ShareCallback,
     ) -> list[Result]:
+        """Run tasks in this process; those with a key are stored."""
         found, keeping = list[Result](), True
-        self._store.sweep()
         for key, task in zip(keys, tasks, strict=True):
-            held = self._store.read(key)
+            held = self._store.read(key) if key else None
             found.append(function(task) if held is None else held[0])
-            if held is None and keeping:
+            if key and held is None and keeping:
                 try:
                     self._store.write(key, found[-1])
                 except UserError as error:  # the result does not need it
@@ -106,7 +107,6 @@ class Executor:
         """Return the results of all tasks by key; tasks of killed workers start again."""
         found, lost = self._read(work), 0
         on_progress(len(found))
-        self._store.sweep()
         while len(found) < len(work):
             left = {key: task for key, task in work.items() if key not in found}
             self._work(left, lambda: on_progress(sum(map(self._store.has, work))))
@@ -140,9 +140,7 @@ class Executor:
             job = Job(f"tasks-{path.stem}", words, given, self._threads, numbered=True)
             codes = launch(place, job, workers, on_line, on_look)
         if failed := [code for code in codes if is_failure(code)]:
-            if any(line.startswith(("error: ", "srun: error: ")) for line in output):
-                raise UserError(reason(output, failed[0]))
-            raise RuntimeError("a worker failed:\n" + "\n".join(output))
+            raise _error(list(output), failed[0])
         if any(codes):
             say("executor: a worker was lost; its tasks begin again")
 
@@ -165,3 +163,13 @@ def executor(threads: int, default: Setting | None = None) -> Iterator[Executor]
     one = Executor(setting(default), threads, repository_root())
     yield one
     one.forget()
+
+
+def _error(output: Sequence[str], code: int) -> Exception:
+    """Return the error of a worker that failed: a user's mistake, a fault of ours, or a machine without this code."""
+    why = reason(output, code)
+    if any(line.startswith(("error: ", "srun: error: ")) for line in output):
+        return UserError(why)
+    if any(line.startswith("Traceback") for line in output) and not why.startswith("ModuleNotFoundError"):
+        return RuntimeError("\n".join(["a worker failed:", *output]))
+    return UserError(f"executor: a worker cannot run this code ({why}); expected the same Python and packages")

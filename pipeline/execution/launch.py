@@ -5,7 +5,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 
 from pipeline.execution import on_ray
-from pipeline.execution.commands import Commands, Job, LineCallback, nothing
+from pipeline.execution.commands import Commands, Job, LineCallback, is_failure, nothing
 from pipeline.execution.on_slurm import SlurmJobs
 from pipeline.execution.setting import LOOKED_S, Setting
 
@@ -43,8 +43,3 @@ def launch(
             codes += [future.result() for future in done]
             on_look()
     return codes
-
-
-def is_failure(code: int) -> bool:
-    """Return whether an exit code means that a command failed, and was not killed."""
-    return 0 < code < 128

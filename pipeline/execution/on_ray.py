@@ -21,7 +21,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from pipeline.errors import UserError, missing_packages_named
-from pipeline.execution.commands import GROUP, KILLED, Job
+from pipeline.execution.commands import GROUP, KILLED, Job, is_failure
 from pipeline.execution.setting import Setting, cores
 from pipeline.progress import say
 
@@ -31,7 +31,6 @@ ATTEMPTS = 4  # to start Ray here: on busy cores its own limit of 30 s may be to
 STORE_BYTES = 100 << 20  # of Ray's store in memory: results go to files instead
 HEAD_S = 2.0  # between two checks of the head
 PATIENT_S = 60.0  # Ray may be silent at first without a message
-
 
 Ended = SimpleQueue[int | UserError]  # exit codes of commands
 
@@ -53,7 +52,7 @@ def run(address: str, commands: Sequence[Sequence[str]], given: Mapping[str, str
     with _joined(address, len(commands)) as ray:
         head = Head(ray.get_runtime_context().gcs_address, ours=not address)
         nodes = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
-        remote = ray.remote(num_cpus=max(1, min(threads, *nodes)), max_retries=0)(_work).options(
+        remote = ray.remote(num_cpus=max(1, min(threads, max(nodes))), max_retries=0)(_work).options(
             num_returns="streaming"
         )
         ended, begun, codes = Ended(), threading.Event(), list[int]()
@@ -63,7 +62,7 @@ def run(address: str, commands: Sequence[Sequence[str]], given: Mapping[str, str
             # In threads, because a signal is lost while Ray's compiled code waits.
             threading.Thread(target=_follow, args=(ray, task, ended, begun), daemon=True).start()
         waits_until = time.monotonic() + PATIENT_S
-        while len(codes) < len(chosen) and not any(0 < code < KILLED for code in codes):
+        while len(codes) < len(chosen) and not any(is_failure(code) for code in codes):
             try:
                 code = ended.get(timeout=HEAD_S)
             except Empty:
@@ -75,7 +74,7 @@ def run(address: str, commands: Sequence[Sequence[str]], given: Mapping[str, str
             if isinstance(code, UserError):
                 raise code
             codes.append(code)
-    return next((code for code in codes if 0 < code < KILLED), max(codes))
+    return next((code for code in codes if is_failure(code)), max(codes))
 
 
 def _follow(ray: Any, task: Any, ended: Ended, begun: threading.Event) -> None:
@@ -99,7 +98,7 @@ def _work(words: Sequence[str], folder: str, given: Mapping[str, str], group: st
     """Run a command on a node, and yield its lines and its exit code."""
     with subprocess.Popen(
         ["/bin/sh", "-c", group, "group", *words],
-        cwd=folder,
+        cwd=folder if Path(folder).is_dir() else None,  # the command says what is missing
         env={**os.environ, **given},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -34,13 +34,14 @@ trap "kill $!" EXIT
 
 
 class SlurmJobs:
-    """Jobs of one command; if none of them begins for long, Slurm's reason is shown once."""
+    """Jobs of one command. A silent one is cancelled, since srun may not notice that a node died and came back."""
 
     def __init__(self, place: Setting, job: Job, commands: Commands, on_line: LineCallback) -> None:
         """Start no job yet."""
         self._place, self._job, self._commands, self._on_line = place, job, commands, on_line
-        self._names: list[str] = []
-        self._waiting_since: float | None = time.monotonic()  # None: one has begun, or the reason was shown
+        self._begun_s = time.monotonic()
+        self._heard: dict[str, tuple[int, float]] = {}  # last heartbeat of a job, and when it was noticed
+        self._explained = False
 
     def run(self, copy: int) -> int:
         """Return the exit code of a job, after ending the job of an earlier, killed stage.
@@ -53,11 +54,10 @@ class SlurmJobs:
         _end_jobs(name)
         end.parent.mkdir(parents=True, exist_ok=True)
         discard(end, beat)
-        self._names.append(name)
+        self._heard[name] = (0, time.monotonic())
         words = [*self._srun(name), "/bin/sh", "-c", NOTED, str(end), *self._job.command(copy)]
-        watch = _Watch(name, beat)
         try:
-            code = self._commands.run(words, self._on_line, self._job.given, on_tick=lambda: self._look(watch))
+            code = self._commands.run(words, self._on_line, self._job.given, on_tick=lambda: self._look(name, beat))
             until = time.monotonic() + WROTE_S
             while not code and not end.exists():
                 if time.monotonic() > until:
@@ -77,37 +77,30 @@ class SlurmJobs:
         chosen = [f"--{key}" + ("" if value is True else f"={value}") for key, value in options.items()]
         return ["srun", *chosen, "--input=none", "--kill-on-bad-exit"]
 
-    def _look(self, watch: "_Watch") -> None:
-        if watch.look():
-            self._waiting_since = None
-        if self._waiting_since is not None and time.monotonic() - self._waiting_since >= PATIENT_S:
-            self._waiting_since = None
-            names = ",".join(self._names)
+    def _look(self, name: str, beat: Path) -> None:
+        """Cancel a job that has become silent; if none begins for long, show Slurm's reason once."""
+        (last, since), now = self._heard[name], time.monotonic()
+        with suppress(FileNotFoundError):
+            if (heard := beat.stat().st_mtime_ns) != last:
+                self._heard[name] = (heard, now)
+                return
+        if last and now - since > SILENT_S:
+            say(f"executor: Slurm's job {name} was silent for {SILENT_S:.0f} s; it is cancelled")
+            _asked("scancel", f"--name={name}")
+            self._heard[name] = (last, now)
+        if (
+            now - self._begun_s >= PATIENT_S
+            and not self._explained
+            and not any(beat for beat, _ in self._heard.values())
+        ):
+            self._explained = True
+            names = ",".join(self._heard)
             found = _asked("squeue", "-h", f"--name={names}", "-o", "%r")
-            reasons = ", ".join(sorted(set(found.stdout.splitlines()))) or " ".join(found.stderr.split())[:300]
+            why = ", ".join(sorted(set(found.stdout.splitlines()))) or " ".join(found.stderr.split())[:300]
             say(
-                f"executor: Slurm lets none of its {len(self._names)} jobs run: {reasons}; see sinfo -R, or squeue"
+                f"executor: Slurm lets none of its {len(self._heard)} jobs run: {why}; see sinfo -R, or squeue"
                 f" --name={names}"
             )
-
-
-class _Watch:
-    """The heartbeat of a job; a silent one is cancelled, since srun may not notice that a node died and came back."""
-
-    def __init__(self, name: str, beat: Path) -> None:
-        self._name, self._beat = name, beat
-        self._last, self._since = 0, time.monotonic()
-
-    def look(self) -> bool:
-        """Cancel the job if it is silent; return whether it has begun."""
-        with suppress(FileNotFoundError):
-            if (heard := self._beat.stat().st_mtime_ns) != self._last:
-                self._last, self._since = heard, time.monotonic()
-        if self._last and time.monotonic() - self._since > SILENT_S:
-            say(f"executor: Slurm's job {self._name} was silent for {SILENT_S:.0f} s; it is cancelled")
-            _asked("scancel", f"--name={self._name}")
-            self._since = time.monotonic()
-        return bool(self._last)
 
 
 def _end_jobs(name: str) -> None:

@@ -17,9 +17,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.execution.commands import Job
+from pipeline.execution.commands import KILLED, Job
 from pipeline.execution.environment import check_code, code_digest, environment
-from pipeline.execution.launch import is_failure, launch
+from pipeline.execution.launch import launch
 from pipeline.execution.setting import setting
 from pipeline.progress import say
 
@@ -66,7 +66,7 @@ def relay(threads: int, *words: str) -> bool:
     job, lost = Job("-".join(words), [*COMMAND, *words], given, threads), 0
     while codes := [code for code in launch(setting(), job, 1, say) if code]:
         lost += 1
-        if is_failure(codes[0]) or lost == LOST:
+        if codes[0] != KILLED or lost == LOST:
             raise SystemExit(codes[0] if codes[0] > 0 else 128 - codes[0])
         say(f"executor: {' '.join(words)} was ended from outside; it begins again where it was")
     return True

@@ -42,7 +42,8 @@ def run(params: Params, settings: Sequence[str], seeds: str | None, named: Seque
     if drawn and not agents:
         raise UserError("farm: --seeds: no key that is set belongs to an agent; say whose seeds by --agent NAME")
     points = grid.grid(swept, drawn, agents)
-    checked = grid.checked(raw_params(), points)
+    raw = raw_params()
+    checked = [grid.checked(raw, point) for point in points]
     workers = workers if elsewhere() else min(workers, os.cpu_count() or 1)
     with notes.exclusive() as held:
         for line in Base.here().said:

@@ -117,6 +117,13 @@ def test_another_version_of_the_code_is_refused_by_its_digest(place: Path, monke
         workers.map(abs, [1])
 
 
+def test_a_machine_without_this_code_is_one_line(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    said = r"^executor: a worker cannot run this code \(.*/nowhere/python.*not found\); expected the same Python"
+    with pytest.raises(UserError, match=said):
+        Executor(TWO, 1, place).map(abs, [1])
+
+
 @pytest.mark.slow
 def test_a_worker_that_sees_another_folder_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "work_file", unseen)

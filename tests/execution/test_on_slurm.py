@@ -58,7 +58,7 @@ def test_jobs_find_what_is_found_here_on_their_threads_also_when_one_is_killed(
 @pytest.mark.slow
 @needs_slurm
 def test_what_srun_refuses_is_one_line(cluster: LoopbackSlurm) -> None:
-    with pytest.raises(UserError, match=r"^executor: srun: error: .*invalid partition"):
+    with pytest.raises(UserError, match=r"^executor: srun: error: .*Invalid partition name specified$"):
         found(Setting(backend="slurm", workers=1, partition="nowhere"))
     cluster.until(lambda: cluster.states() == {}, "no job left")
 

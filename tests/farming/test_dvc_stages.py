@@ -57,7 +57,7 @@ def test_a_stage_that_others_still_run_is_waited_for_and_then_one_line(
 ) -> None:
     monkeypatch.setattr(dvc_stages, "BUSY_S", 0.5)
     (kitchen / ".dvc" / "tmp").mkdir()
-    users = {str(kitchen / "soup"): {"write": {"pid": 1, "cmd": "dvc repro"}, "read": []}}
+    users = {"write": {str(kitchen / "soup"): {"pid": 1, "cmd": "dvc repro"}}, "read": {}}
     (kitchen / ".dvc" / "tmp" / "rwlock").write_text(json.dumps(users))
     with pytest.raises(UserError, match=r"^dvc: '.*soup' is busy, it is being blocked by: \(PID 1\): dvc repro"):
         dvc_stages.stale()
