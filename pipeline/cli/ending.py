@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 
 import typer
 from typer.exceptions import TyperException
@@ -62,6 +63,8 @@ def _line(error: Exception) -> str | None:
             line = f"{error.filename or 'the system'}: {error.strerror or error}"
         case MemoryError():
             line = f"out of memory ({error})"
+        case BrokenProcessPool():
+            line = "a process was killed, maybe for lack of memory; run again"
         case RuntimeError() if "no locator available" in str(error):  # numba's words
             line = "no folder for compiled code can be written to: set NUMBA_CACHE_DIR to one that can"
     return line
