@@ -4,8 +4,8 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 
-from pipeline.execution import on_ray
 from pipeline.execution.commands import Commands, Job, LineCallback, is_failure, nothing
+from pipeline.execution.on_ray import driver, understood
 from pipeline.execution.on_slurm import SlurmJobs
 from pipeline.execution.setting import LOOKED_S, Setting
 
@@ -31,7 +31,8 @@ def launch(
     with ThreadPoolExecutor(copies) as pool, Commands() as commands:
         runs: list[Callable[[], int]]
         if place.backend == "ray":
-            runs = [partial(commands.run, on_ray.driver(place, job, copies), on_line, job.given)]
+            words = driver(place, job, copies)
+            runs = [partial(commands.run, words, lambda line: on_line(understood(line, place.address)), job.given)]
         elif place.backend == "slurm":
             jobs = SlurmJobs(place, job, commands, on_line)
             runs = [partial(jobs.run, copy) for copy in range(copies)]

@@ -26,10 +26,11 @@ from pipeline.execution.setting import Setting, cores
 from pipeline.progress import say
 
 ANSWER_S = 5.0  # for an address to answer
-GONE_S = 20.0  # for a head that refuses to answer; after 60 Ray itself would end this process
+GONE_S = 20  # without an answer from the head, until Ray ends this process
 ATTEMPTS = 4  # to start Ray here: on busy cores its own limit of 30 s may be too short
 STORE_BYTES = 100 << 20  # of Ray's store in memory: results go to files instead
-HEAD_S = 2.0  # between two checks of the head
+NO_HEAD = "Failed to connect to GCS"  # Ray's last words
+LOOK_S = 2.0  # between two looks at what has begun
 PATIENT_S = 60.0  # Ray may be silent at first without a message
 
 Ended = SimpleQueue[int | UserError]  # exit codes of commands
@@ -47,10 +48,17 @@ def driver(place: Setting, job: Job, copies: int) -> list[str]:
     return [sys.executable, "-m", "pipeline.execution.on_ray", json.dumps(request)]
 
 
+def understood(line: str, address: str) -> str:
+    """Return a line of the driver; Ray's own about a head that is gone becomes ours."""
+    if NO_HEAD not in line:
+        return line
+    where, again = (address, "begin the cluster again, then run again") if address else ("this machine", "run again")
+    return f"error: executor: the head of Ray at {where} is gone; {again} to resume"
+
+
 def run(address: str, commands: Sequence[Sequence[str]], given: Mapping[str, str], threads: int) -> int:
     """Run commands on Ray, as many as it has cores; return the exit code of the first that failed, or the highest."""
     with _joined(address, len(commands)) as ray:
-        head = Head(ray.get_runtime_context().gcs_address, ours=not address)
         nodes = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
         remote = ray.remote(num_cpus=max(1, min(threads, max(nodes))), max_retries=0)(_work).options(
             num_returns="streaming"
@@ -64,9 +72,8 @@ def run(address: str, commands: Sequence[Sequence[str]], given: Mapping[str, str
         waits_until = time.monotonic() + PATIENT_S
         while len(codes) < len(chosen) and not any(is_failure(code) for code in codes):
             try:
-                code = ended.get(timeout=HEAD_S)
+                code = ended.get(timeout=LOOK_S)
             except Empty:
-                head.check()
                 if not begun.is_set() and time.monotonic() > waits_until:
                     waits_until = math.inf
                     say("executor: Ray has not begun yet; it waits for cores (ray status)")
@@ -116,33 +123,12 @@ def _work(words: Sequence[str], folder: str, given: Mapping[str, str], group: st
     yield code if code >= 0 else 128 - code
 
 
-class Head:
-    """The head of the cluster: when it is gone, everything else ends, but not at once."""
-
-    def __init__(self, address: str, ours: bool) -> None:
-        self._address = address
-        self._again = "run again" if ours else "begin the cluster again, then run again"
-        self._silent_since: float | None = None
-
-    def check(self) -> None:
-        """Raise an error if the head has not answered for some time."""
-        try:
-            _connect(self._address)
-            self._silent_since = None
-        except OSError as error:
-            now = time.monotonic()
-            self._silent_since = self._silent_since or now
-            if now - self._silent_since >= GONE_S:
-                raise UserError(
-                    f"executor: the head of Ray at {self._address} is gone ({error}); {self._again} to resume"
-                ) from error
-
-
 @contextmanager
 def _joined(address: str, workers: int) -> Iterator[Any]:
     """Yield Ray, connected to the cluster at an address, or to one of some workers started here."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(GONE_S))
     with missing_packages_named():
         import ray
     options: dict[str, Any] = {"address": address or "local", "log_to_driver": False, "logging_level": logging.CRITICAL}
