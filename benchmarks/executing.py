@@ -74,7 +74,7 @@ def warm(problem: Problem) -> list[Work]:
 def there(backend: str) -> bool:
     """Return whether an engine can be measured here."""
     if backend == "slurm":
-        return find_spec("submitit") is not None and not why_not()
+        return not why_not()
     return backend == "processes" or find_spec("ray") is not None
 
 

@@ -13,7 +13,6 @@ EXTRAS = {  # of pyproject.toml, with their packages; the first that has a packa
     "sb3": ("stable_baselines3", "sb3_contrib"),
     "onnx": ("onnx", "onnxruntime", "onnxscript"),
     "ray": ("ray",),
-    "slurm": ("submitit",),
 }
 
 

@@ -1,82 +1,28 @@
 """Run independent tasks where the user's setting says; results are in the order of the tasks."""
 
-import multiprocessing as mp
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from pipeline.core.config import repository_root
 from pipeline.errors import UserError
-from pipeline.execution.environment import begin_child, code_digest, environment
-from pipeline.execution.on_ray import RayWorkers
-from pipeline.execution.on_slurm import SlurmWorkers
-from pipeline.execution.setting import LOOKED_S, Setting, cores, setting
-from pipeline.execution.tasks import PackedTask, StageContext, Store, keys_of, run_task
+from pipeline.execution.commands import Job, is_failure, reason
+from pipeline.execution.environment import environment
+from pipeline.execution.launch import launch
+from pipeline.execution.setting import Setting, cores, setting
+from pipeline.execution.tasks import Store, keys_of
+from pipeline.execution.worker import work_file
 from pipeline.progress import ShareCallback, no_progress, say
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 LOST = 3  # times in a row that workers may be lost before one task is done
-
-
-class Workers(Protocol):
-    """Workers of one backend."""
-
-    def run(self, tasks: Sequence[PackedTask], on_done: Callable[[int], None]) -> None:
-        """Run tasks and report how many are done; tasks of lost workers may be left.
-
-        Raises:
-            UserError: a user's mistake, reported by a task or by the backend.
-        """
-
-    def close(self) -> None:
-        """Release the workers."""
-
-
-class ProcessWorkers:
-    """A pool of processes of this machine, started with the first task and again after one of them was killed."""
-
-    def __init__(self, place: Setting, stage: StageContext, threads: int) -> None:
-        self._most, self._stage = place.workers or cores(), stage
-        # Where there are more threads than cores, a thread that spins while it waits takes another's core.
-        crowded = {"GOMP_SPINCOUNT": "0"} if self._most * threads > cores() else {}
-        self._environment = environment(threads) | crowded
-        self._pool: ProcessPoolExecutor | None = None
-
-    def run(self, tasks: Sequence[PackedTask], on_done: Callable[[int], None]) -> None:
-        """Run tasks; some may be left if a process was killed."""
-        if self._pool is None:
-            context = mp.get_context("spawn")  # a fork would inherit threads of compiled code in the middle of work
-            self._pool = ProcessPoolExecutor(min(self._most, len(tasks)), context, begin_child, (self._environment,))
-        pool = self._pool
-        try:
-            left: set[Future[str]] = {pool.submit(run_task, self._stage, task) for task in tasks}
-            total = len(left)
-            while left:
-                done, left = wait(left, LOOKED_S, FIRST_COMPLETED)
-                for future in done:
-                    if said := future.result():
-                        raise UserError(said)
-                on_done(total - len(left))
-        except BrokenProcessPool:
-            self.close()
-        except BaseException:
-            for child in list((pool._processes or {}).values()):  # a signal would wait for the computation
-                child.kill()
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """End the processes."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-        self._pool = None
+SHOWN_LINES = 60  # of a worker that failed
 
 
 class Executor:
@@ -122,28 +68,29 @@ class Executor:
         if not tasks:
             return []
         if self.serial and not resumable:
-            results = []
-            for task in tasks:
-                results.append(function(task))
-                on_progress(len(results))
-            return results
+            return self._here(function, tasks, [None] * len(tasks), on_progress)
         keys = keys_of(function, tasks, inputs)
         self._keys |= set(keys)
+        self._store.sweep()
         if resumable:
-            return self._resume(function, tasks, keys, on_progress)
-        packed = (pickle.dumps((function, task), protocol=5) for task in tasks)
-        found = self._run({key: PackedTask(key, task) for key, task in zip(keys, packed, strict=True)}, on_progress)
+            return self._here(function, tasks, keys, on_progress)
+        packed = {key: pickle.dumps((function, task), protocol=5) for key, task in zip(keys, tasks, strict=True)}
+        found = self._run(packed, on_progress)
         return [found[key] for key in keys]
 
-    def _resume(
-        self, function: Callable[[Task], Result], tasks: Sequence[Task], keys: list[str], on_progress: ShareCallback
+    def _here(
+        self,
+        function: Callable[[Task], Result],
+        tasks: Sequence[Task],
+        keys: Sequence[str | None],
+        on_progress: ShareCallback,
     ) -> list[Result]:
+        """Run tasks in this process; those with a key are stored."""
         found, keeping = list[Result](), True
-        self._store.sweep()
         for key, task in zip(keys, tasks, strict=True):
-            held = self._store.read(key)
+            held = self._store.read(key) if key else None
             found.append(function(task) if held is None else held[0])
-            if held is None and keeping:
+            if key and held is None and keeping:
                 try:
                     self._store.write(key, found[-1])
                 except UserError as error:  # the result does not need it
@@ -156,40 +103,46 @@ class Executor:
         """Discard the results of tasks, once the stage has written its own."""
         self._store.discard(self._keys)
 
-    def _run(self, work: dict[str, PackedTask], on_progress: ShareCallback) -> dict[str, Any]:
+    def _run(self, work: Mapping[str, bytes], on_progress: ShareCallback) -> dict[str, Any]:
         """Return the results of all tasks by key; tasks of killed workers start again."""
-        found = self._read(work)
+        found, lost = self._read(work), 0
         on_progress(len(found))
-        lost = 0
-        if len(found) == len(work):
-            return found
-
-        def on_done(done: int) -> None:
-            on_progress(len(found) + done)
-
-        self._store.sweep()
-        with self._store.marked() as (mark, word):
-            torch: Any = sys.modules.get("torch")
-            torch_threads = None if torch is None else int(torch.get_num_threads())
-            stage = StageContext(Path.cwd(), mark, word, code_digest(), torch_threads)
-            workers = _workers(self._setting, stage, self._threads)
-            try:
-                while len(found) < len(work):
-                    before = len(found)
-                    left = [task for key, task in work.items() if key not in found]
-                    workers.run(left, on_done)
-                    found |= self._read(task.key for task in left)
-                    lost = lost + 1 if len(found) == before else 0
-                    if lost == LOST:
-                        raise UserError(
-                            f"executor: workers were ended from outside {LOST} times before one of {len(left)} tasks"
-                            " was done, maybe for want of memory; run again to resume"
-                        )
-                    if len(found) < len(work):
-                        say(f"executor: a worker was lost; {len(work) - len(found)} of {len(work)} tasks begin again")
-            finally:
-                workers.close()
+        while len(found) < len(work):
+            left = {key: task for key, task in work.items() if key not in found}
+            self._work(left, lambda: on_progress(sum(map(self._store.has, work))))
+            read = self._read(left)
+            found |= read
+            lost = 0 if read else lost + 1
+            if lost == LOST:
+                raise UserError(
+                    f"executor: workers were ended from outside {LOST} times before one of {len(left)} tasks"
+                    " was done, maybe for want of memory; run again to resume"
+                )
         return found
+
+    def _work(self, tasks: Mapping[str, bytes], on_look: Callable[[], None]) -> None:
+        """Run tasks; some may be left if a worker is lost."""
+        place, most = self._setting, len(tasks)
+        at_an_address = place.backend == "ray" and place.address
+        workers = min(place.workers or (most if at_an_address else cores()), most)
+        given = environment(self._threads)
+        if place.backend == "processes" and workers * self._threads > cores():
+            given["GOMP_SPINCOUNT"] = "0"  # a thread that spins while it waits takes another's core
+        output: deque[str] = deque(maxlen=SHOWN_LINES)
+
+        def on_line(line: str) -> None:
+            output.append(line)
+            if line.startswith("executor: "):
+                say(line)
+
+        with work_file(self._store, tasks, workers) as path:
+            words = [sys.executable, "-m", "pipeline.execution.worker", str(path), str(Path.cwd())]
+            job = Job(f"tasks-{path.stem}", words, given, self._threads, numbered=True)
+            codes = launch(place, job, workers, on_line, on_look)
+        if failed := [code for code in codes if is_failure(code)]:
+            raise _error(list(output), failed[0])
+        if any(codes):
+            say("executor: a worker was lost; its tasks begin again")
 
     def _read(self, keys: Iterable[str]) -> dict[str, Any]:
         read = {key: self._store.read(key) for key in keys}
@@ -212,9 +165,11 @@ def executor(threads: int, default: Setting | None = None) -> Iterator[Executor]
     one.forget()
 
 
-def _workers(place: Setting, stage: StageContext, threads: int) -> Workers:
-    if place.backend == "ray":
-        return RayWorkers(place, stage, threads)
-    if place.backend == "slurm":
-        return SlurmWorkers(place, stage, threads)
-    return ProcessWorkers(place, stage, threads)
+def _error(output: Sequence[str], code: int) -> Exception:
+    """Return the error of a worker that failed: a user's mistake, a fault of ours, or a machine without this code."""
+    why = reason(output, code)
+    if any(line.startswith(("error: ", "srun: error: ")) for line in output):
+        return UserError(why)
+    if any(line.startswith("Traceback") for line in output) and not why.startswith("ModuleNotFoundError"):
+        return RuntimeError("\n".join(["a worker failed:", *output]))
+    return UserError(f"executor: a worker cannot run this code ({why}); expected the same Python and packages")

@@ -17,9 +17,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.execution.environment import KILLED, check_code, code_digest, environment
-from pipeline.execution.on_ray import run_on_ray
-from pipeline.execution.on_slurm import run_on_slurm
+from pipeline.execution.commands import KILLED, Job
+from pipeline.execution.environment import check_code, code_digest, environment
+from pipeline.execution.launch import launch
 from pipeline.execution.setting import setting
 from pipeline.progress import say
 
@@ -60,16 +60,14 @@ def relay(threads: int, *words: str) -> bool:
         return False
     if not elsewhere():
         return False
-    place = setting()
-    run = run_on_slurm if place.backend == "slurm" else run_on_ray
     given = environment(threads) | {"PIPELINE_TRACKING": ""}
     given |= {name: value for name, value in os.environ.items() if name.startswith(KEPT)}
     given |= {"PIPELINE_EXECUTOR": "serial", RELAYED: f"{code_digest()}@{here}", "PYTHONUNBUFFERED": "1"}
-    lost = 0
-    while exit_code := run(place, threads, words, [*COMMAND, *words], given):
+    job, lost = Job("-".join(words), [*COMMAND, *words], given, threads), 0
+    while codes := [code for code in launch(setting(), job, 1, say) if code]:
         lost += 1
-        if exit_code != KILLED or lost == LOST:
-            raise SystemExit(exit_code)
+        if codes[0] != KILLED or lost == LOST:
+            raise SystemExit(codes[0] if codes[0] > 0 else 128 - codes[0])
         say(f"executor: {' '.join(words)} was ended from outside; it begins again where it was")
     return True
 

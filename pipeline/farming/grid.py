@@ -136,17 +136,8 @@ def grid(swept: Mapping[str, Sequence[Json]], drawn: Sequence[int], agents: Sequ
     ]
 
 
-def checked(raw: Mapping[str, Any], points: Sequence[Point]) -> list[Params]:
-    """Return the parameters of each point: the text of params.yaml with the point's values."""
-    return [_checked(raw, point) for point in points]
-
-
-def known_keys(path: Path) -> list[str]:
-    """Return all dotted keys of params.yaml that have a value."""
-    return list(_leaves(raw_params(path), ""))
-
-
-def _checked(raw: Mapping[str, Any], point: Point) -> Params:
+def checked(raw: Mapping[str, Any], point: Point) -> Params:
+    """Return the parameters of a point: the text of params.yaml with the point's values."""
     rows: dict[str, Any] = deepcopy(dict(raw))
     for key, value in point.values.items():
         _rows_at(rows, key)[key.rpartition(".")[2]] = value
@@ -157,6 +148,11 @@ def _checked(raw: Mapping[str, Any], point: Point) -> Params:
             if f"{key}: unknown key" in str(error):
                 raise UserError(f"farm: --set {key}: no such key{_nearest(raw, key)}") from error
         raise UserError(f"farm: {point.title}: {error}") from error
+
+
+def known_keys(path: Path) -> list[str]:
+    """Return all dotted keys of params.yaml that have a value."""
+    return list(_leaves(raw_params(path), ""))
 
 
 def _rows_at(rows: dict[str, Any], key: str) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """The plan: stages that may have to run, the next of them, and the time left."""
 
 from collections.abc import Collection, Mapping
+from functools import cache
 
-from pipeline.farming.dvc_cli import Graph
+from pipeline.farming.dvc_stages import Graph
 
 # For stages that never ran here, by kind: about their time in the default run on two cores.
 GUESSED_S = {
@@ -43,8 +44,9 @@ class Plan:
         """
         self._needs = {stage: needs[stage] & set(stages) for stage in stages}
         self._seconds, self._last = seconds, last
-        self._place = {stage: place for place, stage in enumerate(stages)}
-        self.waiting = set(stages)
+        # Stages that never ran here: a long kind first; of equals, the longer chain.
+        self._ranks = self._chains({at: seconds.get(at, GUESSED_S.get(at.partition("@")[0], 1.0)) for at in stages})
+        self.waiting = list(stages)
         self.running: dict[str, float] = {}  # since when
         self.done: set[str] = set()
         self.failed: set[str] = set()
@@ -59,21 +61,17 @@ class Plan:
         """Return the stages that wait for one that failed."""
         return with_dependents(self._needs, self.failed) - self.failed
 
-    def next(self) -> str | None:
-        """Return the next stage, if any: of those with their inputs ready, the one at the head of the longest chain."""
-        waiting = self.waiting - self.blocked
-        ready = {stage for stage in waiting if self._needs[stage] <= self.done}
-        if self.running or waiting != {self._last}:
-            ready.discard(self._last)
-        # Stages that never ran here: a long kind first; of equals, the longer chain.
-        own = {at: self._seconds.get(at, GUESSED_S.get(at.partition("@")[0], 1.0)) for at in self._needs}
-        ranks = self._chains(own)
-        return max(ready, key=lambda stage: (ranks[stage], -self._place[stage]), default=None)
-
-    def begin(self, stage: str, now_s: float) -> None:
-        """Record the start of a stage."""
-        self.waiting.discard(stage)
+    def begin(self, now_s: float) -> str | None:
+        """Begin the next stage, if any: of those with their inputs ready, the one at the head of the longest chain."""
+        ready = [stage for stage in self.waiting if self._needs[stage] <= self.done]
+        if len(ready) > 1 or self.running:
+            ready = [stage for stage in ready if stage != self._last]
+        if not ready:
+            return None
+        stage = max(ready, key=self._ranks.__getitem__)
+        self.waiting.remove(stage)
         self.running[stage] = now_s
+        return stage
 
     def end(self, stage: str, well: bool) -> None:
         """Record the end of a stage."""
@@ -85,7 +83,8 @@ class Plan:
 
         These are the longest chain, or the sum divided by the workers if that is more; unknown stages count as 0.
         """
-        rest = [*(self.waiting - self.blocked), *self.running]
+        blocked = self.blocked
+        rest = [*(stage for stage in self.waiting if stage not in blocked), *self.running]
         own = {stage: self._seconds.get(stage, 0.0) for stage in rest}
         own |= {stage: max(own[stage] - now_s + since, 0.0) for stage, since in self.running.items()}
         longest = max(self._chains(own).values(), default=0.0)
@@ -93,12 +92,9 @@ class Plan:
 
     def _chains(self, own: Mapping[str, float]) -> dict[str, float]:
         """Return the seconds of the longest chain that begins with each stage."""
-        chains: dict[str, float] = {}
 
+        @cache
         def chain(stage: str) -> float:
-            if stage not in chains:
-                users = (other for other in own if stage in self._needs[other])
-                chains[stage] = own[stage] + max(map(chain, users), default=0.0)
-            return chains[stage]
+            return own[stage] + max((chain(other) for other in own if stage in self._needs[other]), default=0.0)
 
         return {stage: chain(stage) for stage in own}

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.farming.dvc_cli import cache_folder
+from pipeline.farming.dvc_stages import cache_folder
+from pipeline.farming.farm import Command
 from pipeline.farming.grid import Point
 from pipeline.farming.notes import FOLDER
-from pipeline.farming.processes import Command
 from pipeline.tracking.source_tree import git, refusal
 
 PLACE = FOLDER / "points"

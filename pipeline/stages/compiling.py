@@ -6,22 +6,22 @@ function. Problems share no compiled code except the choice among logits, which 
 
 import hashlib
 import json
-import multiprocessing as mp
 import os
-import signal
+import pickle
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 from pipeline.core.config import Params, repository_root
 from pipeline.core.types import Json
 from pipeline.errors import UserError
-from pipeline.execution.environment import end_with_parent
+from pipeline.execution.commands import Commands, is_failure, reason
+from pipeline.execution.environment import environment
+from pipeline.execution.setting import cores
 from pipeline.problems import scenarios_by_problem
 from pipeline.progress import progress, say
 
@@ -37,6 +37,7 @@ LIMITS: Mapping[str, float] = {
     **{"population": 4, "elite": 2, "rounds": 1, "limit": 0.001, "futures": 2, "decisions": 100},
     "validation": 16,  # some networks use other code for 64 and more episodes
 }
+REQUEST, PLAYED = "parts.pickle", "played part "  # a file for a process, and the beginning of its answers
 MARKS = "played"  # a folder next to the compiled code, with a file for each part that was played
 Step = tuple[str, str]  # a stage, and its scenario, agent, transfer or plan
 
@@ -97,28 +98,41 @@ def first(params: Params, stages: Collection[str]) -> None:
 
 
 def _play_all(small: Params, by_problem: Sequence[list[list[Step]]]) -> None:
-    """Play parts, those of one problem in sequence, and mark each."""
-    queues, done = sorted(by_problem, key=len, reverse=True), 0
+    """Play parts, those of one problem in sequence by a process of its own, and mark each."""
+    queues, played = sorted(by_problem, key=len, reverse=True), list[str]()
+    given = environment(1) | {"DVC_ROOT": str(repository_root())}
     with (
         tempfile.TemporaryDirectory() as folder,
-        _processes(Path(folder), len(queues)) as pools,
         progress("compile, parts", sum(len(queue) for queue in queues)) as advance,
+        ThreadPoolExecutor(min(len(queues), cores())) as pool,
+        Commands() as commands,
     ):
-        if error := pools[0].submit(play, small, [("log", "")]).result():
-            raise UserError(error)
-        begun = {
-            # the problem with the most parts has a process of its own
-            pools[min(place, len(pools) - 1)].submit(play, small, steps): steps
-            for place, queue in enumerate(queues)
-            for steps in queue
-        }
-        for future in as_completed(begun):
-            error = future.result()
-            done += 1
-            advance(done)
-            _set(_mark(small, begun[future]))
-            if error:
-                say(f"compile: left out {error}")
+
+        def play_queue(place: int) -> int:
+            output = list[str]()
+
+            def on_line(line: str) -> None:
+                output.append(line)
+                if line.startswith(PLAYED):
+                    number, _, error = line.removeprefix(PLAYED).partition(" ")
+                    _set(_mark(small, queues[place][int(number)]))
+                    played.append(error)
+                    advance(len(played))
+                    if error:
+                        say(f"compile: left out {error}")
+
+            work = Path(folder, str(place))
+            work.mkdir()
+            (work / REQUEST).write_bytes(pickle.dumps((small, queues[place])))
+            code = commands.run([sys.executable, "-m", "pipeline.stages.compiling"], on_line, given, work)
+            if is_failure(code):
+                raise UserError(reason(output, code))
+            return code
+
+        for future in as_completed([pool.submit(play_queue, place) for place in range(len(queues))]):
+            if future.result():
+                say("compile: a process was killed, maybe for lack of memory; each stage compiles the rest")
+                return
 
 
 def _mark(small: Params, steps: Sequence[Step]) -> Path:
@@ -179,38 +193,14 @@ def play(params: Params, steps: Sequence[Step]) -> str:
     return ""
 
 
-@contextmanager
-def _processes(place: Path, most: int) -> Iterator[list[ProcessPoolExecutor]]:
-    """Yield single processes that work in a folder, each with its own queue; an early exit ends them."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    count, context = min(most, cores), mp.get_context("spawn")
-    pools = [ProcessPoolExecutor(1, context, _settle, (place, repository_root())) for _ in range(count)]
-    try:
-        yield pools
-    except BrokenProcessPool:
-        say("compile: a process was killed, maybe for lack of memory; each stage compiles the rest")
-    except BaseException:
-        for child in mp.active_children():  # otherwise a signal would wait for the compiler
-            child.terminate()
-        raise
-    finally:
-        for pool in pools:
-            pool.shutdown(cancel_futures=True)
+def play_request() -> None:
+    """Play the parts of the request in this folder, and report each on a line."""
+    params, queue = pickle.loads(Path(REQUEST).read_bytes())
+    if error := play(params, [("log", "")]):
+        raise SystemExit(f"error: {error}")
+    for number, steps in enumerate(queue):
+        say(f"{PLAYED}{number} {play(params, steps)}")
 
 
-def _settle(place: Path, root: Path) -> None:
-    """Work in a temporary folder on one thread, without output and tracking; only the parent handles Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _end)
-    end_with_parent()
-    os.environ |= {"PIPELINE_TRACKING": "off", "PIPELINE_EXECUTOR": "serial", "DVC_ROOT": str(root)}
-    os.environ |= dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"), "1")
-    os.chdir(place)
-    sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  # open as long as the process lives
-
-
-def _end(number: int, _: object) -> None:
-    """End this process and its children at once: the pool would store an exception as a result and continue."""
-    for child in mp.active_children():
-        child.kill()
-    os._exit(128 + number)
+if __name__ == "__main__":
+    play_request()

@@ -6,10 +6,8 @@ changed since the last complete run.
 
 import hashlib
 import os
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pipeline.core import storage
@@ -17,6 +15,7 @@ from pipeline.core.config import PARAMS_FILE, Params
 from pipeline.core.logs.registry import check_there
 from pipeline.core.storage import evidence
 from pipeline.errors import UserError
+from pipeline.execution.commands import Commands
 from pipeline.execution.environment import code_digest
 from pipeline.progress import say
 from pipeline.report.templating import TEMPLATES
@@ -25,7 +24,7 @@ from pipeline.tracking.digests import LOCK, dvc_waits
 from pipeline.tracking.record import waiting
 from pipeline.tracking.store import database
 
-END_S = 5.0  # until a terminated process is killed
+PUBLISH = (sys.executable, "-m", "pipeline", "publish")
 SEEN = Path(".cache/repro")  # state at the last update of MLflow and the report
 
 
@@ -46,12 +45,14 @@ def run(params: Params, workers: int) -> None:
         made, failed = True, error  # only external policies failed; all others have results and a report
     if made or not _up_to_date():
         SEEN.unlink(missing_ok=True)
-        with _publishing() as process:
+        said = list[str]()
+        with ThreadPoolExecutor(1) as pool, Commands() as commands:  # the report does not depend on it
+            publishing = pool.submit(commands.run, PUBLISH, said.append)
             report.run(params)
-            out, err = process.communicate()
-            for line in (*out.splitlines(), *err.splitlines()):
-                say(line)
-        if process.returncode:
+            failed_to_publish = publishing.result()
+        for line in said:
+            say(line)
+        if failed_to_publish:
             say("MLflow's view is not complete; the results are")
         else:
             storage.write(SEEN, _state().encode())
@@ -67,21 +68,6 @@ def _up_to_date() -> bool:
     if tracked and not os.environ.get("MLFLOW_TRACKING_URI") and not database().exists():
         return False
     return SEEN.read_text(encoding="utf-8") == _state()
-
-
-@contextmanager
-def _publishing() -> "Iterator[subprocess.Popen[str]]":
-    """Run `publish` in parallel with the report, which does not depend on it; stop it on an error."""
-    line = (sys.executable, "-m", "pipeline", "publish")
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        except BaseException:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(END_S)
-            process.kill()
-            raise
 
 
 def _state() -> str:

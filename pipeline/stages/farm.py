@@ -1,25 +1,18 @@
 """`farm`: make all stale stages, several at the same time; then run `dvc repro`, which has only to confirm it."""
 
-import fcntl
-import json
 from collections.abc import Callable, Collection
-from pathlib import Path
-from typing import TextIO
 
-from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.errors import UserError
-from pipeline.farming import dvc_cli
-from pipeline.farming.farm import REPRO, Farm, failure, go_through
-from pipeline.farming.notes import Notes, cut, exclusive, keep, ordered, stages_of
+from pipeline.execution.commands import Commands
+from pipeline.farming import dvc_stages, notes
+from pipeline.farming.farm import Command, Farm, failure, show
 from pipeline.farming.plan import Plan, with_dependents
-from pipeline.farming.processes import Command
-from pipeline.progress import say
+from pipeline.progress import progress, say
 from pipeline.stages import compiling
-from pipeline.tracking.digests import LOCK, dvc_waits, read_lock
 from pipeline.tracking.run import LAST
 
-USERS = Path(".dvc/tmp/rwlock")
+REPRO = "dvc repro"
 
 
 def run(params: Params, workers: int, first: Callable[[], None] = lambda: None) -> bool:
@@ -33,31 +26,22 @@ def run(params: Params, workers: int, first: Callable[[], None] = lambda: None) 
     Raises:
         UserError: a stage failed, so that its dependents were skipped; or another farm runs here.
     """
-    with exclusive() as held:
-        notes = repaired()
+    with notes.exclusive() as held:
+        notes.repair()
         first()
-        stale = dvc_cli.stale()
-        if not stale and notes.order is None:
+        stale = dvc_stages.stale()
+        if not stale and not notes.unfinished():
             say("farm: no stage is stale")
             return False
-        needs = dvc_cli.graph()
+        needs = dvc_stages.graph()
         stages = with_dependents(needs, stale)
         say(f"farm: {len(stages)} of {len(needs)} stages are stale or depend on stale ones, {workers} at a time")
         make_here(params, needs, stages, workers, held)
-        notes = Notes.read()
-        code, passed = go_through(held)
-        if code:
-            raise UserError(f"farm: {REPRO} failed afterwards: run it to see why")
-        with dvc_waits():  # restore the order of stages in dvc.lock that a sequential run has
-            lock = LOCK.read_text(encoding="utf-8")
-            if (put := ordered(lock, notes.order or [], passed)) != lock:
-                storage.write(LOCK, put.encode())
-        notes.order = None
-        notes.write()
+        notes.end(_confirmed(len(needs), held))
         return True
 
 
-def make_here(params: Params, needs: dvc_cli.Graph, stages: Collection[str], workers: int, held: TextIO) -> None:
+def make_here(params: Params, needs: dvc_stages.Graph, stages: Collection[str], workers: int, held: int) -> None:
     """Compile the code of some stages and make them in this repository.
 
     Args:
@@ -65,56 +49,42 @@ def make_here(params: Params, needs: dvc_cli.Graph, stages: Collection[str], wor
         needs: the whole graph.
         stages: those to make; with a stage, either all of its dependents or none.
         workers: maximum number of stages at the same time.
-        held: a file that stays locked while anything runs.
+        held: descriptor of a file that stays locked while anything runs.
 
     Raises:
         UserError: one failed, and its dependents were skipped.
     """
-    notes = Notes.read()
-    if notes.order is None:
-        lock = read_lock() if LOCK.exists() else b""
-        notes.order = stages_of(lock.decode())
-        keep(lock)
-    notes.write()
+    notes.begin()
     compiling.first(params, stages)
-    plan = Plan(needs, sorted(stages), notes.seconds, LAST)
+    seconds = notes.seconds()
+    plan = Plan(needs, sorted(stages), seconds, LAST)
 
     def ended(stage: str, fate: str, took_s: float) -> str:
         """Save dvc.lock and the duration of the stage."""
-        keep(read_lock())
-        if fate == dvc_cli.RAN:
-            notes.seconds[stage] = round(took_s, 1)
-            notes.write()
+        notes.keep()
+        if fate == dvc_stages.RAN:
+            seconds[stage] = round(took_s, 1)
+            notes.note(seconds)
         return fate
 
-    Farm(plan, workers, lambda stage: Command(dvc_cli.repro(stage)), ended, held).work()
+    Farm(plan, workers, lambda stage: Command(dvc_stages.repro(stage)), ended, held).work()
     if plan.failed:
         raise UserError(failure(plan))
 
 
-def repaired() -> Notes:
-    """Return the notes of earlier farms, after restoring the files of DVC that a kill has truncated."""
-    if _is_truncated(USERS):  # DVC writes its list of readers and writers in place, and refuses a damaged one
-        with USERS.with_name(f"{USERS.name}.lock").open("a") as guard:
-            fcntl.flock(guard, fcntl.LOCK_EX)  # DVC holds it briefly while it writes
-            if _is_truncated(USERS):
-                USERS.unlink()
-                say(f"farm: {USERS} was cut by a kill; removed")
-    notes = Notes.read()
-    if notes.order is not None:
-        with dvc_waits():
-            kept = cut(LOCK.read_bytes() if LOCK.exists() else b"")
-            if kept is not None:  # the missing entries are still in DVC's cache
-                storage.write(LOCK, kept)
-                say(f"farm: {LOCK} was cut by a kill; restored its state when a stage last ended")
-    return notes
+def _confirmed(total: int, held: int) -> list[str]:
+    """Run `dvc repro` on all stages; return them in its order."""
+    order = list[str]()
+    with progress(f"farm: {REPRO} goes through what was made, stages", total) as advance, Commands([held]) as commands:
 
+        def on_line(line: str) -> None:
+            if found := dvc_stages.fate(line):
+                order.append(found[0])
+                advance(len(order))
+                if found[1] != dvc_stages.UNCHANGED:
+                    say(f"farm: {REPRO}: {found[0]} {found[1]}")
+            show(REPRO, line)
 
-def _is_truncated(path: Path) -> bool:
-    try:
-        json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return False
-    except (ValueError, RecursionError):
-        return True
-    return False
+        if commands.run(dvc_stages.repro(), on_line):
+            raise UserError(f"farm: {REPRO} failed afterwards: run it to see why")
+    return order

@@ -2,22 +2,20 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import TextIO
 
 from pipeline.core import storage
 from pipeline.core.config import Params, raw_params
 from pipeline.errors import UserError
 from pipeline.execution.relay import elsewhere
-from pipeline.farming import dvc_cli, grid, sweep_table
+from pipeline.farming import dvc_stages, grid, notes, sweep_table
 from pipeline.farming.farm import Farm, failure, some
 from pipeline.farming.grid import Point
-from pipeline.farming.notes import Notes, exclusive
 from pipeline.farming.plan import Plan, with_dependents
 from pipeline.farming.sweep_table import Saved
 from pipeline.farming.workspaces import Base, clear, lay_out
 from pipeline.progress import say
 from pipeline.stages import compiling
-from pipeline.stages.farm import make_here, repaired
+from pipeline.stages.farm import make_here
 from pipeline.tracking.digests import md5_of
 from pipeline.tracking.source_tree import working_tree
 
@@ -44,9 +42,10 @@ def run(params: Params, settings: Sequence[str], seeds: str | None, named: Seque
     if drawn and not agents:
         raise UserError("farm: --seeds: no key that is set belongs to an agent; say whose seeds by --agent NAME")
     points = grid.grid(swept, drawn, agents)
-    checked = grid.checked(raw_params(), points)
+    raw = raw_params()
+    checked = [grid.checked(raw, point) for point in points]
     workers = workers if elsewhere() else min(workers, os.cpu_count() or 1)
-    with exclusive() as held:
+    with notes.exclusive() as held:
         for line in Base.here().said:
             say(line)
         if drawn:
@@ -67,15 +66,15 @@ def run(params: Params, settings: Sequence[str], seeds: str | None, named: Seque
         raise UserError(error)
 
 
-def _make_shared(params: Params, keys: Collection[str], workers: int, held: TextIO) -> set[str]:
+def _make_shared(params: Params, keys: Collection[str], workers: int, held: int) -> set[str]:
     """Make the stale stages that all points share, which points then get from DVC; return the stages of a point."""
-    repaired()
-    needs = dvc_cli.graph()
-    affected = with_dependents(needs, dvc_cli.stages_reading(keys))
+    notes.repair()
+    needs = dvc_stages.graph()
+    affected = with_dependents(needs, dvc_stages.stages_reading(keys))
     if not affected:
         raise UserError(f"farm: no stage reads {', '.join(sorted(keys))}: there is nothing to compare")
     say(f"farm: each point has {len(affected)} stages of its own: {some(sorted(affected))}")
-    shared = with_dependents(needs, dvc_cli.stale()) - affected
+    shared = with_dependents(needs, dvc_stages.stale()) - affected
     if shared:
         say(f"farm: {len(shared)} stages that all points share are stale, and are made here first")
         make_here(params, needs, shared, workers, held)
@@ -83,14 +82,14 @@ def _make_shared(params: Params, keys: Collection[str], workers: int, held: Text
     return affected
 
 
-def _make_points(base: Base, named: Mapping[str, Point], affected: Collection[str], workers: int, held: TextIO) -> str:
+def _make_points(base: Base, named: Mapping[str, Point], affected: Collection[str], workers: int, held: int) -> str:
     """Make the missing points; return the error message of those that failed."""
     saved = base.saved()
     missing = {name: point for name, point in named.items() if name not in saved}
     say(f"farm: {len(named)} points, {len(named) - len(missing)} there already, {workers} at a time")
     if not missing:
         return ""
-    known = Notes.read().seconds
+    known = notes.seconds()
     took_s = sum(known.get(stage, 0.0) for stage in affected)
     seconds = dict.fromkeys(missing, took_s) if all(stage in known for stage in affected) else {}
     plan = Plan({name: frozenset[str]() for name in missing}, list(missing), seconds)

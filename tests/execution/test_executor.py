@@ -1,6 +1,8 @@
 """Tasks give the same results in the same order in this process and in others, whatever is killed on the way."""
 
+import fcntl
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -15,10 +17,12 @@ from executed import broken, count, here, killed_always, killed_once, refused, s
 
 from pipeline.errors import UserError
 from pipeline.execution import executor as module
+from pipeline.execution import worker
 from pipeline.execution.environment import THREADS
 from pipeline.execution.executor import Executor, executor
 from pipeline.execution.setting import FOLDER, Setting, cores
 from pipeline.execution.tasks import Store
+from pipeline.execution.worker import work_file
 
 TWO = Setting(backend="processes", workers=2)
 
@@ -89,7 +93,7 @@ def test_what_a_task_refuses_is_one_line_and_what_was_done_is_kept(place: Path) 
     with pytest.raises(UserError, match=r"^task 2: expected another$"), executor(1, one) as workers:
         workers.map(refused, [0, 1, 2])
     assert len(stored(place)) == 2
-    with pytest.raises(IndexError), executor(1, one) as workers:
+    with pytest.raises(RuntimeError, match="IndexError: list index out of range"), executor(1, one) as workers:
         workers.map(broken, [-1, 0])
 
 
@@ -105,7 +109,7 @@ def test_a_stage_that_was_ended_goes_on_where_it_was(place: Path) -> None:
 
 
 def test_another_version_of_the_code_is_refused_by_its_digest(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "code_digest", lambda: "0123456789abcdef")
+    monkeypatch.setattr(worker, "code_digest", lambda: "0123456789abcdef")
     said = (
         r"^executor: \S+ has another version of the code or of its packages: expected 0123456789ab, found [0-9a-f]{12}$"
     )
@@ -113,18 +117,38 @@ def test_another_version_of_the_code_is_refused_by_its_digest(place: Path, monke
         workers.map(abs, [1])
 
 
+def test_a_machine_without_this_code_is_one_line(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    said = r"^executor: a worker cannot run this code \(.*/nowhere/python.*not found\); expected the same Python"
+    with pytest.raises(UserError, match=said):
+        Executor(TWO, 1, place).map(abs, [1])
+
+
 @pytest.mark.slow
 def test_a_worker_that_sees_another_folder_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Store, "marked", unseen)
-    said = r"^executor: \S+ does not see .*tasks and .* as this machine does \(No such file.*that all workers share$"
+    monkeypatch.setattr(module, "work_file", unseen)
+    said = r"^executor: \S+ does not see .*tasks and .* as the stage does \(No such file.*that all workers share$"
     with pytest.raises(UserError, match=said):
         Executor(TWO, 1, place).map(abs, [1])
 
 
 @contextmanager
-def unseen(store: Store) -> Iterator[tuple[Path, str]]:
+def unseen(store: Store, *_: object) -> Iterator[Path]:
     """As if another machine had nothing there."""
-    yield store.folder / "0.mark", "0"
+    yield store.folder / "0.work"
+
+
+def test_workers_take_tasks_that_no_other_has_and_each_its_own_share_first(place: Path) -> None:
+    store = Store(place / "tasks")
+    tasks = {f"task-{number}": pickle.dumps((abs, -number)) for number in range(4)}
+    with work_file(store, tasks, 2) as path, path.open("r+b") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX, 1, 3)  # as a worker that is at it; its lock is no bar to its own process
+        subprocess.run([sys.executable, "-m", "pipeline.execution.worker", path, place, "1"], check=True)
+        assert [store.has(key) for key in tasks] == [True, True, True, False]
+        made = sorted(tasks, key=lambda key: store.path(key).stat().st_mtime_ns if store.has(key) else 0)
+        assert made == ["task-3", "task-1", "task-0", "task-2"]
+    assert store.read("task-2") == (2,)
+    assert not path.exists()
 
 
 DRIVER = """
@@ -134,7 +158,6 @@ import numpy as np
 from executed import Sum, total
 from pipeline.execution.executor import executor
 from pipeline.execution.setting import Setting
-from pipeline.execution.tasks import Store
 if __name__ == "__main__":
     tasks = [Sum(np.full(3, float(k)), Path(sys.argv[1]), 60.0) for k in range(2)]
     with executor(1, Setting(backend="processes", workers=2)) as workers:

@@ -1,12 +1,8 @@
-"""Slurm, through submitit, finds what is found here; what is not there is one line."""
+"""Slurm finds what is found here; what is not there is one line."""
 
-import os
 import re
-import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -30,27 +26,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackSlurm]:
         yield running
 
 
-def test_without_submitit_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "submitit", None)
-    with pytest.raises(UserError, match=r"^needs submitit: pip install 'deeprm-pipeline\[slurm\]'"):
-        found(TWO)
-
-
-def test_what_squeue_says_when_it_fails_is_passed_on_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "squeue").write_text("#!/bin/sh\necho 'slurm_load_jobs error: Unable to contact' >&2\nexit 1\n")
-    (tmp_path / "squeue").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    workers = object.__new__(on_slurm.SlurmWorkers)
-    workers._jobs, workers._said, workers._waiting_since = [SimpleNamespace(job_id="7_0")], "", 0.0
-    assert [workers._queued(), workers._queued()] == [True, True]
-    assert capsys.readouterr().err == "executor: squeue: slurm_load_jobs error: Unable to contact\n"
-
-
-def test_without_slurm_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(UserError, match=r"^executor: Slurm: Could not detect"):
+def test_without_slurm_it_is_said(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(place))
+    with pytest.raises(UserError, match=r"^executor: squeue: No such file or directory$"):
         found(TWO)
 
 
@@ -79,6 +57,14 @@ def test_jobs_find_what_is_found_here_on_their_threads_also_when_one_is_killed(
 
 @pytest.mark.slow
 @needs_slurm
+def test_what_srun_refuses_is_one_line(cluster: LoopbackSlurm) -> None:
+    with pytest.raises(UserError, match=r"^executor: srun: error: .*Invalid partition name specified$"):
+        found(Setting(backend="slurm", workers=1, partition="nowhere"))
+    cluster.until(lambda: cluster.states() == {}, "no job left")
+
+
+@pytest.mark.slow
+@needs_slurm
 def test_jobs_that_no_node_takes_are_told_of(
     cluster: LoopbackSlurm, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,4 +82,4 @@ def test_jobs_that_no_node_takes_are_told_of(
     with executor(1, TWO) as workers:
         assert workers.map(abs, [-1, -2]) == [1, 2]
     (line,) = told
-    assert re.match(r"executor: Slurm lets none of its 2 jobs \d+ run: .*(DOWN|DRAINED|Nodes|Resources)", line)
+    assert re.match(r"executor: Slurm lets none of its 2 jobs run: .*(DOWN|DRAINED|Nodes|Resources)", line)

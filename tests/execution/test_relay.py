@@ -18,9 +18,10 @@ from trained import Trained, ready_to_train
 from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import slurm, why_not
 from pipeline.errors import UserError
-from pipeline.execution import on_slurm
+from pipeline.execution import commands, on_slurm
 from pipeline.execution import relay as module
-from pipeline.execution.environment import KILLED, code_digest
+from pipeline.execution.commands import KILLED
+from pipeline.execution.environment import code_digest
 from pipeline.execution.relay import RELAYED, relay
 from pipeline.execution.setting import FOLDER, VARIABLE
 
@@ -114,7 +115,7 @@ def pretended(monkeypatch: pytest.MonkeyPatch, place: Path, srun: str, command: 
     monkeypatch.setenv("PATH", str(place), prepend=os.pathsep)
     monkeypatch.setenv(VARIABLE, "slurm:2")
     monkeypatch.setattr(on_slurm, "WROTE_S", 0.1)
-    monkeypatch.setattr(on_slurm, "HEARD_S", 0.1)
+    monkeypatch.setattr(commands, "TICK_S", 0.1)
     monkeypatch.setattr(module, "COMMAND", command)
 
 

@@ -52,14 +52,8 @@ def test_a_full_store_is_one_line_and_leaves_no_part(tmp_path: Path, monkeypatch
 
 def test_what_was_left_long_ago_is_swept(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    for name, days in {"old.task": KEPT_DAYS + 1, "old.mark": KEPT_DAYS + 1, "new.task": 1, "old.txt": 99}.items():
+    for name, days in {"old.task": KEPT_DAYS + 1, "old.work": KEPT_DAYS + 1, "new.task": 1, "old.txt": 99}.items():
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (time.time() - days * DAY_S,) * 2)
     store.sweep()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new.task", "old.txt"]
-
-
-def test_a_mark_is_there_while_somebody_listens(tmp_path: Path) -> None:
-    with Store(tmp_path).marked() as (mark, word):
-        assert mark.read_text() == word
-    assert not mark.exists()

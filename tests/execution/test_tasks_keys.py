@@ -1,5 +1,7 @@
 """A task's key is the same in every process, and another for whatever could change its result."""
 
+import os
+import pickle
 import subprocess
 import sys
 from functools import partial
@@ -7,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import REPOSITORY
 from executed import Sum, here, total
 
 from pipeline.core.config import Params
@@ -75,7 +78,26 @@ def test_another_process_finds_the_same_digest_of_the_code() -> None:
     assert said.strip() == code_digest()
 
 
-@pytest.mark.parametrize("task", [lambda x: x, object(), np.array([object()])])
-def test_what_has_no_digest_is_no_task(task: object) -> None:
-    with pytest.raises(TypeError, match="has no digest"):
-        key(task=task)
+def test_a_function_without_a_name_is_no_task() -> None:
+    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
+        key(lambda task: task)
+
+
+def test_another_process_finds_the_same_key_whatever_the_order_of_its_sets(params: Params) -> None:
+    script = (
+        "from functools import partial; from pathlib import Path; from executed import total\n"
+        "from pipeline.core.config import load_params; from pipeline.execution.tasks import keys_of\n"
+        f"params = load_params(Path({str(REPOSITORY / 'params.yaml')!r}))\n"
+        "print(keys_of(partial(total, factor=params), [1])[0])\n"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for seed in "12"
+    }
+    assert len(said) == 1

@@ -10,9 +10,9 @@ NEEDS = {"draw": frozenset[str](), "learn": frozenset({"draw"}), "judge": frozen
 
 def at_work(**seconds: float) -> Plan:
     plan = Plan(NEEDS, NEEDS, seconds)
-    plan.begin("draw", 0.0)
+    assert plan.begin(0.0) == "draw"
     plan.end("draw", well=True)
-    plan.begin("learn", 100.0)
+    assert plan.begin(100.0) == "learn"
     return plan
 
 

@@ -30,7 +30,7 @@ def test_each_setting_has_each_seed_and_seeds_are_those_of_a_training(raw: dict[
         "agents.deeprm.pretrain.seed": 5,
         "agents.deeprm.finetune.seed": 5,
     }
-    params = checked(raw, points)[4]
+    params = checked(raw, points[4])
     assert (params.agents["deeprm"].finetune.updates, params.agents["deeprm"].finetune.seed) == (20, 5)
     assert (params.seed, params.agents["deeprm2"].finetune.seed) == (raw["seed"], None)  # jobsets stay as they are
     assert "seed" not in raw["agents"]["deeprm"]["finetune"]
@@ -107,7 +107,7 @@ def test_a_key_that_is_not_there_is_refused_with_the_one_that_may_be_meant(
     raw: dict[str, Any], word: str, says: str
 ) -> None:
     with pytest.raises(UserError, match=re.escape(says)):
-        checked(raw, grid(settings([word]), [], []))
+        checked(raw, grid(settings([word]), [], [])[0])
 
 
 def test_more_points_than_anybody_means_are_refused() -> None:

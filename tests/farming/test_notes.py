@@ -9,7 +9,7 @@ from builders import REPOSITORY
 
 from pipeline.errors import UserError
 from pipeline.farming import notes
-from pipeline.farming.notes import Notes, cut, exclusive, keep
+from pipeline.farming.notes import exclusive, is_truncated
 
 LOCK = b"schema: '2.0'\nstages:\n  draw:\n    cmd: draw\n  learn:\n    cmd: learn\n    outs:\n    - path: model\n"
 
@@ -22,23 +22,41 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_notes_are_read_as_they_were_written_and_damaged_ones_are_none() -> None:
-    Notes(seconds={"draw": 2.5}, order=["draw"]).write()
-    assert Notes.read() == Notes(seconds={"draw": 2.5}, order=["draw"])
-    (notes.FOLDER / "notes.json").write_text("{")
-    assert Notes.read() == Notes()
+def test_durations_are_read_as_they_were_written_and_damaged_ones_are_none() -> None:
+    notes.note({"draw": 2.5})
+    assert notes.seconds() == {"draw": 2.5}
+    for damaged in ("{", "[]", '{"draw": "long"}'):
+        notes.SECONDS.write_text(damaged)
+        assert notes.seconds() == {}
 
 
-def test_a_lock_that_was_cut_anywhere_is_put_back_and_a_whole_one_stays() -> None:
-    assert cut(LOCK[:40]) is None  # nothing was kept
-    keep(LOCK)
-    assert cut(LOCK) is None
-    assert cut(LOCK + b"  judge:\n    cmd: judge\n") is None
+def test_a_lock_that_was_cut_anywhere_is_known_and_a_whole_one_stays() -> None:
+    assert not is_truncated(LOCK, LOCK)
+    assert not is_truncated(LOCK + b"  judge:\n    cmd: judge\n", LOCK)
     lines = [LOCK[: at + 1] for at, byte in enumerate(LOCK) if byte == ord("\n")]
     before_learn = [part for part in lines if b"learn:" not in part]
     assert len(before_learn) == 4
-    assert [cut(part) for part in before_learn] == [LOCK] * 4
-    assert [cut(LOCK[:at]) for at in range(len(LOCK)) if LOCK[at - 1 : at] != b"\n"] == [LOCK] * (len(LOCK) - 7)
+    assert all(is_truncated(part, LOCK) for part in before_learn)
+    assert all(is_truncated(LOCK[:at], LOCK) for at in range(len(LOCK)) if LOCK[at - 1 : at] != b"\n")
+
+
+def test_a_cut_lock_is_put_back_as_it_was_when_a_stage_ended_or_the_farm_began(folder: Path) -> None:
+    lock = folder / "dvc.lock"
+    lock.write_bytes(LOCK)
+    notes.begin()
+    lock.write_bytes(LOCK[:40])
+    notes.repair()
+    assert lock.read_bytes() == LOCK
+    more = LOCK + b"  judge:\n    cmd: judge\n"
+    lock.write_bytes(more)
+    notes.keep()
+    notes.begin()  # another farm, while the first has not ended
+    lock.write_bytes(LOCK)
+    notes.repair()
+    assert lock.read_bytes() == more
+    notes.end(["judge", "draw", "learn"])
+    assert lock.read_bytes() == more  # those that were there keep their place
+    assert not notes.unfinished()
 
 
 def test_another_farm_is_refused_while_one_lives_and_not_behind_it(folder: Path) -> None:
@@ -53,4 +71,4 @@ def test_another_farm_is_refused_while_one_lives_and_not_behind_it(folder: Path)
         other.kill()
         other.wait()
     with exclusive() as held:
-        assert not held.closed
+        assert held >= notes.FIRST_FREE

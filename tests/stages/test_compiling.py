@@ -119,7 +119,9 @@ def test_a_signal_ends_all_its_processes(started: Started, sent: signal.Signals,
 
 def test_a_process_that_the_system_ends_is_told_and_no_harm(started: Started) -> None:
     process = started.begin()
-    playing = [child for child in psutil.Process(process.pid).children() if "spawn_main" in " ".join(child.cmdline())]
+    playing = [
+        child for child in psutil.Process(process.pid).children() if "stages.compiling" in " ".join(child.cmdline())
+    ]
     playing[0].kill()
     said = process.communicate(timeout=30)[0].splitlines()
     assert process.returncode == 0

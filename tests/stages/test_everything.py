@@ -1,12 +1,7 @@
 """`repro`: what is stale, MLflow's view and the report, in one command; the second time next to nothing."""
 
-import signal
-from pathlib import Path
-
 import pytest
 from repositories import AGENTS, NOTHING, Folder
-
-from pipeline.stages import everything
 
 REPRO = ("python", "-m", "pipeline", "repro")
 WRITTEN = "opens in any browser"  # what writing the report says
@@ -51,13 +46,3 @@ def test_a_view_of_mlflow_that_is_gone_is_made_again(folder: Folder) -> None:
     assert (folder.root / "mlflow.db").exists()
     (folder.root / "reports" / "index.html").unlink()
     assert WRITTEN in folder.run(*REPRO, **tracked)
-
-
-def test_what_sends_to_mlflow_ends_with_the_run_that_began_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.executable", str(tmp_path / "sends"))
-    (tmp_path / "sends").write_text("#!/bin/sh\nexec sleep 1000\n")
-    (tmp_path / "sends").chmod(0o755)
-    with pytest.raises(RuntimeError), everything._publishing() as sending:
-        raise RuntimeError("interrupted")
-    assert sending.returncode == -signal.SIGTERM

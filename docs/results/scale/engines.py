@@ -66,7 +66,7 @@ def said(one: psutil.Process) -> str:
 def works(one: psutil.Process) -> bool:
     """Return whether a process runs tasks or a whole command, and is not a shell around it."""
     line = said(one)
-    words = ("submitit", "ray::Worker", "ray::run", "-m pipeline")
+    words = ("ray::_work", "-m pipeline")
     return not line.startswith("/bin/sh") and any(word in line for word in words)
 
 
@@ -83,13 +83,13 @@ def child(word: str) -> Kill:
 @contextmanager
 def processes() -> Iterator[Engine]:
     """Processes of the stage."""
-    yield Engine({"PIPELINE_EXECUTOR": "processes:2"}, {"worker": child("spawn_main"), "driver": stage_itself})
+    yield Engine({"PIPELINE_EXECUTOR": "processes:2"}, {"worker": child("execution.worker"), "driver": stage_itself})
 
 
 @contextmanager
 def own_ray() -> Iterator[Engine]:
     """Ray as a stage starts it for itself."""
-    words = {"worker": "ray::Worker", "node": "/raylet", "head": "gcs_server"}
+    words = {"worker": "ray::_work", "node": "/raylet", "head": "gcs_server"}
     kills = {what: child(word) for what, word in words.items()}
     yield Engine({"PIPELINE_EXECUTOR": "ray:2"}, {**kills, "driver": stage_itself})
 

@@ -1,0 +1,110 @@
+"""Commands: real processes, which end with the one that began them."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from builders import REPOSITORY
+
+from pipeline.execution.commands import Commands
+
+# A parent and its child write their numbers; both would live for a minute.
+LONG = ["sh", "-c", "echo begun; sh -c 'echo $$ >> pids; sleep 60' & echo $$ >> pids; wait"]
+FARM = f"""
+import fcntl
+from pipeline.execution.commands import Commands
+with open("lock", "w") as held, Commands([fcntl.fcntl(held, fcntl.F_DUPFD, 10)]) as commands:
+    fcntl.flock(held, fcntl.LOCK_EX)
+    commands.run({LONG!r}, print)
+"""
+
+
+def numbers(place: Path) -> list[int]:
+    """The processes of `LONG`, once both have begun."""
+    until = time.monotonic() + 30
+    while len(found := (place / "pids").read_text().split() if (place / "pids").exists() else []) < 2:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return [int(number) for number in found]
+
+
+def ended(pids: list[int]) -> bool:
+    """Do none of some processes run, within some seconds?"""
+    until = time.monotonic() + 15
+    while alive := [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]:
+        if time.monotonic() > until:
+            return not alive
+        time.sleep(0.05)
+    return True
+
+
+@contextmanager
+def begun(place: Path, *words: str) -> "Iterator[tuple[Commands, list[str], Future[int]]]":
+    """A command that runs in a folder, its lines and its exit code."""
+    said = list[str]()
+    with ThreadPoolExecutor(1) as pool, Commands() as commands:
+        yield commands, said, pool.submit(commands.run, words, said.append, folder=place)
+
+
+def test_lines_and_the_exit_code_are_told(tmp_path: Path) -> None:
+    with begun(tmp_path, "sh", "-c", "echo one; echo two >&2; read nothing; exit 3") as (_, said, code):
+        assert code.result(timeout=30) == 3
+        assert said == ["one", "two"]
+
+
+def test_what_outlives_its_parent_is_ended_with_it(tmp_path: Path) -> None:
+    with begun(tmp_path, *LONG) as (_, said, code):
+        parent, child = sorted(numbers(tmp_path), key=lambda pid: psutil.Process(pid).create_time())
+        os.kill(parent, signal.SIGKILL)  # as DVC may be, and its stage not
+        assert code.result(timeout=30) == -signal.SIGKILL
+        assert said == ["begun"]
+        assert ended([parent, child])
+
+
+def test_a_stop_ends_all_of_it(tmp_path: Path) -> None:
+    with begun(tmp_path, *LONG) as (_, said, code):
+        pids = numbers(tmp_path)
+    assert code.result(timeout=1) != 0
+    assert said == ["begun"]
+    assert ended(pids)
+
+
+def test_a_stop_waits_for_those_that_clear_away_what_they_began(tmp_path: Path) -> None:
+    clears = "trap 'sleep 0.5; echo cleared; exit' TERM; echo $$ >> pids; while :; do sleep 0.1; done"
+    words = ("sh", "-c", f"echo $$ >> pids; sh -c '{clears.replace(chr(39), chr(34))}' & wait")
+    with begun(tmp_path, *words) as (_, said, code):
+        numbers(tmp_path)
+    assert said[-1] == "cleared"
+    assert code.done()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_lines_that_cannot_be_shown_hold_up_no_command() -> None:
+    def fails(line: str) -> None:
+        raise BrokenPipeError(line)
+
+    with Commands() as commands:
+        assert commands.run(["sh", "-c", "while echo line; do :; done; exit 3"], fails) != 0
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_lives_on_when_the_farm_is_killed(tmp_path: Path, sent: signal.Signals) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    farm = subprocess.Popen([sys.executable, "-c", FARM], cwd=tmp_path, env=environment)
+    pids = numbers(tmp_path)
+    with (tmp_path / "lock").open() as lock:
+        farm.send_signal(sent)
+        farm.wait()
+        with pytest.raises(BlockingIOError):  # its work holds what it had locked, until all of that has ended
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert ended(pids)
+        fcntl.flock(lock, fcntl.LOCK_EX)
