@@ -9,6 +9,7 @@ FILES = {
     "test_controller_release",
     "test_executor_stages",
     "test_hooks",
+    "test_slurm_files_real",
     "test_slurm_import_real",
     "test_loopback",
     "test_on_ray",

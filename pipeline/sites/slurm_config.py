@@ -1,0 +1,176 @@
+"""Configuration of a site's Slurm, parsed from the text of `scontrol show config`, `partition` and `node`."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pipeline.errors import UserError
+
+CONFIG, PARTITION, NODE = "scontrol show config", "scontrol show partition", "scontrol show node"
+UNSET = ("", "(null)", "NONE", "none", "None", "N/A", "NO", "No")
+ENDLESS = ("UNLIMITED", "INFINITE")
+LENGTH = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", re.ASCII)
+WEIGHTS = ("Age", "Assoc", "FairShare", "JobSize", "Partition", "QOS")
+MULTIFACTOR = "priority/multifactor"
+# Settings that change the order or the start of jobs. The replay models none of them.
+NOT_REPLAYED = {
+    **{f"PriorityWeight{name}": "a term of the priority" for name in (*WEIGHTS[1:], "TRES")},
+    "PrioritySiteFactorPlugin": "a plugin that sets site factors itself",
+    "PriorityFlags": "rules for the computation of priorities",
+    "EnforcePartLimits": "rejection of jobs above a partition's limits",
+    "SchedulerParameters": "limits and intervals of the scheduler and of backfill",
+}
+
+
+class SlurmPartition(NamedTuple):
+    """A partition."""
+
+    name: str
+    default: bool  # used by jobs that name no partition
+    default_s: float | None  # DefaultTime; None: the same as MaxTime
+    max_s: float | None  # MaxTime; None: no limit
+    tier: int
+    job_factor: int
+    nodes: str
+    cpus: int
+
+
+class SlurmNode(NamedTuple):
+    """A node."""
+
+    name: str
+    cpus: int
+    mib: int
+    gres: str
+
+
+class SlurmConfig(NamedTuple):
+    """Settings of a Slurm; those of an absent text have Slurm's defaults."""
+
+    settings: Mapping[str, str]  # as printed
+    priority_type: str = MULTIFACTOR
+    weights: Mapping[str, int] = dict.fromkeys(WEIGHTS, 0)  # PriorityWeight*, without TRES
+    max_age_s: float | None = 7 * 86_400.0  # None: no limit
+    favor_small: bool = False
+    flags: tuple[str, ...] = ()
+    decay_half_life_s: float | None = 7 * 86_400.0
+    calc_period_s: float | None = 300.0
+    job_submit_plugins: tuple[str, ...] = ()
+    scheduler: str = "sched/backfill"
+    scheduler_parameters: Mapping[str, str] = {}
+    select: str = "select/cons_tres"
+    enforce_part_limits: str = "NO"
+    partitions: tuple[SlurmPartition, ...] = ()
+    nodes: tuple[SlurmNode, ...] = ()
+
+
+def parse_config(config: str = "", partitions: str = "", nodes: str = "") -> SlurmConfig:
+    """Parse the output of `scontrol show config`, `show partition` and `show node`; each may be empty.
+
+    Raises:
+        UserError: a text is not what its command prints.
+    """
+    found = _parse_settings(config) if config.strip() else SlurmConfig({})
+    return found._replace(
+        partitions=tuple(_partition(row) for row in _records(partitions, "PartitionName", PARTITION)),
+        nodes=tuple(_node(row) for row in _records(nodes, "NodeName", NODE)),
+    )
+
+
+def _parse_settings(text: str) -> SlurmConfig:
+    rows = (line.partition("=") for line in text.splitlines())
+    found = {name.strip(): value.strip() for name, equals, value in rows if equals}
+    if "PriorityType" not in found:
+        raise UserError(f"{CONFIG}: expected a line 'PriorityType = ...', found {text.strip()[:40]!r}")
+    parameters = (word.partition("=") for word in _words(found.get("SchedulerParameters", "")))
+    return SlurmConfig(
+        settings=found,
+        priority_type=found["PriorityType"],
+        weights={name: _whole(found, f"PriorityWeight{name}", CONFIG, "0") for name in WEIGHTS},
+        max_age_s=_length(found, "PriorityMaxAge", CONFIG, "7-00:00:00"),
+        favor_small=found.get("PriorityFavorSmall", "No").lower() == "yes",
+        flags=_words(found.get("PriorityFlags", "")),
+        decay_half_life_s=_length(found, "PriorityDecayHalfLife", CONFIG, "7-00:00:00"),
+        calc_period_s=_length(found, "PriorityCalcPeriod", CONFIG, "00:05:00"),
+        job_submit_plugins=_words(found.get("JobSubmitPlugins", "")),
+        scheduler=found.get("SchedulerType", "sched/backfill"),
+        scheduler_parameters={name: value for name, _, value in parameters},
+        select=found.get("SelectType", "select/cons_tres"),
+        enforce_part_limits=found.get("EnforcePartLimits", "NO"),
+    )
+
+
+def _partition(row: Mapping[str, str]) -> SlurmPartition:
+    where = f"{PARTITION}, {row['PartitionName']}"
+    return SlurmPartition(
+        row["PartitionName"],
+        row.get("Default", "NO").upper() == "YES",
+        *(_length(row, name, where, "NONE") for name in ("DefaultTime", "MaxTime")),
+        *(_whole(row, name, where, "1") for name in ("PriorityTier", "PriorityJobFactor")),
+        nodes=row.get("Nodes", ""),
+        cpus=_whole(row, "TotalCPUs", where, "0"),
+    )
+
+
+def _node(row: Mapping[str, str]) -> SlurmNode:
+    where = f"{NODE}, {row['NodeName']}"
+    gres = "" if row.get("Gres", "") in UNSET else row["Gres"]
+    return SlurmNode(row["NodeName"], _whole(row, "CPUTot", where, "1"), _whole(row, "RealMemory", where, "1"), gres)
+
+
+def _records(text: str, first: str, where: str) -> list[dict[str, str]]:
+    """Return the words of each record; `first` is the name of the word that a record begins with."""
+    begun, *parts = re.split(rf"^(?={first}=)", text, flags=re.MULTILINE)
+    if begun.strip():
+        raise UserError(f"{where}: expected {first}=..., found {begun.strip()[:40]!r}")
+    return [dict(re.findall(r"(?<!\S)([\w/]+)=(\S*)", part)) for part in parts]
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Return the words of a list with commas; none for Slurm's words for an unset value."""
+    return () if text in UNSET else tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _whole(row: Mapping[str, str], name: str, where: str, otherwise: str) -> int:
+    text = row.get(name, otherwise)
+    if not re.fullmatch(r"\d{1,12}", text, re.ASCII):
+        raise UserError(f"{where}: {name}: expected a whole number, found {text[:40]!r}")
+    return int(text)
+
+
+def _length(row: Mapping[str, str], name: str, where: str, otherwise: str) -> float | None:
+    """Return the seconds of '7-00:00:00' or '30:00'; None for no limit or an unset one."""
+    text = row.get(name, otherwise)
+    if text in ENDLESS or text in UNSET:
+        return None
+    if not (match := LENGTH.fullmatch(text)):
+        raise UserError(f"{where}: {name}: expected a time as 7-00:00:00 or UNLIMITED, found {text[:40]!r}")
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return float(86_400 * days + 3600 * hours + 60 * minutes + seconds)
+
+
+def unsupported(config: SlurmConfig) -> list[str]:
+    """Name each setting that the replay does not model, one line each.
+
+    >>> unsupported(SlurmConfig({"PriorityWeightQOS": "500", "PriorityFlags": ""}))
+    ['PriorityWeightQOS=500: a term of the priority, not replayed']
+    """
+    found = [
+        f"{name}={value}: {what}, not replayed"
+        for name, what in NOT_REPLAYED.items()
+        if (value := config.settings.get(name, "")) not in (*UNSET, "0")
+    ]
+    accounting, preempt = (config.settings.get(name, "") for name in ("AccountingStorageType", "PreemptType"))
+    tiers, gres = {part.tier for part in config.partitions}, {node.gres for node in config.nodes if node.gres}
+    others = {
+        f"PriorityType={config.priority_type}: expected {MULTIFACTOR}": config.priority_type != MULTIFACTOR,
+        f"SchedulerType={config.scheduler}: the replay backfills": config.scheduler != "sched/backfill",
+        f"SelectType={config.select}: allocation of whole nodes, not replayed": config.select == "select/linear",
+        f"PreemptType={preempt}: preemption, not replayed": preempt not in (*UNSET, "preempt/none"),
+        f"PriorityTier={sorted(tiers)}: tiers, not replayed": len(tiers) > 1,
+        f"Gres={','.join(sorted(gres))[:80]}: generic resources of nodes, not replayed": bool(gres),
+        f"AccountingStorageType={accounting}: without SlurmDBD, Slurm ignores PriorityWeightAge, so jobs can starve": (
+            accounting not in ("", "accounting_storage/slurmdbd")
+        ),
+    }
+    return found + [line for line, present in others.items() if present]

@@ -1,0 +1,172 @@
+"""Slurm settings for an order of waiting jobs: scale, weights, and the same order computed in Python.
+
+A job's score is a weighted sum of logarithms that is fixed at its submission, and falls by 1 in `tau_s` of waiting. The
+job with the lowest score starts first. In Slurm, the score becomes the site factor, which `job_submit.lua` sets, and
+waiting becomes the age factor: PriorityWeightAge / PriorityMaxAge = scale / tau_s points per second.
+
+Site factors are positive: job_submit/lua converts a number to an unsigned one, which C does not define below 0.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pipeline.errors import UserError
+from pipeline.sites.slurm_config import SlurmConfig, SlurmPartition
+
+SHORTEST_S, LONGEST_S = 60.0, 365 * 86_400.0  # of limits and run times; a job without a limit counts as the longest
+MOST_CPUS = 1e6  # of a job, where the configuration does not name the machine's
+MOST_POINTS = 2**32 - 1  # Slurm's priorities are unsigned numbers of 32 bits
+LEAST_SCALE, USUAL_SCALE = 100.0, 1000.0
+DAY_S, SHORTEST_MAX_AGE_DAYS = 86_400, 14
+
+
+class SlurmOrder(NamedTuple):
+    """Weights of a score, and the seconds of waiting that one unit of it is worth."""
+
+    tau_s: float
+    limit: float = 1.0  # of ln(requested limit in s)
+    cpus: float = 0.0  # of ln(requested CPUs)
+    past: float = 0.0  # of ln(mean of the user's last two run times in s)
+    hour_sin: float = 0.0  # of sin(2 pi hour / 24), the hour of submission in slurmctld's time zone
+    hour_cos: float = 0.0
+    partitions: Mapping[str, float] = {}  # added for jobs of a partition
+    users: Mapping[str, float] = {}  # mean of the last two run times, s, by login name
+    past_s: float = 3600.0  # for users without one
+
+
+class SlurmSettings(NamedTuple):
+    """Order in Slurm's units."""
+
+    order: SlurmOrder
+    config: SlurmConfig
+    scale: float  # points of priority per unit of the score
+    reason: str  # for this scale
+    top: float  # highest score possible, whose site factor is 1
+    most: int  # largest site factor
+    weight_age: int
+    max_age_days: int
+
+
+class Submission(NamedTuple):
+    """Job as submitted to Slurm."""
+
+    number: int
+    limit_s: float | None  # None: the partition's
+    cpus: int
+    partitions: tuple[str, ...] = ()  # none: the default partition
+    user: str = ""
+    hour: int = 0
+    waited_s: float = 0.0
+
+
+def named_order(feature: str, tau_s: float) -> SlurmOrder:
+    """Return the order by 'limit' or by 'area', the limit times the CPUs.
+
+    Raises:
+        UserError: another feature, or a time that is not positive.
+    """
+    if feature not in ("limit", "area"):
+        raise UserError(f"expected the order 'limit' or 'area', found {feature!r}")
+    if not tau_s > 0:
+        raise UserError(f"expected a time above 0 s that one unit of the score is worth, found {tau_s:g}")
+    return SlurmOrder(tau_s, cpus=1.0 if feature == "area" else 0.0)
+
+
+def plan_settings(
+    order: SlurmOrder, config: SlurmConfig, longest_wait_s: float, scale: float | None = None
+) -> SlurmSettings:
+    """Choose the scale and the age settings.
+
+    Args:
+        order: to be set.
+        config: of the site.
+        longest_wait_s: expected with this order.
+        scale: points of priority per unit of the score; None: chosen next to the site's own weights.
+
+    Raises:
+        UserError: priorities would exceed 32 bits.
+    """
+    low, high = _extremes(order, config)
+    chosen, reason = (scale, "as given") if scale else _scale(order, config, high - low)
+    days = max(SHORTEST_MAX_AGE_DAYS, math.ceil(max(2 * longest_wait_s, config.max_age_s or 0) / DAY_S))
+    weight = round(chosen * days * DAY_S / order.tau_s)
+    found = SlurmSettings(order, config, chosen, reason, high, math.ceil(chosen * (high - low)) + 1, weight, days)
+    if (highest := highest_priority(found)) > MOST_POINTS:
+        raise UserError(
+            f"PriorityWeight*: expected priorities up to {MOST_POINTS} with this order, found {highest}: "
+            "divide all PriorityWeight* of slurm.conf by the same number"
+        )
+    return found
+
+
+def highest_priority(settings: SlurmSettings) -> int:
+    """Return the sum of the largest factors."""
+    others = sum(weight for name, weight in settings.config.weights.items() if name != "Age")
+    return settings.most + settings.weight_age + others
+
+
+def _extremes(order: SlurmOrder, config: SlurmConfig) -> tuple[float, float]:
+    """Return the lowest and the highest score that a job can have."""
+    machine = sum(node.cpus for node in config.nodes) or sum(part.cpus for part in config.partitions) or MOST_CPUS
+    times = (math.log(SHORTEST_S), math.log(LONGEST_S))
+    pairs = [[order.limit * one for one in times], [order.past * one for one in times]]
+    pairs += [[0.0, order.cpus * math.log(machine)], [0.0, *order.partitions.values()]]
+    hours = abs(order.hour_sin) + abs(order.hour_cos)
+    return sum(map(min, pairs)) - hours, sum(map(max, pairs)) + hours
+
+
+def _scale(order: SlurmOrder, config: SlurmConfig, spread: float) -> tuple[float, str]:
+    """Return the points per unit of the score, and why."""
+    others = {name: weight for name, weight in config.weights.items() if name != "Age" and weight}
+    if not others and config.settings.get("PriorityWeightTRES", "(null)") in ("", "(null)"):
+        return USUAL_SCALE, "no other weight is set, so only the ratio of the site factor to age counts"
+    if (age := config.weights["Age"]) and config.max_age_s:
+        kept = order.tau_s * age / config.max_age_s
+        why = "a second of waiting is worth as many points as before, so its balance with the kept weights stays"
+    else:
+        kept = max(others.values(), default=USUAL_SCALE) / spread
+        why = "age had no weight: the shortest and the largest job differ by as much as the largest kept weight"
+    if kept < LEAST_SCALE:
+        return LEAST_SCALE, f"{why}; this needs {kept:.3g}, which is too coarse"
+    return kept, why
+
+
+def site_factor(settings: SlurmSettings, job: Submission) -> int:
+    """Compute the site factor of a job exactly as `job_submit.lua` does.
+
+    >>> site_factor(plan_settings(named_order("limit", 28_800), SlurmConfig({}), 86_400), Submission(1, 3600, 4))
+    9078
+    """
+    order, parts = settings.order, {part.name: part for part in settings.config.partitions}
+    names = job.partitions or tuple(part.name for part in parts.values() if part.default) or ("",)
+    angle, past = 2 * math.pi * job.hour / 24, _within(order.users.get(job.user, order.past_s))
+    highest = max(
+        order.limit * math.log(_limit_s(job, parts.get(name)))
+        + order.cpus * math.log(max(job.cpus, 1))
+        + order.past * math.log(past)
+        + order.hour_sin * math.sin(angle)
+        + order.hour_cos * math.cos(angle)
+        + order.partitions.get(name, 0)
+        for name in names
+    )
+    return max(1, math.floor(settings.scale * (settings.top - highest) + 0.5))
+
+
+def _limit_s(job: Submission, part: SlurmPartition | None) -> float:
+    limits = (job.limit_s, part.default_s if part else None, part.max_s if part else None)
+    return _within(next((limit for limit in limits if limit is not None), LONGEST_S))
+
+
+def _within(seconds: float) -> float:
+    return min(max(seconds, SHORTEST_S), LONGEST_S)
+
+
+def expected_order(settings: SlurmSettings, jobs: Sequence[Submission]) -> list[int]:
+    """Return the numbers of waiting jobs in the order of their site and age factors, ties by number."""
+    longest = settings.max_age_days * DAY_S
+
+    def priority(job: Submission) -> int:
+        return int(site_factor(settings, job) + min(job.waited_s / longest, 1.0) * settings.weight_age)
+
+    return [job.number for job in sorted(jobs, key=lambda job: (-priority(job), job.number))]
