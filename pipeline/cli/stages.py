@@ -1,7 +1,10 @@
 """Commands without options: those that dvc.yaml runs, one for each stage, and tasks that are like them."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
 
 from pipeline.cli.base import (
     STAGES,
@@ -32,7 +35,6 @@ COMMANDS = {
     "finetune": (AgentName, "deeprm2", "Improve an agent by policy gradient."),
     "hindsight": (ScenarioName, "online", "Solve test jobsets as if all their jobs were known."),
     "gate": (None, "", "Judge whether a candidate may become the champion of its scenario."),
-    "advise": (SiteName, "site", "Replay a site's log under every policy, and recommend one: reports/advice.html."),
     "evaluate heuristics": (ScenarioName, "online", "Tune and score the heuristics of a scenario."),
     "evaluate agent": (AgentName, "deeprm", "Score an agent on its scenario's test jobsets."),
     "evaluate transfer": (TransferName, "streams", "Score an agent on a scenario that it was not trained on."),
@@ -86,6 +88,28 @@ def _add(command: str, argument: object, example: str, help: str) -> None:
 
 for _command, _about in COMMANDS.items():
     _add(_command, *_about)
+
+
+@app.command(rich_help_panel=STAGES)
+def advise(
+    site: SiteName,
+    slurm: Annotated[Path | None, Option(help="Write settings for Slurm into this folder, from the advice.")] = None,
+    policy: Annotated[str | None, Option(help="Order of these settings (default: the advised one).")] = None,
+    config: Annotated[Path | None, Option(help="Output of 'scontrol show config'.")] = None,
+    partitions: Annotated[Path | None, Option(help="Output of 'scontrol show partition'.")] = None,
+    nodes: Annotated[Path | None, Option(help="Output of 'scontrol show node'.")] = None,
+) -> None:
+    """Replay a site's log under every order of its queue, and recommend one: reports/advice.html.
+
+    Example: python -m pipeline advise site
+    """
+    params = read_params()
+    if slurm is None:
+        import_module("pipeline.stages.advise").run(params, site)
+        return
+    from pipeline.stages.slurm_settings import run
+
+    run(params, site, slurm, policy, {"config": config, "partitions": partitions, "nodes": nodes})
 
 
 @evaluation.command("compare")

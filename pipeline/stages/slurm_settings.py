@@ -1,0 +1,49 @@
+"""`advise --slurm`: write the settings that make a Slurm order its queue as a site's advice says."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.core import storage
+from pipeline.core.config import Params
+from pipeline.core.config.records import check_known
+from pipeline.errors import UserError
+from pipeline.progress import say
+from pipeline.sites.orders import FAMILIES
+from pipeline.sites.slurm_config import parse_config, unsupported
+from pipeline.sites.slurm_files import ExpectedWaits, settings_files
+from pipeline.sites.slurm_settings import named_order, plan_settings
+from pipeline.stages.advise import EVIDENCE, FOLDER
+
+
+def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapping[str, Path | None]) -> None:
+    """Write the files into a folder; without a policy, those of the advised order.
+
+    Raises:
+        UserError: there is no advice yet, it is to change nothing, or the configuration cannot be used.
+    """
+    check_known("SITE", "site", site, params.sites)
+    place = FOLDER / site / EVIDENCE
+    if not place.exists():
+        raise UserError(f"{place}: no advice yet; make it by 'dvc repro advise@{site}'")
+    found: Any = storage.read_json(place)
+    if policy is None and found["verdict"] != "use":
+        what = f"the verdict is '{found['verdict']}', so there is nothing to change"
+        raise UserError(
+            f"{site}: {what}; --policy {found['candidate']} writes the settings of the candidate all the same"
+        )
+    name = policy or str(found["policy"])
+    check_known("--policy", site, name, FAMILIES)
+    waits = {
+        order["name"]: ExpectedWaits(*(order[key]["value"] for key in ("wait", "p99_wait", "longest_wait")))
+        for order in found["orders"]
+    }
+    config = parse_config(**{what: storage.read_text(path) for what, path in texts.items() if path is not None})
+    feature, tau = FAMILIES[name]
+    settings = plan_settings(named_order(feature, tau), config, waits[name].longest_s)
+    files = settings_files(settings, waits[found["against"]], waits[name])
+    for line in unsupported(config):
+        say(f"not modelled: {line}")
+    for file, text in files.items():
+        storage.write(folder / file, text.encode())
+    say(f"{len(files)} files for '{name}' in {folder}; begin with {folder / 'instructions.txt'}")
