@@ -22,7 +22,7 @@ def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapp
     Raises:
         UserError: there is no advice yet, it is to change nothing, or the configuration cannot be used.
     """
-    check_known("SITE", "site", site, params.sites)
+    check_known("params.yaml", "sites", site, params.sites)
     place = FOLDER / site / EVIDENCE
     if not place.exists():
         raise UserError(f"{place}: no advice yet; make it by 'dvc repro advise@{site}'")
@@ -33,7 +33,7 @@ def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapp
             f"{site}: {what}; --policy {found['candidate']} writes the settings of the candidate all the same"
         )
     name = policy or str(found["policy"])
-    check_known("--policy", site, name, FAMILIES)
+    check_known(site, "--policy", name, FAMILIES)
     waits = {
         order["name"]: ExpectedWaits(*(order[key]["value"] for key in ("wait", "p99_wait", "longest_wait")))
         for order in found["orders"]

@@ -19,7 +19,7 @@ def run(params: Params, site: str, change: str, policy: str | None) -> str:
     _, fit = log_of(params, site)
     row, scenario = params.sites[site], params.machines_scenario(site)
     order = policy or row.today
-    check_known("--policy", site, order, ORDERS)
+    check_known(site, "--policy", order, ORDERS)
     period = periods_of(fit, scenario, row.warm_up_days, params.seed)["test"]
     users, began = np.unique(fit.user).tolist(), float(fit.jobs.arrival[0] % DAY_S)
     with progress(f"replay {site}", 1, brief=True):
