@@ -55,14 +55,14 @@ def exclusive() -> Iterator[int]:
 
 
 def begin() -> None:
-    """Keep dvc.lock as it is before a farm, or before an earlier one that has not ended."""
+    """Copy dvc.lock before a farm, unless an earlier farm has not ended."""
     if not BEFORE.exists():
         with dvc_waits():
             write(BEFORE, LOCK.read_bytes() if LOCK.exists() else b"")
 
 
 def keep() -> None:
-    """Keep dvc.lock as it is after a stage."""
+    """Copy dvc.lock after a stage."""
     with dvc_waits():
         write(LATEST, LOCK.read_bytes())
 
