@@ -180,7 +180,7 @@ def _more_days(gain: Change, blocks: int) -> int | None:
     """Return the additional days of log for a clear gain: intervals shrink with the square root of n.
 
     >>> _more_days(Change(0.8, 1.0, -0.2, -0.6, 0.2), blocks=4), _more_days(Change(1.1, 1.0, 0.1, -0.1, 0.3), blocks=4)
-    (12, None)
+    (36, None)
     """
     if gain.change >= 0:
         return None
