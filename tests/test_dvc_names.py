@@ -39,7 +39,7 @@ ROWS = {
     "transfers": {"agent": "{}", "scenario": "{}"},
     "plans": {"problem": "pool", "scenario": "{}"},
     "policies": {"problem": "pool", "scenario": "{}"},
-    "sites": {"agent": "{}"},
+    "sites": {"today": "{}"},
 }
 KINDS = 11  # that have a stage for each row
 

@@ -15,7 +15,7 @@ import numpy as np
 from pipeline.core.config import Evaluation, Site, Vetoes
 from pipeline.core.schemas.tables import BLOCK_DAYS
 from pipeline.core.types import BoolArray, FloatArray
-from pipeline.sites.figures import Change, Draws, blocks_of, draws, figures
+from pipeline.sites.figures import Change, Draws, blocks_of, draws, figures, relative
 from pipeline.sites.orders import FAMILIES, ORDERS, order_of
 from pipeline.sites.queue import Period
 from pipeline.sites.replay import Backfill, replay
@@ -98,8 +98,9 @@ def advise(
                 found[split][name] = waits_of(periods[split], name, workers)
                 advance(1)
     validation = _judge(periods["validation"], found["validation"], site, RESAMPLES_OF_CHOICE, settings, seed)
-    safe = sorted((one for one in validation if one.name in FAMILIES and not one.vetoes), key=_gain)
-    candidate = safe[0].name if safe and _gain(safe[0]) < 0 else site.today
+    better = (one for one in validation if one.name in FAMILIES and not one.vetoes and _gain(one) < 0)
+    safe = sorted(better, key=_gain)
+    candidate = safe[0].name if safe else site.today
     others = [one.name for one in safe if FAMILIES[one.name][0] != FAMILIES.get(candidate, ("",))[0]]
     period, shown = periods["test"], [site.today, candidate, *others[:1]]
     test = {one.name: one for one in _judge(period, found["test"], site, RESAMPLES_OF_CHOICE, settings, seed)}
@@ -107,8 +108,9 @@ def advise(
     test |= {one.name: one for one in _judge(period, waits, site, settings.resamples, settings, seed)}
     blocks = int(blocks_of(period).max()) + 1
     classes = _classes(period, found["test"][candidate], found["test"][site.today])
+    verdict = _verdict(test[candidate], site.today, blocks)
     return Advice(
-        verdict=_verdict(test[candidate], site.today, blocks),
+        verdict=verdict,
         candidate=candidate,
         runner_up=others[0] if others else "",
         validation=validation,
@@ -119,7 +121,7 @@ def advise(
         jobs=len(period.run),
         replays=len(period.submit),
         own=_own(period),
-        more_days=_more_days(test[candidate].figures["gain"], blocks),
+        more_days=_more_days(test[candidate].figures["gain"], blocks) if verdict == "undecided" else None,
     )
 
 
@@ -158,8 +160,9 @@ def _large(period: Period) -> BoolArray:
 
 def _mean_change(wait: FloatArray, today: FloatArray, some: BoolArray, block: np.ndarray, drawn: Draws) -> Change:
     mine, other = float(wait[:, some].mean()), float(today[:, some].mean())
-    each = wait[:, some].mean(axis=1) / np.maximum(today[:, some].mean(axis=1), 1e-9) - 1
-    return Change(mine, other, mine / max(other, 1e-9) - 1, float(each.min()), float(each.max()))
+    each = relative(wait[:, some].mean(axis=1), today[:, some].mean(axis=1))
+    change = relative(wait[:, some].mean(), today[:, some].mean())
+    return Change(mine, other, float(change), float(each.min()), float(each.max()))
 
 
 def _verdict(one: Judged, today: str, blocks: int) -> str:
@@ -177,12 +180,12 @@ def _more_days(gain: Change, blocks: int) -> int | None:
     """Return the additional days of log for a clear gain: intervals shrink with the square root of n.
 
     >>> _more_days(Change(0.8, 1.0, -0.2, -0.6, 0.2), blocks=4), _more_days(Change(1.1, 1.0, 0.1, -0.1, 0.3), blocks=4)
-    (12, None)
+    (36, None)
     """
-    if gain.change >= 0 or gain.high < 0:
+    if gain.change >= 0:
         return None
     needed = np.ceil(blocks * ((gain.high - gain.change) / -gain.change) ** 2)
-    days = int(max(needed - blocks, 1)) * BLOCK_DAYS
+    days = int(max(needed - blocks, LEAST_BLOCKS - blocks, 1)) * BLOCK_DAYS
     return days if days <= MOST_DAYS else None
 
 

@@ -22,7 +22,7 @@ MEASURES = ("wait", "p99_wait", "longest_wait", "slowdown")  # s, s, s, 1
 TAIL = 0.99
 GROUPS = 1_000  # of similar waits, and as many again in the longest tenth
 GAIN = ("wait", "slowdown")  # the geometric mean of their changes is what orders are chosen by: `gain`
-NOTHING = 1e-9  # keeps ratios of waits finite
+NOTHING = 1e-9  # s; keeps ratios of waits finite, and no wait under both orders no change
 
 
 class Change(NamedTuple):
@@ -88,6 +88,15 @@ def slowdown(wait: FloatArray, run: FloatArray) -> FloatArray:
     return np.asarray(np.maximum((wait + run) / np.maximum(run, SHORTEST_BOUNDED), 1.0))
 
 
+def relative(value: FloatArray, today: FloatArray) -> FloatArray:
+    """Return relative changes.
+
+    >>> relative(np.array([50.0, 0.0]), np.array([100.0, 0.0])).round(6).tolist()
+    [-0.5, 0.0]
+    """
+    return np.asarray((value + NOTHING) / (today + NOTHING) - 1)
+
+
 def figures(wait: FloatArray, today: FloatArray, run: FloatArray, block: IntArray, drawn: Draws) -> dict[str, Change]:
     """Return every measure of some jobs, and `gain`.
 
@@ -101,10 +110,10 @@ def figures(wait: FloatArray, today: FloatArray, run: FloatArray, block: IntArra
     found, ratio = {}, np.ones(len(drawn.blocks))
     for name in MEASURES:
         mine, other = (RESAMPLED[name](some, run, block, drawn) for some in (wait, today))
-        change = mine / np.maximum(other, NOTHING) - 1
+        change = relative(mine, other)
         low, high = np.quantile(change[1:], drawn.levels)
         if name == "longest_wait":
-            each = wait.max(axis=1) / np.maximum(today.max(axis=1), NOTHING) - 1
+            each = relative(wait.max(axis=1), today.max(axis=1))
             low, high = each.min(), each.max()
         if name in GAIN:
             ratio *= np.maximum(1 + change, 0)

@@ -17,7 +17,6 @@ from pipeline.simulation.compiled import inlined
 
 LINEAR, WFP3, UNICEP, AREA_AGED = range(4)  # rules of `Order`
 TINY = 1e-15  # keeps UNICEP's logarithm and quotient finite
-FIRST = 1e18  # above every priority
 QUEUED, RUNNING, ARRIVED, STEPS = range(4)  # counts of `_Live`
 
 
@@ -52,7 +51,7 @@ class Order(NamedTuple):
     static: FloatArray  # [J]
     slope: float = 0.0  # per second of wait
     age: float = 1.0  # s, of AREA_AGED
-    longest: float = 1e12  # s; a job that has waited for longer comes before all others
+    longest: float = 1e12  # s; jobs that have waited for longer come before all others, in order of their numbers
     fair_share: float = 0.0
     half_life: float = 604_800.0  # s, of past usage (Slurm: PriorityDecayHalfLife)
 
@@ -108,7 +107,7 @@ def _fits(q: Queue, free: IntArray, job: int) -> bool:
 @inlined
 def _priority(q: Queue, order: Order, s: _Live, job: int, wait: float) -> float:
     if wait > order.longest:
-        return float(FIRST + wait)
+        return np.inf
     if order.rule == WFP3:
         ratio = wait / q.limit[job]
         return float(ratio * ratio * ratio * q.cpus[job])

@@ -1,75 +1,165 @@
 """The page of advice, and its sentence."""
 
-from pipeline.comparing.advice import Advice, Change, Loser
-from pipeline.report.advice import changes, page, sentence
+import re
+from typing import Any
 
-FELL = Change(-0.5, -0.6, -0.4, 10.0, 20.0)
-ADVICE = Advice(
-    scenario="mine",
-    today="fcfs",
-    policy="saf",
-    learned=False,
-    best_heuristic="saf",
-    blocks=12,
-    jobs=4_000,
-    mean=FELL,
-    p99=FELL,
-    wait=FELL,
-    p99_wait=Change(0.1, -0.1, 0.3, 11.0, 10.0),
-    candidate="saf",
-    clear=True,
-    worst_week=(3, 0.25),
-    losers=[Loser("user <3>", 40, 900.0, 300.0)],
-    agent=("mine_ppo", Change(0.05, -0.1, 0.2, 10.5, 10.0)),
-    elsewhere={0.8: "saf", 1.2: "f1"},
-    more_days=None,
+import pytest
+
+from pipeline.report.advice import NO_LIMITS, duration, page, sentence
+
+
+def change(value: float, today: float, low: float, high: float) -> dict[str, float]:
+    return {"value": value, "today": today, "change": value / today - 1, "low": low, "high": high}
+
+
+CHANGES = {
+    "gain": change(0.6, 1.0, -0.5, -0.3),
+    "wait": change(3_600, 7_200, -0.6, -0.4),
+    "p99_wait": change(28_800, 36_000, -0.3, 0.1),
+    "longest_wait": change(90_000, 100_000, -0.2, 0.05),
+    "slowdown": change(18.0, 20.0, -0.2, 0.01),
+}
+SAME = {name: change(one["today"], one["today"], 0.0, 0.0) for name, one in CHANGES.items()}
+LONGER = {**CHANGES, "longest_wait": change(200_000, 100_000, 0.9, 1.1)}
+FOUND: dict[str, Any] = {
+    "scenario": "mine",
+    "verdict": "use",
+    "policy": "limit_8h",
+    "candidate": "limit_8h",
+    "runner_up": "area_4h",
+    "against": "fcfs",
+    **CHANGES,
+    "vetoes": [],
+    "n": 12,
+    "replays": 7,
+    "more_days": None,
+    "period": "the log's last 960 jobs, 12 blocks of three days",
+    "others": {"area_4h": {**CHANGES, "wait": change(3_000, 7_200, -0.65, -0.5)}},
+    "orders": [
+        {"name": "fcfs", "for_slurm": False, "vetoes": [], **SAME},
+        {"name": "sjf", "for_slurm": False, "vetoes": ["the longest wait grows by 100 %"], **LONGER},
+        {"name": "limit_8h", "for_slurm": True, "vetoes": [], **CHANGES},
+        {"name": "area_4h", "for_slurm": True, "vetoes": [], **CHANGES},
+    ],
+    "excluded": {"sjf": ["the longest wait grows by 100 %"]},
+    "classes": [
+        {"what": "jobs of <1 %", "jobs": 40, "today": [120.0, 7_200.0, 400_000.0], "value": [30.0, 3_600.0, 1.0]}
+    ],
+    "users": {"gain": 31, "lose": 4, "all": 57},
+    "own": {"wait": 10_800.0, "p99_wait": None, "longest_wait": 800_000.0},
+    "limits": True,
+    "processors": 240.0,
+    "log": ["2,400 jobs of <5> users"],
+}
+AGAINST = (
+    "mean wait -50.0 % (-60.0 to -40.0), mean bounded slowdown -10.0 % (-20.0 to +1.0), 99th percentile of waits "
+    "-20.0 %, longest wait -10.0 %, against fcfs, n = 12 blocks of three days"
 )
-UNCLEAR = ADVICE._replace(policy="fcfs", clear=False, mean=Change(-0.1, -0.4, 0.2, 18.0, 20.0), more_days=84)
 
 
-def test_the_sentence_says_what_to_use_by_how_much_and_how_sure() -> None:
-    assert sentence(ADVICE) == (
-        "use saf: -50.0 % (-60.0 to -40.0) in mean bounded slowdown against fcfs, which the site runs today, n = 12 "
-        "blocks of three days"
-    )
-    assert sentence(ADVICE._replace(policy="mine_ppo", learned=True)).startswith("use mine_ppo, a learned policy: ")
+@pytest.mark.parametrize(
+    ("update", "said"),
+    [
+        ({}, f"use limit_8h: {AGAINST}"),
+        ({"verdict": "equal"}, f"stay with fcfs: limit_8h is as good: {AGAINST}"),
+        (
+            {"verdict": "undecided", "more_days": 84},
+            f"cannot tell, so stay with fcfs; the best safe order is limit_8h: {AGAINST}; about 84 more days of log "
+            "would tell",
+        ),
+        (
+            {"verdict": "undecided"},
+            f"cannot tell, so stay with fcfs; the best safe order is limit_8h: {AGAINST}",
+        ),
+        (
+            {"verdict": "vetoed", "vetoes": ["the longest wait grows by 12 %", "large jobs wait"]},
+            "stay with fcfs: limit_8h would be faster, but the longest wait grows by 12 % and large jobs wait: "
+            f"{AGAINST}",
+        ),
+        (
+            {"verdict": "stay", "candidate": "fcfs"},
+            "stay with fcfs: on the validation period no safe order was better",
+        ),
+    ],
+)
+def test_the_sentence_says_what_to_do_by_how_much_and_how_sure(update: dict[str, Any], said: str) -> None:
+    assert sentence({**FOUND, **update}) == said
 
 
-def test_the_sentence_says_when_it_cannot_tell() -> None:
-    told = "cannot tell, so stay with fcfs: saf has -10.0 % (-40.0 to +20.0) in mean bounded slowdown"
-    assert sentence(UNCLEAR) == f"{told}, n = 12 blocks of three days; about 84 more days of log would tell"
-    assert sentence(UNCLEAR._replace(blocks=3)) == (
-        "cannot tell: 3 blocks of three days in the test period, 4 are the least"
-    )
-    assert sentence(UNCLEAR._replace(candidate="fcfs")) == (
-        "stay with fcfs: validation found no heuristic that is better"
-    )
-
-
-def test_what_would_change_the_advice_is_told() -> None:
-    assert changes(UNCLEAR) == [
-        "at 20 % less load, saf stays the best heuristic (on the validation period)",
-        "at 20 % more load, f1 would be the best heuristic (on the validation period)",
-        "the learned mine_ppo is not clearly better than saf on the test period (+5.0 %, -10.0 to +20.0)",
-        "about 84 more days of log, if the difference does not change",
+def test_times_have_a_unit_for_people() -> None:
+    assert [duration(s) for s in (0, 59, 60, 3_599, 3_600, 259_199, 259_200)] == [
+        *("0 s", "59 s", "1.0 min", "60.0 min", "1.0 h", "72.0 h", "3.0 days")
     ]
 
 
-def test_the_page_holds_the_figures_and_escapes_what_a_log_says() -> None:
-    text = page([ADVICE, UNCLEAR], 0.95)
-    assert text.count("<section>") == 2
-    assert "<td>mean bounded slowdown</td><td>20.00</td><td>10.00</td><td>-50.0 %</td><td>-60.0 to -40.0</td>" in text
-    assert "user &lt;3&gt;" in text
-    assert "user <3>" not in text
-    assert "Worst week: week 3, +25.0 %" in text
-    assert "--policy saf</pre>" in text
-    told = page([ADVICE._replace(policy="saf+predictions")], 0.95)
-    assert "--policy saf</pre>" in told
-    assert "first write <code>policies_know: predictions</code> into the scenario&#39;s row" in told
-    assert "policies_know" not in text
-    limits = page([ADVICE._replace(needs="estimates")], 0.95)
-    assert "<code>policies_know: estimates</code>" in limits
-    assert "run-time limits" not in text
-    assert "Warning: the log has no run-time limits (estimates)" in page([ADVICE._replace(limits=False)], 0.95)
+def cells(text: str) -> list[list[str]]:
+    """The cells of every row of the page's tables."""
+    return [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr><td>.*?</tr>", text)]
+
+
+def test_the_page_holds_the_figures_of_the_candidate_and_of_the_runner_up() -> None:
+    text = page([FOUND], 0.95)
+    rows = cells(text)
+    assert ["mean wait", "2.0 h", "1.0 h", "-50.0 %", "-60.0 to -40.0"] in [row[:5] for row in rows]
+    assert ["mean wait", "2.0 h", "50.0 min", "-58.3 %", "-65.0 to -50.0"] in [row[:5] for row in rows]
+    assert ["mean bounded slowdown", "20.0", "18.0", "-10.0 %", "-20.0 to +1.0"] in [row[:5] for row in rows]
+    assert ["longest wait", "27.8 h", "25.0 h", "-10.0 %", "-20.0 to +5.0"] in [row[:5] for row in rows]
+    assert "The safe runner-up: area_4h against fcfs" in text
     assert "95 % interval" in text
-    assert "range over blocks" in page([ADVICE._replace(blocks=9)], 0.95)
+    assert "(7 replays)" in text
+    assert f'<p class="use">use limit_8h: {AGAINST}</p>' in text
+    assert '<p class="use stay">' in page([{**FOUND, "verdict": "equal"}], 0.95)
+    assert "runner-up" not in page([{**FOUND, "runner_up": "", "others": {}}], 0.95)
+
+
+def test_an_interval_is_a_bar_from_minus_to_plus_one_hundred_percent() -> None:
+    """-60 to -40 % are 20 to 30 of 100 across, and -50 % is at 25; what is beyond is cut."""
+    assert '<i style="left: 20.0%; width: 10.0%"></i><b style="left: 25.0%"></b>' in page([FOUND], 0.95)
+    wide = {**FOUND, "wait": change(36_000, 7_200, -0.5, 9.0)}
+    assert '<i style="left: 25.0%; width: 75.0%"></i><b style="left: 100%"></b>' in page([wide], 0.95)
+
+
+def test_every_order_is_a_point_of_mean_wait_and_longest_wait() -> None:
+    """Of 640 by 360 px with margins of 48: fcfs waits longest in the mean, 1 / 1.05 of the width; sjf is longest."""
+    text = page([FOUND], 0.95)
+    points = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="5" class="(\w+)"><title>(.*?)</title>', text)
+    across, up = 544 / 1.05, 264 / 1.05
+    wanted = [
+        (48 + across, 312 - up / 2, "today", "fcfs: mean 2.0 h, longest 27.8 h"),
+        (48 + across / 2, 312 - up, "vetoed", "sjf: mean 1.0 h, longest 55.6 h"),
+        (48 + across / 2, 312 - 0.45 * up, "best", "limit_8h: mean 1.0 h, longest 25.0 h"),
+        (48 + across / 2, 312 - 0.45 * up, "safe", "area_4h: mean 1.0 h, longest 25.0 h"),
+    ]
+    assert [point[2:] for point in points] == [one[2:] for one in wanted]
+    for (x, y, *_), one in zip(points, wanted, strict=True):
+        assert (float(x), float(y)) == pytest.approx(one[:2], abs=0.11)
+    labels = re.findall(r'<text x="[\d.]+" y="[\d.]+">(\w+)</text>', text)
+    assert labels == ["fcfs", "sjf", "limit_8h"]
+
+
+def test_the_page_says_who_gains_and_loses_and_what_the_log_records() -> None:
+    text = page([FOUND], 0.95)
+    assert "Of 57 users, 31 wait clearly less and 4 clearly longer" in text
+    assert ["jobs of &lt;1 %", "40", "2.0 min", "30 s", "2.0 h", "1.0 h", "4.6 days", "1 s"] in cells(text)
+    assert ["mean wait", "3.0 h", "2.0 h"] in cells(text)
+    assert ["99th percentile of waits", "unknown", "10.0 h"] in cells(text)
+    assert ["longest wait", "9.3 days", "27.8 h"] in cells(text)
+    assert "They differ by what the replay does not model: fair-share" in text
+    assert "<li>2,400 jobs of &lt;5&gt; users</li>" in text
+    assert "<5>" not in text
+    assert ["sjf", "1.0 h", "8.0 h", "55.6 h", "18.0", "the longest wait grows by 100 %"] in cells(text)
+
+
+def test_a_log_without_limits_has_a_warning() -> None:
+    assert "Warning" not in page([FOUND], 0.95)
+    assert f"Warning: {NO_LIMITS}." in page([{**FOUND, "limits": False}], 0.95)
+
+
+def test_every_site_has_a_section_and_no_wait_at_all_is_drawn_too() -> None:
+    none = {name: {**one, "value": 0.0, "today": 0.0} for name, one in SAME.items()}
+    idle = {**FOUND, "scenario": "idle", "orders": [{"name": "fcfs", "for_slurm": False, "vetoes": [], **none}]}
+    text = page([FOUND, idle], 0.9)
+    assert text.count("<section>") == 2
+    assert re.findall(r"<h2>(\w+)</h2>", text) == ["mine", "idle"]
+    assert "90 % interval" in text
+    assert '<circle cx="48.0" cy="312.0"' in text

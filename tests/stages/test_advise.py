@@ -3,21 +3,24 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from builders import REPOSITORY
 from commands import Command
+from queue_builders import Job, queue
 from swf_lines import line
 
-from pipeline.core import storage
-from pipeline.core.config import Params, load_params
-from pipeline.core.schemas import TRIAL
+from pipeline.core.config import MachinesScenario, Params, Site, load_params
+from pipeline.core.schemas import ORDERS
 from pipeline.errors import UserError
-from pipeline.problems.machines.agents.learning import LEARNING
-from pipeline.problems.machines.heuristics.rules import HEURISTICS
+from pipeline.sites.orders import FAMILIES, order_of
+from pipeline.sites.orders import ORDERS as EVERY
+from pipeline.sites.replay import Backfill, Queue
 from pipeline.stages import advise, log, site
+from tests.oracles.queue import plain_replay
 
 DAY = 86_400
 
@@ -39,7 +42,7 @@ def busy(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def advised(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which a site was written into params.yaml and advised, with an agent that learned nothing."""
+    """A folder in which a site was written into params.yaml and advised."""
     root = tmp_path_factory.mktemp("advised")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
@@ -48,66 +51,147 @@ def advised(tmp_path_factory: pytest.TempPathFactory) -> Path:
         site.run(load_params(), busy(root), "mine", None, [], sure=True)  # busier than 6 processors
         params = load_params()
         log.run(Params.model_validate(params.model_copy(update={"scenarios": {"mine": params.scenarios["mine"]}})))
-        learn_nothing(params, root)
         advise.run(params, "mine")
     return root
 
 
-def learn_nothing(params: Params, root: Path) -> None:
-    """Write the agent's model as it is before it learns."""
-    from pipeline.stages import generate
-
-    generate.run(params, "mine")
-    agent = params.agents["mine_ppo"]
-    task = LEARNING.task(params, "mine_ppo", agent.finetune)
-    network = LEARNING.untrained(params, "mine_ppo", task)
-    storage.write_model(storage.model_folder("mine_ppo", "policy"), LEARNING.model(params, "mine_ppo", network))
+@pytest.fixture(scope="module")
+def evidence(advised: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((advised / "reports/advice/mine/evidence.json").read_text())
+    return found
 
 
-def test_programs_read_the_advice_as_a_list(advised: Path) -> None:
+@pytest.fixture(scope="module")
+def orders(advised: Path) -> pd.DataFrame:
+    return ORDERS.validate(
+        pd.read_csv(advised / "reports/advice/mine/orders.csv", keep_default_na=False, na_values={"large_change": [""]})
+    )
+
+
+MEASURES = ("wait", "p99_wait", "longest_wait", "slowdown", "gain")
+
+
+def test_programs_read_the_advice_as_a_list(advised: Path, evidence: dict[str, Any]) -> None:
     (found,) = json.loads((advised / "reports/advice.json").read_text())
-    assert list(found) == ["scenario", "policy", "learned", "against", "mean", "p99", "n", "period"]
-    assert (found["scenario"], found["learned"], found["against"]) == ("mine", False, "fcfs")
-    assert set(found["mean"]) == set(found["p99"]) == {"change", "low", "high"}
-    assert found["mean"]["low"] <= found["mean"]["change"] <= found["mean"]["high"] <= 0
-    assert found == json.loads((advised / "reports/advice/mine/advice.json").read_text())[0]
+    keys = ("scenario", "verdict", "policy", "candidate", "runner_up", "against")
+    assert list(found) == [
+        *keys, "gain", "wait", "p99_wait", "longest_wait", "slowdown", "vetoes", "n", "replays", "more_days", "period"
+    ]  # fmt: skip
+    assert (found["scenario"], found["against"], found["replays"], found["n"]) == ("mine", "fcfs", 12, 9)
+    assert found["period"] == "the log's last 960 jobs, 9 blocks of three days"
+    for name in MEASURES:
+        assert set(found[name]) == {"value", "today", "change", "low", "high"}
+        assert found[name]["low"] <= found[name]["change"] <= found[name]["high"]
+    assert {name: evidence[name] for name in found} == found
 
 
-def test_the_change_is_that_of_the_jobs_of_the_test_period(advised: Path) -> None:
-    """By nothing of the project's: means of the kept table."""
-    (found,) = json.loads((advised / "reports/advice.json").read_text())
-    played = TRIAL.validate(pd.read_parquet(advised / "reports/advice/mine/trial.parquet"))
-    test = played[played["period"] == "test"].groupby("policy")["bounded_slowdown"].mean()
-    assert found["policy"] != "fcfs"
-    assert found["mean"]["change"] == pytest.approx(test[found["policy"]] / test["fcfs"] - 1, abs=1e-4)
-    validation = played[(played["period"] == "validation") & (played["load"] == 1.0)]
-    means = validation[validation["policy"] != "mine_ppo"].groupby("policy")["bounded_slowdown"].mean()
-    assert found["policy"] == means.idxmin()
+def test_short_jobs_behind_long_ones_are_advised_to_go_first(evidence: dict[str, Any]) -> None:
+    """The log is made so that a family helps much, and an order without ages makes someone wait much longer."""
+    assert evidence["verdict"] == "use"
+    assert evidence["policy"] == evidence["candidate"]
+    assert evidence["candidate"] in FAMILIES
+    assert evidence["gain"]["high"] < 0
+    assert evidence["vetoes"] == []
+    assert evidence["excluded"]
 
 
-def test_both_periods_are_played_whole_by_all(advised: Path) -> None:
-    played = pd.read_parquet(advised / "reports/advice/mine/trial.parquet")
-    jobs = played.groupby(["period", "load", "policy"])["job"].nunique().unstack("policy")
-    assert jobs.loc[("test", 1.0)].unique().tolist() == [960]  # the last 40 % of 2,400
-    assert jobs.loc[("validation", 1.0)].unique().tolist() == [480]
-    assert jobs.loc[("validation", 1.2)].drop("mine_ppo").unique().tolist() == [480]
-    rules = set(HEURISTICS) - {"random", "tetris"}
-    assert set(played["policy"]) == rules | {f"{rule}+predictions" for rule in rules} | {"mine_ppo"}
-    assert not np.isnan(played["wait"]).any()
+def test_the_table_has_every_order_on_both_periods(orders: pd.DataFrame, evidence: dict[str, Any]) -> None:
+    assert orders["period"].tolist() == ["validation"] * len(EVERY) + ["test"] * len(EVERY)
+    assert orders["order"].tolist() == 2 * list(EVERY)
+    assert set(orders.loc[orders["for_slurm"], "order"]) == set(FAMILIES)
+    today = orders[orders["order"] == "fcfs"]
+    assert (today[[f"{name}_change" for name in MEASURES]] == 0).all(axis=None)
+    row = orders[(orders["period"] == "test") & (orders["order"] == evidence["candidate"])].iloc[0]
+    for name in MEASURES:
+        assert row[f"{name}_change"] == pytest.approx(evidence[name]["change"], rel=1e-4)
 
 
-def test_the_same_trial_has_the_same_bytes_and_the_page_can_be_renewed(
+def test_the_candidate_has_the_lowest_gain_of_the_families_without_a_veto_on_validation(
+    orders: pd.DataFrame, evidence: dict[str, Any]
+) -> None:
+    rows = orders[(orders["period"] == "validation") & orders["for_slurm"] & (orders["vetoes"] == "")]
+    assert evidence["candidate"] == rows.loc[rows["gain_change"].idxmin(), "order"]
+    other = "area" if evidence["candidate"].startswith("limit") else "limit"
+    rows = rows[rows["order"].str.startswith(other) & (rows["gain_change"] < 0)]
+    assert evidence["runner_up"] == (rows.loc[rows["gain_change"].idxmin(), "order"] if len(rows) else "")
+
+
+def small(folder: Path) -> tuple[MachinesScenario, Queue]:
+    """Forty days of 250 jobs, as a log and as a queue by hand: the last 100, and those of a week before."""
+    rng = np.random.default_rng(7)
+    submit = np.sort(rng.integers(0, 40 * DAY, 250))
+    run, size = rng.choice([600, 3_600, 30_000, 60_000], 250), rng.integers(1, 4, 250)
+    limit = run * rng.choice([1, 2, 5], 250)
+    rows = list(zip(submit.tolist(), run.tolist(), size.tolist(), limit.tolist(), strict=True))
+    lines = [line(k + 1, submit=a, run=b, allocated=c, estimate=d, user=k % 4) for k, (a, b, c, d) in enumerate(rows)]
+    (folder / "small.swf").write_text("; MaxProcs: 4\n" + "\n".join(lines) + "\n")
+    workload = {"name": "log", "format": "swf", "path": str(folder / "small.swf"), "window": 20, "train_share": 0.4}
+    row = {
+        "problem": "machines",
+        "machines": [{"count": 1, "has": {"cpu": 4.0}}],
+        "slots": 8,
+        "dispatch": "easy_dynamic",
+        "policies_know": "estimates",
+        "pause": 16,
+        "time_limit": 1_000_000,
+        "workload": {**workload, "validation_share": 0.2},
+        "loads": [100],
+        "jobsets": {"train": 1, "validation": 1, "test": 10},
+    }
+    begin = int(np.searchsorted(submit, submit[150] - 7 * DAY))
+    jobs = [Job(float(a - submit[begin]), float(b), c, limit=float(d)) for a, b, c, d in rows[begin:]]
+    return MachinesScenario.model_validate(row), queue([4], *jobs)
+
+
+def test_the_changes_are_those_of_the_reference_s_replays(
+    tmp_path: Path, params: Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIPELINE_TRACKING", "off")
+    scenario, q = small(tmp_path)
+    known = params.model_copy(update={"scenarios": {"mine": scenario}, "sites": {"mine": Site()}})
+    log.run(known)
+    advise.run(known, "mine")
+    (found,) = json.loads((tmp_path / "reports/advice.json").read_text())
+    jobs, seed = len(q.submit), params.seed
+    submit = q.submit + np.random.default_rng([seed, 2]).uniform(-60, 60, (12, jobs))  # 2: of the test period
+    waits = {}
+    for name in ("fcfs", found["candidate"]):
+        order = order_of(name, q)
+        starts = [plain_replay(q, order, Backfill(), row, np.argsort(row, kind="stable")).start for row in submit]
+        waits[name] = (np.array(starts) - submit)[:, -100:]
+    run = q.run[-100:]
+    measured = {
+        name: {
+            "wait": wait.mean(),
+            "p99_wait": np.mean(np.quantile(wait, 0.99, axis=1, method="inverted_cdf")),
+            "longest_wait": wait.max(axis=1).mean(),
+            "slowdown": np.maximum((wait + run) / np.maximum(run, 10), 1).mean(),
+        }
+        for name, wait in waits.items()
+    }
+    assert found["candidate"] != "fcfs"
+    for name, value in measured[found["candidate"]].items():
+        today = measured["fcfs"][name]
+        assert found[name]["value"] == pytest.approx(value, rel=1e-5)  # JSON has six digits
+        assert found[name]["today"] == pytest.approx(today, rel=1e-5)
+        assert found[name]["change"] == pytest.approx(value / today - 1, rel=1e-4)
+
+
+def test_the_same_advice_has_the_same_bytes_and_the_page_can_be_renewed(
     advised: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(advised)
     monkeypatch.setenv("PIPELINE_TRACKING", "off")
-    names = ("reports/advice.json", "reports/advice.html", "reports/advice/mine/trial.parquet")
+    folder = "reports/advice/mine"
+    names = ("reports/advice.json", "reports/advice.html", f"{folder}/orders.csv", f"{folder}/evidence.json")
     before = [(advised / name).read_bytes() for name in names]
     advise.run(load_params(), "mine")
     assert [(advised / name).read_bytes() for name in names] == before
-    (advised / "reports/advice.html").unlink()
+    for name in names[:2]:
+        (advised / name).unlink()
     advise.renew(load_params())
-    assert (advised / "reports/advice.html").read_bytes() == before[1]
+    assert [(advised / name).read_bytes() for name in names] == before
 
 
 def test_a_site_that_is_not_there_is_named(params: Params) -> None:
@@ -115,13 +199,30 @@ def test_a_site_that_is_not_there_is_named(params: Params) -> None:
         advise.run(params, "mine")
 
 
-def test_a_site_whose_agent_is_of_another_scenario_is_refused(advised: Path, place: Path, command: Command) -> None:
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("    today: fcsf\n", "params.yaml: sites.mine.today: unknown 'fcsf'; there are: area_16h, "),
+        ("    today: fcfs\n    agent: mine_ppo\n", "params.yaml: sites.mine.agent: "),
+        ("    most: {longest: -1}\n", "params.yaml: sites.mine.most.longest: "),
+    ],
+)
+def test_a_wrong_row_of_a_site_is_refused_in_one_line(
+    advised: Path, place: Path, command: Command, row: str, said: str
+) -> None:
     text = (advised / "params.yaml").read_text()
-    (place / "params.yaml").write_text(text.replace("agent: mine_ppo", "agent: deeprm"))
+    assert text.count("    today: fcfs\n") == 1
+    (place / "params.yaml").write_text(text.replace("    today: fcfs\n", row))
     done = command("advise", "mine")
     assert done.code == 2
-    wanted = "params.yaml: sites.mine.agent: expected one of scenario 'mine', 'deeprm' is of 'online'"
-    assert done.err.strip() == f"error: {wanted}"
+    assert done.err.startswith("error: ")
+    assert said in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_scenario_that_is_no_log_in_periods_is_refused(params: Params) -> None:
+    with pytest.raises(UserError, match=r"sites\.machines: expected a scenario of a log in periods, found"):
+        advise.run(params.model_copy(update={"sites": {"machines": Site()}}), "machines")
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_what_would_not_be_valid_afterwards_is_not_written(place: Path, command:
     with (place / "params.yaml").open("w") as stream:
         YAML().dump(raw, stream)
     before = (place / "params.yaml").read_bytes()
-    done = command("site", str(log(place / "ours.swf", 60)), "--name", "mine")
+    done = command("site", str(log(place / "ours.swf", 60)), "--name", "mine", "--agent")
     assert (done.code, (place / "params.yaml").read_bytes()) == (2, before)
     assert "agents.mine_ppo.finetune.recipe: 'ppo' is one of dagger, not of ppo" in done.err
 
@@ -71,7 +71,7 @@ def test_a_longer_log_of_the_same_name_changes_what_follows_from_it_and_no_edit_
 ) -> None:
     """Half of 8 processors for 900 s of every 2,160 s are 21 %; of every 1,080 s they are 42 %."""
     params = place / "params.yaml"
-    assert command("site", str(log(place / "ours.swf", 60)), "--name", "mine").code == 0
+    assert command("site", str(log(place / "ours.swf", 60)), "--name", "mine", "--agent").code == 0
     text = params.read_text()
     for old, new in (
         ("    slots: 64\n", "    slots: 32   # narrow windows\n"),
@@ -101,7 +101,7 @@ def test_the_gate_asks_a_site_for_as_many_windows_as_its_log_has_independent_one
     place: Path, command: Command
 ) -> None:
     """Of 120 days with 9,600 jobs the last 48 days less a gap are tested: 15 whole blocks of three days, 19 windows."""
-    done = command("site", str(log(place / "ours.swf", 120, gap=1_080)), "--name", "mine")
+    done = command("site", str(log(place / "ours.swf", 120, gap=1_080)), "--name", "mine", "--agent")
     assert done.code == 0
     assert "no agent can pass" not in done.err
     found = load_params()
@@ -111,9 +111,20 @@ def test_the_gate_asks_a_site_for_as_many_windows_as_its_log_has_independent_one
 
 def test_a_log_with_too_few_windows_for_the_gate_says_so_at_once(place: Path, command: Command) -> None:
     """Of 60 days the last 24 are tested: 8 blocks; of 960 jobs 4 windows of 200."""
-    done = command("site", str(log(place / "ours.swf", 60)), "--name", "mine")
+    done = command("site", str(log(place / "ours.swf", 60)), "--name", "mine", "--agent")
     assert "gate: mine: no agent can pass: 4 windows of the test period are independent, too few" in done.err
     assert "gate: mine: no candidate can pass: 100 independent jobsets a load are needed" in command("check").err
+
+
+def test_an_agent_is_added_on_request_and_stays(place: Path, command: Command) -> None:
+    assert command("site", str(log(place / "ours.swf", 60)), "--name", "mine").code == 0
+    assert load_params().sites["mine"].today == "fcfs"
+    assert "mine_ppo" not in load_params().agents
+    assert "no agent can pass" not in command("site", "ours.swf", "--name", "mine").err
+    done = command("site", "ours.swf", "--name", "mine", "--agent")
+    assert "params.yaml: added agents.mine_ppo" in done.err
+    assert "params.yaml: its rows are those of this log" in command("site", "ours.swf", "--name", "mine").err
+    assert load_params().agents["mine_ppo"].scenario == "mine"
 
 
 @pytest.mark.parametrize(

@@ -113,4 +113,4 @@ class Site(Frozen):
 
     today: Name = "fcfs"  # the order of its queue now; with backfilling, fcfs is EASY
     warm_up_days: Annotated[float, Field(ge=0, le=365)] = 7.0  # replayed before a period and not counted
-    most: Vetoes = Vetoes()
+    most: Vetoes = Vetoes()  # growth of waits that is accepted

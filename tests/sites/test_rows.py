@@ -8,11 +8,10 @@ from builders import REPOSITORY, params
 from ruamel.yaml import YAML
 from swf_lines import HPC2N, line, there
 
-from pipeline.core.config import MachinesScenario, check_params
+from pipeline.core.config import MachinesScenario, Params, Site, Vetoes, check_params
 from pipeline.core.logs.registry import read
 from pipeline.errors import UserError
-from pipeline.problems.machines.site import site_rows
-from pipeline.problems.parts import SiteRows
+from pipeline.sites.rows import SiteRows, site_rows
 
 DAY = 86_400
 
@@ -26,27 +25,50 @@ def log(folder: Path, jobs: int = 3_000, days: float = 60.0) -> Path:
     return path
 
 
-def rows_of(path: Path, *machines: str) -> SiteRows:
-    return site_rows("mine", path, "swf", read(path, "swf"), machines, params())
+def rows_of(path: Path, *machines: str, learns: bool = False) -> SiteRows:
+    return site_rows("mine", path, "swf", read(path, "swf"), machines, params(), learns=learns)
+
+
+def checked(found: SiteRows) -> Params:
+    """The repository's params.yaml with the rows."""
+    whole: dict[str, Any] = YAML(typ="safe").load(REPOSITORY / "params.yaml")
+    for section, rows in (
+        ("scenarios", {"mine": found.scenario}),
+        ("agents", found.agents),
+        ("sites", {"mine": found.site}),
+    ):
+        whole[section] = {**whole[section], **rows}
+    return check_params(whole, "params.yaml")
 
 
 def test_the_rows_are_those_that_params_yaml_takes(tmp_path: Path) -> None:
     found = rows_of(log(tmp_path))
-    whole: dict[str, Any] = YAML(typ="safe").load(REPOSITORY / "params.yaml")
-    for section, name, row in (
-        ("scenarios", "mine", found.scenario),
-        ("agents", found.agent, found.agent_row),
-        ("sites", "mine", found.site),
-    ):
-        whole[section] = {**whole[section], name: row}
-    checked = check_params(whole, "params.yaml")
-    scenario = checked.machines_scenario("mine")
+    params = checked(found)
+    scenario = params.machines_scenario("mine")
     assert isinstance(scenario, MachinesScenario)
     assert (scenario.dispatch, scenario.policies_know) == ("easy_dynamic", "estimates")
     assert scenario.machines[0].has == {"cpu": 8.0}  # type: ignore[index]
     # 600 s on 4 of 8 processors in every 1,728 s.
     assert scenario.loads == (17,)
-    assert checked.sites["mine"].agent == "mine_ppo"
+    assert found.site == {"today": "fcfs"}
+    assert found.agents == {}
+
+
+def test_an_agent_that_learns_from_the_log_is_added_on_request(tmp_path: Path) -> None:
+    found = rows_of(log(tmp_path), learns=True)
+    assert list(found.agents) == ["mine_ppo"]
+    agent = checked(found).agents["mine_ppo"]
+    assert (agent.scenario, agent.finetune.loads) == ("mine", (17,))
+
+
+def test_a_known_site_keeps_its_row_and_its_agent(tmp_path: Path) -> None:
+    path = log(tmp_path)
+    known = checked(rows_of(path, learns=True))
+    site = Site(today="sjf", most=Vetoes(longest=0.5))
+    known = known.model_copy(update={"sites": {"mine": site}})
+    found = site_rows("mine", path, "swf", read(path, "swf"), (), known)
+    assert found.site == {"today": "sjf", "most": {"longest": 0.5}}
+    assert list(found.agents) == ["mine_ppo"]
 
 
 def test_machines_that_a_user_names_are_taken(tmp_path: Path) -> None:

@@ -1,0 +1,146 @@
+"""A log as a queue, and its periods with moved submissions."""
+
+import numpy as np
+import pytest
+from queue_builders import Job, queue
+
+from pipeline.core.config import MachinePark, MachinesScenario
+from pipeline.errors import UserError
+from pipeline.problems.machines.env.nouns import Jobs
+from pipeline.problems.machines.env.workload.windows import Fitted
+from pipeline.sites.queue import MOVED_S, part_of, period, periods_of, queue_of, replays_of
+
+DAY = 86_400.0
+CPU, GPU = 1, 2  # bits of the kinds of machines
+
+
+def fit(jobs: int = 4) -> Fitted:
+    """Jobs, one a day, of users -1, 7, 7 and 3, on machines of 4 processors and a third one with a GPU."""
+    some = np.arange(jobs)
+    return Fitted(
+        jobs=Jobs(
+            arrival=1000.0 + DAY * some,
+            duration=np.full(jobs, 60.0),
+            estimate=np.full(jobs, 600.0),
+            demand=np.column_stack([np.tile([100, 2000], jobs)[:jobs], np.zeros(jobs, dtype=int)]),
+            nodes=np.tile([1, 2], jobs)[:jobs],
+            kinds=np.tile(np.array([CPU | GPU, CPU, CPU, GPU], dtype=np.uint64), jobs)[:jobs],
+        ),
+        user=np.tile([-1, 7, 7, 3], jobs)[:jobs],
+        wait=5.0 * some,
+        park=MachinePark(
+            resources=("cpu", "gpu"),
+            capacity=((4000, 0), (4000, 0), (8000, 2000)),
+            kind=(0, 0, 1),
+            kind_names=("cpu", "gpu"),
+            unit=1.0,
+        ),
+        load={"cpu": 0.5, "gpu": 0.0},
+        left_out={},
+        capped=0,
+        unused=(),
+        doubts=(),
+    )
+
+
+def test_a_log_is_a_queue_with_a_partition_for_each_set_of_kinds_of_machines() -> None:
+    found = queue_of(fit())
+    assert found.submit.tolist() == [0, DAY, 2 * DAY, 3 * DAY]
+    assert (found.run.tolist(), found.limit.tolist()) == ([60.0] * 4, [600.0] * 4)
+    assert found.capacity.tolist() == [[4000, 0], [4000, 0], [8000, 2000]]
+    runs_on = found.members[found.partition]
+    assert runs_on.tolist() == [[True, True, True], [True, True, False], [True, True, False], [False, False, True]]
+    assert len(found.tier) == len(found.members) == 3
+    assert found.user.tolist() == [0, 2, 2, 1]
+    assert found.cpus.tolist() == [1.0, 4.0, 1.0, 4.0]  # 1 * 0.1, at least 1; 2 * 2
+
+
+def test_a_part_holds_consecutive_jobs_and_all_machines() -> None:
+    whole = queue_of(fit())
+    found = part_of(whole, 1, 3)
+    assert found.submit.tolist() == [DAY, 2 * DAY]
+    assert found.nodes.tolist() == [2, 1]
+    assert found.partition.tolist() == whole.partition[1:3].tolist()
+    assert found.capacity is whole.capacity
+    assert len(found.demand) == len(found.cpus) == len(found.user) == len(found.run) == len(found.limit) == 2
+
+
+def test_a_period_begins_with_jobs_of_a_warm_up_that_do_not_count() -> None:
+    """Of jobs 5 to 7 the warm-up of two days begins with job 3."""
+    jobs = queue([1], *(Job(day * DAY, 60 + day) for day in range(10)))
+    found = period(jobs, np.arange(10.0), (5, 8), 2.0, (1, 2))
+    assert found.queue.submit.tolist() == [day * DAY for day in range(3, 8)]
+    assert found.first == 2
+    assert found.run.tolist() == [65, 66, 67]
+    assert found.wait.tolist() == [3, 4, 5, 6, 7]
+    assert period(jobs, np.arange(10.0), (5, 8), 0.0, (1, 2)).first == 0
+    assert period(jobs, np.arange(10.0), (2, 8), 7.0, (1, 2)).first == 2  # the log begins then
+
+
+def test_submissions_are_moved_by_up_to_a_minute_in_each_replay() -> None:
+    jobs = queue([1], *(Job(10.0 * k, 60) for k in range(500)))
+    found = period(jobs, np.zeros(500), (100, 500), 0.0, (1, 2))
+    by = found.submit - (jobs.submit[100:] - jobs.submit[100])
+    assert by.shape == (12, 400)
+    assert np.abs(by).max() <= MOVED_S == 60
+    assert np.abs(by).max() > 59
+    assert by.std(axis=0).min() > 5  # of each job, over replays
+    assert abs(by.mean()) < 3
+    ordered = np.take_along_axis(found.submit, found.arrivals, axis=1)
+    assert (np.diff(ordered, axis=1) >= 0).all()
+    assert (found.arrivals != np.arange(400)).any()
+
+
+def test_the_moves_depend_on_the_seed_and_the_period_alone() -> None:
+    jobs = queue([1], *(Job(10.0 * k, 60) for k in range(50)))
+    one, two, *others = (
+        period(jobs, np.zeros(50), (0, 50), 0.0, key).submit for key in ((1, 2), (1, 2), (1, 1), (2, 2))
+    )
+    assert (one == two).all()
+    assert all((one != other).all() for other in others)
+
+
+def test_long_logs_are_replayed_less_often() -> None:
+    assert [replays_of(jobs) for jobs in (0, 33_333, 34_000, 80_000, 100_000, 10_000_000)] == [12, 12, 11, 5, 4, 4]
+
+
+def test_a_period_without_a_job_is_refused() -> None:
+    with pytest.raises(UserError, match="a period of the log has no job"):
+        period(queue([1], Job(0, 1)), np.zeros(1), (1, 1), 7.0, (1, 2))
+
+
+def test_the_periods_of_a_log_are_the_shares_of_its_jobs(scenario: MachinesScenario) -> None:
+    found = periods_of(fit(20), scenario, warm_up_days=3.0, seed=5)
+    assert {name: (one.first, len(one.run)) for name, one in found.items()} == {
+        "train": (0, 8),
+        "validation": (3, 4),
+        "test": (3, 8),
+    }
+    assert found["test"].wait[-1] == 95.0
+    assert found["test"].queue.submit[3] == 12 * DAY
+    moved = [one.submit - (one.queue.submit - one.queue.submit[0]) for one in found.values()]
+    assert (moved[0][:, :7] != moved[1]).all()  # each period has random numbers of its own
+
+
+@pytest.fixture
+def scenario() -> MachinesScenario:
+    row = {
+        "problem": "machines",
+        "machines": [{"count": 1, "has": {"cpu": 8.0}}],
+        "slots": 4,
+        "dispatch": "easy_dynamic",
+        "policies_know": "estimates",
+        "pause": 16,
+        "time_limit": 1000,
+        "workload": {
+            "name": "log",
+            "format": "swf",
+            "path": "x.swf",
+            "window": 2,
+            "train_share": 0.4,
+            "validation_share": 0.2,
+        },
+        "loads": [100],
+        "jobsets": {"train": 1, "validation": 1, "test": 10},
+    }
+    return MachinesScenario.model_validate(row)

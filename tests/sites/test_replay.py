@@ -1,0 +1,132 @@
+"""The compiled replay against the reference, on random queues under many rules."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from pipeline.sites.replay import AREA_AGED, LINEAR, UNICEP, WFP3, Backfill, Order, Queue, replay
+from tests.oracles.queue import Replayed, plain_replay
+
+QUEUES, JOBS = 240, 24
+
+
+class Case(NamedTuple):
+    queue: Queue
+    order: Order
+    backfill: Backfill
+    submit: np.ndarray
+    arrivals: np.ndarray
+
+    def compiled(self) -> np.ndarray:
+        return np.asarray(replay(*self))
+
+    def plain(self) -> Replayed:
+        return plain_replay(*self)
+
+
+def random_queue(rng: np.random.Generator, exact: bool) -> Queue:
+    """Jobs that fit on their partition's machines; times are small whole numbers, so that many of them coincide."""
+    machines, resources, partitions = (int(rng.integers(1, most + 1)) for most in (4, 2, 3))
+    capacity = rng.integers(2, 6, (machines, resources))
+    members = rng.random((partitions, machines)) < 0.7
+    members[np.arange(partitions), rng.integers(machines, size=partitions)] = True
+    partition = rng.integers(partitions, size=JOBS)
+    nodes = np.minimum(rng.integers(1, 4, JOBS), members[partition].sum(axis=1))
+    least = np.array([capacity[members[p]].min(axis=0) for p in partition])  # of every machine of its partition
+    demand = rng.integers(0, least + 1)
+    demand[:, 0] = np.maximum(demand[:, 0], 1)
+    run = rng.integers(1, 30, JOBS).astype(float)
+    overruns = 1.0 if exact else rng.choice([0.1, 0.4, 1.0, 1.0, 2.0, 5.0], JOBS)
+    return Queue(
+        submit=np.sort(rng.integers(0, 60, JOBS)).astype(float),
+        run=run,
+        limit=np.maximum(np.round(run * overruns), 1.0),
+        nodes=nodes,
+        demand=demand * 1000,
+        cpus=np.maximum(nodes * demand[:, 0], 1).astype(float),
+        user=rng.integers(3, size=JOBS),
+        partition=partition,
+        capacity=capacity * 1000,
+        members=members,
+        tier=rng.integers(2, size=partitions),
+    )
+
+
+def random_order(rng: np.random.Generator, q: Queue) -> Order:
+    rule = int(rng.choice([LINEAR, LINEAR, WFP3, UNICEP, AREA_AGED]))
+    return Order(
+        rule,
+        rng.choice([np.zeros(JOBS), -q.limit, -np.log(q.limit), rng.integers(4, size=JOBS).astype(float)]),
+        slope=float(rng.choice([0.0, 0.125, 1.0])),
+        age=float(rng.choice([1.0, 16.0])),
+        longest=float(rng.choice([1e12, 1e12, 20.0])),
+        fair_share=float(rng.choice([0.0, 0.0, 10.0])),
+        half_life=float(rng.choice([10.0, 100.0])),
+    )
+
+
+def case(number: int) -> Case:
+    rng = np.random.default_rng([9, number])
+    q = random_queue(rng, exact=False)
+    backfill = Backfill(
+        reservations=int(rng.choice([0, 1, 1, 2, 100])),
+        tested=int(rng.choice([1_000_000, 1_000_000, 3])),
+        window=float(rng.choice([1e12, 1e12, 8.0])),
+    )
+    submit = q.submit + rng.integers(-3, 4, JOBS) * float(rng.integers(2))  # in half of the queues they are moved
+    return Case(q, random_order(rng, q), backfill, submit, np.argsort(submit, kind="stable"))
+
+
+@pytest.fixture(scope="module")
+def replayed() -> list[tuple[Case, np.ndarray, Replayed]]:
+    return [(one, one.compiled(), one.plain()) for one in map(case, range(QUEUES))]
+
+
+def test_every_job_starts_when_it_does_in_the_reference(replayed: list[tuple[Case, np.ndarray, Replayed]]) -> None:
+    wrong = {number: got.tolist() for number, (_, got, wanted) in enumerate(replayed) if got.tolist() != wanted.start}
+    assert wrong == {}
+
+
+def test_the_random_queues_have_what_they_are_to_test(replayed: list[tuple[Case, np.ndarray, Replayed]]) -> None:
+    """Waiting, overruns, two machines at once, backfilling, and every rule."""
+    wait = np.array([got - one.submit for one, got, _ in replayed])
+    assert np.isfinite(wait).all()
+    assert wait.min() == 0
+    assert np.median(wait) > 10
+    assert sum(bool((one.queue.run > one.queue.limit).any()) for one, _, _ in replayed) > QUEUES / 2
+    assert sum(max(map(len, wanted.machines)) > 1 for _, _, wanted in replayed) > QUEUES / 2
+    overtaken = [np.any(np.diff(got[one.arrivals]) < 0) for one, got, _ in replayed if one.order.slope == 1.0]
+    assert np.mean(overtaken) > 0.5
+    assert {one.order.rule for one, _, _ in replayed} == {LINEAR, WFP3, UNICEP, AREA_AGED}
+
+
+def test_no_machine_is_ever_overcommitted(replayed: list[tuple[Case, np.ndarray, Replayed]]) -> None:
+    for one, got, wanted in replayed:
+        q = one.queue
+        for now in np.unique(got):
+            held = np.zeros_like(q.capacity)
+            for job in np.flatnonzero((got <= now) & (now < got + q.run)):
+                machines = wanted.machines[job]
+                assert len(set(machines)) == q.nodes[job]
+                assert q.members[q.partition[job], machines].all()
+                held[machines] += q.demand[job]
+            assert (held <= q.capacity).all()
+
+
+def test_the_head_of_a_queue_is_never_delayed_beyond_its_reservation() -> None:
+    """In order of arrival and with exact limits: neither a later job nor a late end can take its place."""
+    reserved = 0
+    for number in range(60):
+        rng = np.random.default_rng([10, number])
+        q = random_queue(rng, exact=True)
+        q = q._replace(partition=np.zeros_like(q.partition), members=np.ones_like(q.members[:1]), tier=q.tier[:1])
+        least = q.capacity.min(axis=0)
+        q = q._replace(demand=np.minimum(q.demand, least), nodes=np.minimum(q.nodes, len(q.capacity)))
+        order = Order(LINEAR, np.zeros(JOBS), slope=1.0)
+        one = Case(q, order, Backfill(), q.submit, np.arange(JOBS))
+        got, wanted = one.compiled(), one.plain()
+        for job, times in enumerate(wanted.reserved):
+            reserved += len(times)
+            assert all(got[job] <= time for time in times)
+    assert reserved > 1_000
