@@ -105,10 +105,12 @@ def _partition(row: Mapping[str, str]) -> SlurmPartition:
     return SlurmPartition(
         row["PartitionName"],
         row.get("Default", "NO").upper() == "YES",
-        *(_length(row, name, where, "NONE") for name in ("DefaultTime", "MaxTime")),
-        *(_whole(row, name, where, "1") for name in ("PriorityTier", "PriorityJobFactor")),
-        nodes=row.get("Nodes", ""),
-        cpus=_whole(row, "TotalCPUs", where, "0"),
+        _length(row, "DefaultTime", where, "NONE"),
+        _length(row, "MaxTime", where, "UNLIMITED"),
+        _whole(row, "PriorityTier", where, "1"),
+        _whole(row, "PriorityJobFactor", where, "1"),
+        row.get("Nodes", ""),
+        _whole(row, "TotalCPUs", where, "0"),
     )
 
 

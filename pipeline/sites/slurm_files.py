@@ -8,7 +8,7 @@ from string import Template
 from typing import NamedTuple
 
 from pipeline.errors import UserError
-from pipeline.sites.slurm_settings import SlurmOrder, SlurmSettings, highest_priority
+from pipeline.sites.slurm_settings import SlurmOrder, SlurmSettings, highest_priority, kept_weights
 
 TEMPLATES = Path(__file__).parent / "templates"
 MARGIN = 1.1  # of waits above the expected ones, before the order is stopped
@@ -34,15 +34,8 @@ def settings_files(
 ) -> dict[str, str]:
     """Return the files to install, by name.
 
-    Args:
-        settings: to be written.
-        today: waits of the replay of the site's present rule.
-        planned: waits of the replay of the order.
-        mode: to begin with, one of MODES.
-        only: partitions to order; none: all.
-
-    Raises:
-        UserError: an unknown mode, or a name that cannot be written.
+    The waits are those of replays of the site's present rule and of the order. `mode` is the one to begin with, and
+    `only` names the partitions to order (none: all). A UserError reports an unknown mode or an unsuitable name.
     """
     if mode not in MODES:
         raise UserError(f"expected one of the modes {', '.join(MODES)}, found {mode!r}")
@@ -55,7 +48,9 @@ def settings_files(
 
 def users_table(users: Mapping[str, float]) -> str:
     """Return the table of run times that `job_submit.lua` reads; raise a UserError for a name that is no login name."""
-    return "\n".join(["return {", *(f"{_key(name)} = {value!r}," for name, value in sorted(users.items())), "}\n"])
+    return "\n".join(
+        ["return {", *(f"{_key(name)} = {float(value)!r}," for name, value in sorted(users.items())), "}\n"]
+    )
 
 
 def _key(name: str) -> str:
@@ -89,8 +84,7 @@ def _words(settings: SlurmSettings, only: Sequence[str]) -> dict[str, str]:
     """Return the values of the templates that depend on the order and the configuration."""
     order, config = settings.order, settings.config
     before = [f"{name}={config.settings.get(name, 'unknown')}".replace("=(null)", ": no line") for name in CHANGED]
-    kept = [f"PriorityWeight{name}={weight}" for name, weight in config.weights.items() if name != "Age" and weight]
-    numbers = (order.limit, order.cpus, order.past, order.hour_sin, order.hour_cos)
+    kept = [f"PriorityWeight{name}={weight}" for name, weight in kept_weights(config).items()]
     return {
         "formula": formula(order),
         "folder": str(Path(config.settings.get("SLURM_CONF", "/etc/slurm/slurm.conf")).parent),
@@ -99,12 +93,11 @@ def _words(settings: SlurmSettings, only: Sequence[str]) -> dict[str, str]:
         "scale": repr(float(settings.scale)),
         "top": repr(settings.top),
         "tau": repr(float(order.tau_s)),
-        "weights": ", ".join(repr(float(number)) for number in numbers),
+        "weights": ", ".join(repr(float(number)) for number in order[1:6]),  # limit to hour_cos
         "offsets": ", ".join(f"{_key(name)} = {float(value)!r}" for name, value in order.partitions.items()),
         "past_s": repr(float(order.past_s)),
         "plugins": ",".join([*(name for name in config.job_submit_plugins if name != "lua"), "lua"]),
         "weight_age": str(settings.weight_age),
-        "max_age": f"{settings.max_age_days}-00:00:00",
         "max_age_days": str(settings.max_age_days),
         "before": ", ".join(before),
         "before_lines": "\n".join(f"   {line}" for line in before),
@@ -121,10 +114,9 @@ def _doubling(settings: SlurmSettings) -> str:
     """Describe how large a doubling of the requested limit is next to waiting and to the site's weights."""
     order = settings.order
     points, hours = settings.scale * order.limit * math.log(2), order.limit * math.log(2) * order.tau_s / 3600
-    others = {name: weight for name, weight in settings.config.weights.items() if name != "Age" and weight}
-    shares = [f"{100 * points / weight:.2g} % of PriorityWeight{name}" for name, weight in others.items()]
     text = f"A doubling of the requested limit costs {points:.0f} points, as much as {hours:.1f} h of waiting"
-    return ", ".join([text, *shares])
+    weights = kept_weights(settings.config).items()
+    return ", ".join([text, *(f"{100 * points / weight:.2g} % of PriorityWeight{name}" for name, weight in weights)])
 
 
 def _wait_words(settings: SlurmSettings, today: ExpectedWaits, planned: ExpectedWaits) -> dict[str, str]:

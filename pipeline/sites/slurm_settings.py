@@ -76,16 +76,9 @@ def named_order(feature: str, tau_s: float) -> SlurmOrder:
 def plan_settings(
     order: SlurmOrder, config: SlurmConfig, longest_wait_s: float, scale: float | None = None
 ) -> SlurmSettings:
-    """Choose the scale and the age settings.
+    """Choose the age settings and, unless given, the scale; raise a UserError if priorities would exceed 32 bits.
 
-    Args:
-        order: to be set.
-        config: of the site.
-        longest_wait_s: expected with this order.
-        scale: points of priority per unit of the score; None: chosen next to the site's own weights.
-
-    Raises:
-        UserError: priorities would exceed 32 bits.
+    `longest_wait_s` is the longest wait that is expected with this order.
     """
     low, high = _extremes(order, config)
     chosen, reason = (scale, "as given") if scale else _scale(order, config, high - low)
@@ -102,8 +95,12 @@ def plan_settings(
 
 def highest_priority(settings: SlurmSettings) -> int:
     """Return the sum of the largest factors."""
-    others = sum(weight for name, weight in settings.config.weights.items() if name != "Age")
-    return settings.most + settings.weight_age + others
+    return settings.most + settings.weight_age + sum(kept_weights(settings.config).values())
+
+
+def kept_weights(config: SlurmConfig) -> dict[str, int]:
+    """Return the site's weights other than of age."""
+    return {name: weight for name, weight in config.weights.items() if name != "Age" and weight}
 
 
 def _extremes(order: SlurmOrder, config: SlurmConfig) -> tuple[float, float]:
@@ -118,7 +115,7 @@ def _extremes(order: SlurmOrder, config: SlurmConfig) -> tuple[float, float]:
 
 def _scale(order: SlurmOrder, config: SlurmConfig, spread: float) -> tuple[float, str]:
     """Return the points per unit of the score, and why."""
-    others = {name: weight for name, weight in config.weights.items() if name != "Age" and weight}
+    others = kept_weights(config)
     if not others and config.settings.get("PriorityWeightTRES", "(null)") in ("", "(null)"):
         return USUAL_SCALE, "no other weight is set, so only the ratio of the site factor to age counts"
     if (age := config.weights["Age"]) and config.max_age_s:
