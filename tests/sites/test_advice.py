@@ -184,9 +184,11 @@ def test_orders_within_a_twentieth_either_way_are_equal(given: Given) -> None:
 
 
 def test_fewer_than_four_blocks_decide_nothing(given: Given) -> None:
-    short = {name: long(3) for name in PERIODS}
-    found = given({"limit_8h": 0.5}, {"limit_8h": 0.5}, periods=short, base=BASE[:, : 3 * JOBS])
-    assert (found.blocks, found.verdict, found.more_days) == (3, "undecided", 3)
+    short = {name: long(2) for name in PERIODS}
+    found = given({"limit_8h": 0.5}, {"limit_8h": 0.5}, periods=short, base=BASE[:, : 2 * JOBS])
+    assert (found.blocks, found.verdict, found.more_days) == (2, "undecided", 6)
+    three = {name: long(3) for name in PERIODS}
+    assert given({"limit_8h": 0.5}, {"limit_8h": 0.5}, periods=three, base=BASE[:, : 3 * JOBS]).verdict == "undecided"
     four = {name: long(4) for name in PERIODS}
     assert given({"limit_8h": 0.5}, {"limit_8h": 0.5}, periods=four, base=BASE[:, : 4 * JOBS]).verdict == "use"
 
