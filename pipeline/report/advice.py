@@ -1,10 +1,10 @@
 """The page of advice: one answer for each site, its evidence, who gains and who loses, and what is not modelled."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pipeline.comparing.words import percent, span
 from pipeline.report.templating import template
+from pipeline.sites.evidence import Evidence
 
 FIGURES = (
     ("mean wait", "wait"),
@@ -22,8 +22,6 @@ NOT_MODELLED = (
 )
 WIDTH, HEIGHT, MARGIN = 640, 360, 64  # of the figure, px
 UNITS = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"))
-
-Evidence = Mapping[str, Any]  # as stages/advise.py writes it
 
 
 def duration(seconds: float) -> str:
@@ -86,7 +84,7 @@ def page(found: Sequence[Evidence], confidence: float) -> str:
 
 def _vetoes(one: Evidence, name: str) -> str:
     """Return why an order is excluded by the test period; "" if it is not."""
-    return " and ".join(next(order["vetoes"] for order in one["orders"] if order["name"] == name))
+    return " and ".join(next((order["vetoes"] for order in one["orders"] if order["name"] == name), ()))
 
 
 def _cells(change: Mapping[str, float], key: str) -> tuple[str, str, str, str, float, float, float]:
@@ -98,7 +96,7 @@ def _cells(change: Mapping[str, float], key: str) -> tuple[str, str, str, str, f
     return shown(change["today"]), shown(change["value"]), percent(change["change"]), interval, low, high - low, middle
 
 
-def _figure(orders: Sequence[Evidence], today: str, candidate: str) -> dict[str, Any]:
+def _figure(orders: Sequence[Evidence], today: str, candidate: str) -> Evidence:
     """Return the places of the orders in the figure of mean wait and longest wait, and its ticks."""
     across, up = ([one[key]["value"] for one in orders] for key in ("wait", "longest_wait"))
 

@@ -80,6 +80,7 @@ def expanded(tail: float, units: int) -> float:
     z, f = NormalDist().inv_cdf(tail), units - 1
     terms = (z**3 + z) / (4 * f), (5 * z**5 + 16 * z**3 + 3 * z) / (96 * f**2)
     t = z + sum(terms) + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * f**3)
+    t += (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92_160 * f**4)
     return NormalDist().cdf(t * (units / f) ** 0.5)
 
 

@@ -22,7 +22,7 @@ def what_if(
     period: Period, order: str, change: str, users: list[int], began: float,
     settings: Evaluation, seed: int, threads: int,
 ) -> tuple[dict[str, Change], int]:  # fmt: skip
-    """Return the figures of a changed queue against the queue as it is, and the number of blocks.
+    """Return the figures of a changed queue against the queue without the change, and the number of blocks.
 
     Args:
         period: of the log.

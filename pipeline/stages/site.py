@@ -1,9 +1,8 @@
 """`site`: describe a site's log, and write the rows that advise it into params.yaml."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from pipeline.core.config.records import NAME, NAMED
 from pipeline.core.logs.registry import log_format, read
 from pipeline.core.logs.trace import DAY_S, Trace
 from pipeline.core.storage.params_file import with_rows
+from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.interactive.logs.overview import tables
 from pipeline.progress import progress, say
@@ -45,7 +45,10 @@ def run(
     path = path.relative_to(root) if path.is_relative_to(root) else path
     with progress(f"fit {log} to its machines", 1, brief=True):
         rows = site_rows(name, path, format, trace, machines, params, sure, learns)
-    wanted: dict[str, Any] = {"scenarios": {name: rows.scenario}, "sites": {name: rows.site}}
+    wanted: dict[str, Mapping[str, Mapping[str, Json]]] = {
+        "scenarios": {name: rows.scenario},
+        "sites": {name: rows.site},
+    }
     wanted |= {"agents": rows.agents} if rows.agents else {}
     wanted |= {"gate": {"fewer": rows.fewer}} if rows.fewer else {}
     text, changes = with_rows(str(PARAMS_FILE), storage.read_text(PARAMS_FILE), wanted)

@@ -2,18 +2,17 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.core.config.records import check_known
 from pipeline.errors import UserError
 from pipeline.progress import say
+from pipeline.sites.evidence import EVIDENCE, FOLDER, read_evidence
 from pipeline.sites.orders import FAMILIES
 from pipeline.sites.slurm_config import parse_config, unsupported
 from pipeline.sites.slurm_files import ExpectedWaits, settings_files
 from pipeline.sites.slurm_settings import named_order, plan_settings
-from pipeline.stages.advise import EVIDENCE, FOLDER
 
 
 def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapping[str, Path | None]) -> None:
@@ -23,10 +22,9 @@ def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapp
         UserError: there is no advice yet, it is to change nothing, or the configuration cannot be used.
     """
     check_known("params.yaml", "sites", site, params.sites)
-    place = FOLDER / site / EVIDENCE
-    if not place.exists():
-        raise UserError(f"{place}: no advice yet; make it by 'dvc repro advise@{site}'")
-    found: Any = storage.read_json(place)
+    found = read_evidence(site)
+    if found is None:
+        raise UserError(f"{FOLDER / site / EVIDENCE}: no advice yet; make it by 'dvc repro advise@{site}'")
     if policy is None and found["verdict"] != "use":
         what = f"the verdict is '{found['verdict']}', so there is nothing to change"
         raise UserError(

@@ -8,20 +8,18 @@ from pipeline.core.config.records import check_known
 from pipeline.core.logs.trace import DAY_S
 from pipeline.progress import progress
 from pipeline.report.advice import duration
+from pipeline.sites.evidence import SiteLog
 from pipeline.sites.orders import ORDERS
-from pipeline.sites.queue import periods_of
 from pipeline.sites.what_if import what_if
-from pipeline.stages.advise import log_of
 
 
 def run(params: Params, site: str, change: str, policy: str | None) -> str:
     """Return the answer in a sentence."""
-    _, fit = log_of(params, site)
-    row, scenario = params.sites[site], params.machines_scenario(site)
-    order = policy or row.today
-    check_known(site, "--policy", order, ORDERS)
-    period = periods_of(fit, scenario, row.warm_up_days, params.seed)["test"]
-    users, began = np.unique(fit.user).tolist(), float(fit.jobs.arrival[0] % DAY_S)
+    if policy is not None:
+        check_known(site, "--policy", policy, ORDERS)
+    log = SiteLog(params, site)
+    order, period = policy or params.sites[site].today, log.periods["test"]
+    users, began = np.unique(log.fit.user).tolist(), float(log.fit.jobs.arrival[0] % DAY_S)
     with progress(f"replay {site}", 1, brief=True):
         found, n = what_if(period, order, change, users, began, params.evaluation, params.seed, params.threads)
     wait, tail, longest = (found[name] for name in ("wait", "p99_wait", "longest_wait"))

@@ -1,0 +1,116 @@
+"""What is kept of a site's advice: the tables and the evidence for the page, and how a site's log is read for them."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pipeline.core import storage
+from pipeline.core.config import MachinesLog, Params
+from pipeline.core.config.records import check_known
+from pipeline.core.logs.trace import Trace
+from pipeline.core.types import THOUSANDTHS, Json
+from pipeline.errors import UserError
+from pipeline.problems.machines.env.workload.windows import Fitted, describe, fitted, read_log
+from pipeline.progress import progress
+from pipeline.sites.advice import Advice, Judged
+from pipeline.sites.orders import FAMILIES, ORDERS
+from pipeline.sites.queue import Period, periods_of
+
+Evidence = Mapping[str, Any]  # as `evidence` returns it
+FOLDER = storage.REPORTS / "advice"
+TABLE, EVIDENCE = "orders.csv", "evidence.json"
+
+
+class SiteLog:
+    """A site's log, as its machines could run it; policies know limits, or run times where there are none.
+
+    Raises:
+        UserError: there is no such site, its order is unknown, or its jobs do not come from a log in periods.
+    """
+
+    def __init__(self, params: Params, site: str) -> None:
+        if site not in params.sites:
+            raise UserError(f"unknown site '{site}'; 'python -m pipeline site LOG' writes one into params.yaml")
+        row, scenario = params.sites[site], params.machines_scenario(site)
+        check_known("params.yaml", f"sites.{site}.today", row.today, ORDERS)
+        workload = scenario.workload
+        if not isinstance(workload, MachinesLog) or workload.parts is not None:
+            raise UserError(f"sites.{site}: expected a scenario of a log in periods, found jobs of another source")
+        with progress(f"read the log of {site}, percent", 100, brief=True) as advance:
+            self.trace: Trace = read_log(workload, storage.scenario_log(site), advance)
+        knows = "estimates" if self.trace.has_estimates else "durations"
+        with progress(f"prepare the log of {site}", 1, brief=True):
+            self.fit: Fitted = fitted(self.trace, workload, scenario.model_copy(update={"policies_know": knows}))
+            self.periods: Mapping[str, Period] = periods_of(self.fit, scenario, row.warm_up_days, params.seed)
+
+
+def read_evidence(site: str) -> Evidence | None:
+    """Return what was kept of a site's advice; None if there is none yet."""
+    place: Path = FOLDER / site / EVIDENCE
+    found: Evidence | None = storage.read_json(place) if place.exists() else None  # type: ignore[assignment]
+    return found
+
+
+RECORD = (
+    *("scenario", "verdict", "policy", "candidate", "runner_up", "against"),
+    *("gain", "wait", "p99_wait", "longest_wait", "slowdown", "vetoes", "n", "replays", "more_days", "period"),
+)
+
+
+def table(found: Advice) -> pd.DataFrame:
+    """Return the figures of every order on both periods."""
+    rows = []
+    for period, judged in (("validation", found.validation), ("test", found.test.values())):
+        for one in judged:
+            values = {name: one.figures[name].value for name in ("wait", "p99_wait", "longest_wait", "slowdown")}
+            changes = {f"{name}_change": it.change for name, it in one.figures.items()}
+            large = one.large.change if one.large else float("nan")
+            rows.append(
+                {"period": period, "order": one.name, "for_slurm": one.name in FAMILIES}
+                | values | changes | {"large_change": large, "vetoes": "; ".join(one.vetoes)}
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _changes(one: Judged) -> dict[str, Json]:
+    return {name: dict(it._asdict()) for name, it in one.figures.items()}
+
+
+def evidence(site: str, today: str, found: Advice, trace: Trace, fit: Fitted) -> dict[str, Json]:
+    """Return all that the page shows of a site; changes are against today's order."""
+    best, users = found.test[found.candidate], found.users
+    total = fit.park.capacity
+    shown = [found.candidate, *([found.runner_up] if found.runner_up else [])]
+    return {
+        "scenario": site,
+        "verdict": found.verdict,
+        "policy": found.candidate if found.verdict == "use" else today,
+        "candidate": found.candidate,
+        "runner_up": found.runner_up,
+        "against": today,
+        **_changes(best),
+        "vetoes": best.vetoes,
+        "n": found.blocks,
+        "replays": found.replays,
+        "more_days": found.more_days,
+        "period": f"the log's last {found.jobs} jobs, {found.blocks} blocks of three days",
+        "others": {name: _changes(found.test[name]) for name in shown[1:]},
+        "orders": [
+            {"name": one.name, "for_slurm": one.name in FAMILIES, "vetoes": one.vetoes, **_changes(one)}
+            for one in found.test.values()
+        ],
+        "excluded": {one.name: one.vetoes for one in found.validation if one.vetoes},
+        "classes": [dict(one._asdict()) for one in found.classes],
+        "users": {"gain": users[0], "lose": users[1], "all": users[2]},
+        "own": dict(zip(("wait", "p99_wait", "longest_wait"), (_known(x) for x in found.own), strict=True)),
+        "limits": trace.has_estimates,
+        "processors": sum(row[0] for row in total) / THOUSANDTHS,
+        "log": describe(trace, fit, {})[:-2],  # without the scaling to other loads
+    }
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
