@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,12 @@ import pandas as pd
 import pytest
 from builders import REPOSITORY
 
+from pipeline.cli import main
 from pipeline.core.config import Counts, load_params
 from pipeline.problems import problem_of
 from pipeline.stages import confirm
 
+Run = Callable[[str], str]
 DOCUMENTS = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 MODULE = re.compile(r"`([a-z0-9_/]+\.py)`")
@@ -126,13 +129,31 @@ def run(words: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, check=False, cwd=REPOSITORY, env=os.environ | more, capture_output=True, text=True)
 
 
-def scheduled(load: int, scenario: str, words: str, tmp_path: Path) -> str:
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in the repository, within this process; return its standard error."""
+    monkeypatch.chdir(REPOSITORY)
+
+    def run_here(words: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["pipeline", *words.split()])
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        said = capsys.readouterr().err
+        assert code == 0, said
+        return said
+
+    return run_here
+
+
+def scheduled(load: int, scenario: str, words: str, tmp_path: Path, here: Run) -> str:
     """Return the mean over jobsets that a README's command for one's own jobs prints of confirming jobsets."""
     confirming(scenario, load, tmp_path / "jobs.csv")
-    done = run(f"schedule {tmp_path / 'jobs.csv'} --out {tmp_path / 'plan.csv'} {words}")
-    assert done.returncode == 0, done.stderr
-    found = TABLED.search(done.stderr)
-    assert found, done.stderr
+    said = here(f"schedule {tmp_path / 'jobs.csv'} --out {tmp_path / 'plan.csv'} {words}")
+    found = TABLED.search(said)
+    assert found, said
     return found[1]
 
 
@@ -151,18 +172,18 @@ def test_the_readme_lists_a_command_with_every_number_of_confirming_jobsets() ->
 
 @pytest.mark.parametrize(("load", "scenario"), [row[:1] + row[2:3] for row in ROWS])
 def test_the_readmes_command_gives_the_kept_mean_of_a_rule_that_nothing_tunes(
-    load: int, scenario: str, tmp_path: Path
+    load: int, scenario: str, tmp_path: Path, here: Run
 ) -> None:
     kept = pd.read_csv(DOCS / "results/default/jobsets.csv.gz").query("scenario == @scenario and load == @load")
     mean = kept.loc[kept["policy"] == "sjf", "cost"].mean()
     words = next(row[3] for row in ROWS if row[:1] + row[2:3] == (load, scenario))
     words = re.sub(r"--policy \S+", "--policy sjf", words)
-    assert scheduled(load, scenario, words, tmp_path) == f"{mean:.4g}"
+    assert scheduled(load, scenario, words, tmp_path, here) == f"{mean:.4g}"
 
 
 @pytest.mark.parametrize(("load", "listed", "scenario", "words"), ROWS, ids=lambda value: str(value)[:20])
 def test_the_readmes_command_gives_the_number_beside_it(
-    load: int, listed: str, scenario: str, words: str, tmp_path: Path
+    load: int, listed: str, scenario: str, words: str, tmp_path: Path, here: Run
 ) -> None:
     tuned, models = REPOSITORY / "reports/tables/heuristics" / scenario, REPOSITORY / "models"
     policy = re.search(r"--policy (\S+)", words)[1]  # type: ignore[index]
@@ -170,7 +191,7 @@ def test_the_readmes_command_gives_the_number_beside_it(
         pytest.skip("needs the results of 'make repro'")
     number = listed.split(",", maxsplit=1)[0].split()[1]
     digits = len(number.partition(".")[2])
-    printed = float(scheduled(load, scenario, words, tmp_path))  # of four digits; the README's has fewer
+    printed = float(scheduled(load, scenario, words, tmp_path, here))  # of four digits; the README's has fewer
     assert printed == pytest.approx(float(number), abs=0.5 * 10**-digits + 0.5 * 10**-3)
 
 

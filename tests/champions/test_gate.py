@@ -12,7 +12,7 @@ from pipeline.champions.gate import GATE, Trial, holm, judged
 from pipeline.core.config import Gate, Params
 from pipeline.core.storage import check_table
 
-REPEATS = 40  # docs/results/gate/measure.py has 400
+REPEATS = 12  # docs/results/gate/measure.py has 400
 
 
 def results(factors: dict[str, float], tail: float = 1.0, jobsets: int = 100, unfinished: int = 0) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.comparing.resampling import FEW, interval, resample, windows
@@ -233,6 +233,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
     assert 0.91 < held < 0.98
 
 
+@settings(max_examples=30)
 @given(st.lists(st.floats(1, 1e3), min_size=1, max_size=20), st.integers(0, 5))
 def test_equal_policies_differ_by_exactly_nothing(slowdown: list[float], others: int) -> None:
     filler: Scores = {f"other{k}": {10: [1.0 + k] * len(slowdown)} for k in range(others)}

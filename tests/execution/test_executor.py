@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from executed import broken, count, here, killed_always, killed_once, refused, spins, sums, threads, total, wait_until
+from executed import broken, count, killed_always, killed_once, refused, sums, surroundings, total, wait_until
 
 from pipeline.errors import UserError
 from pipeline.execution import executor as module
@@ -63,9 +63,9 @@ def test_a_worker_works_where_the_stage_does_alone_and_on_its_threads(
     monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
     torch.set_num_threads(3)  # as a command does; more than there may be cores
     with executor(3, TWO) as workers:
-        assert workers.map(threads, [0]) == [(3, 3, "3")]
-        assert workers.map(spins, [0]) == ["0" if cores() < 2 * 3 else None]  # or one takes another's core
-        ((process, folder, place_of_more),) = workers.map(here, [0])
+        ((found, spinning, (process, folder, place_of_more)),) = workers.map(surroundings, [0])
+    assert found == (3, 3, "3")
+    assert spinning == ("0" if cores() < 2 * 3 else None)  # or one takes another's core
     assert process != os.getpid()
     assert (folder, place_of_more) == (str(place), "serial")
     assert all(os.environ.get(name) != "3" for name in THREADS)  # ours stay as they are
@@ -98,11 +98,11 @@ def test_what_a_task_refuses_is_one_line_and_what_was_done_is_kept(place: Path) 
 
 
 def test_a_stage_that_was_ended_goes_on_where_it_was(place: Path) -> None:
-    tasks = sums(place, 4)
-    Executor(TWO, 1, place).map(total, tasks)  # and is killed before it comes to its end
+    tasks, one = sums(place, 4), Setting(backend="processes", workers=1)
+    Executor(one, 1, place).map(total, tasks)  # and is killed before it comes to its end
     assert count(place) == 4
     (place / FOLDER / stored(place)[0]).write_bytes(b"cut")
-    with executor(1, TWO) as workers:
+    with executor(1, one) as workers:
         workers.map(total, [*tasks, *sums(place, 2)])
     assert count(place) == 5  # the cut one again, and two that are the same as the first two
     assert stored(place) == []

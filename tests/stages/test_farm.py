@@ -29,6 +29,7 @@ case $1 in third) cat first.txt second.txt > third.txt;; *) (cat seed; echo "$1"
 echo "cost,$1" > "$1.csv"
 """
 FARM = (sys.executable, "-m", "pipeline", "farm")
+WARM_FARM = ("python", "-m", "pipeline", "farm")  # it and its stages are forked (tests/support/warm.py)
 REFUSED = "error: farm: another one is at work here (process {}); wait for it, or end it"
 
 
@@ -50,10 +51,8 @@ class Field(Folder):
         return {name: (self.root / name).read_bytes() for name in ("dvc.lock", *names)}
 
 
-@pytest.fixture
-def toy(tmp_path: Path, environment: dict[str, str]) -> Field:
+def toy_at(root: Path, environment: dict[str, str]) -> Field:
     """Three stages of a moment, of which none has run."""
-    root = tmp_path / "toy"
     (root / ".dvc").mkdir(parents=True)
     (root / ".dvc" / "config").write_bytes((REPOSITORY / ".dvc" / "config").read_bytes())
     (root / "params.yaml").write_bytes((REPOSITORY / "params.yaml").read_bytes())
@@ -62,6 +61,16 @@ def toy(tmp_path: Path, environment: dict[str, str]) -> Field:
     folder = Field(root, {**environment, "PYTHONPATH": f"{REPOSITORY}:{environment['PYTHONPATH']}"})
     folder.git("init", "--quiet", "--initial-branch", "main")
     return folder
+
+
+@pytest.fixture
+def toy(tmp_path: Path, environment: dict[str, str]) -> Field:
+    return toy_at(tmp_path / "toy", environment)
+
+
+@pytest.fixture
+def warm_toy(tmp_path: Path, warm_environment: dict[str, str]) -> Field:
+    return toy_at(tmp_path / "toy", warm_environment)
 
 
 def gone(pids: set[int]) -> bool:
@@ -81,43 +90,43 @@ def family(pid: int) -> set[int]:
     return set()
 
 
-def test_stages_side_by_side_leave_the_bytes_and_the_lock_of_one_behind_the_other(toy: Field) -> None:
-    said = toy.run(*FARM, SLOW="first", SLEEP="3").splitlines()
+def test_stages_side_by_side_leave_the_bytes_and_the_lock_of_one_behind_the_other(warm_toy: Field) -> None:
+    said = warm_toy.run(*WARM_FARM, SLOW="first", SLEEP="3").splitlines()
     ends = [line.split()[1] for line in said if " ran, " in line and line.startswith("farm: ")]
     assert ends == ["second", "first", "third"], said
     assert "first | first: 1 of 1, cost 2.5" in said
     assert said[0] == "farm: 3 of 3 stages are stale or depend on stale ones, 2 at a time"
     assert any(line.startswith("farm: 3 ran; ") for line in said)
     assert not [line for line in said if "Running stage" in line or "dvc.lock" in line]
-    found = toy.results()
+    found = warm_toy.results()
 
     for name in found:
-        (toy.root / name).unlink()
-    toy.dvc("repro", "--force")
-    assert toy.results() == found
-    assert toy.run(*FARM).splitlines() == ["farm: no stage is stale"]
+        (warm_toy.root / name).unlink()
+    warm_toy.dvc("repro", "--force")
+    assert warm_toy.results() == found
+    assert warm_toy.run(*WARM_FARM).splitlines() == ["farm: no stage is stale"]
 
 
 @pytest.mark.parametrize(
     ("words", "own", "met"), [((), {}, "0"), (("--workers", "1"), {}, "10000"), ((), {"GOMP_SPINCOUNT": "7"}, "7")]
 )
 def test_threads_that_wait_do_not_spin_beside_others(
-    words: tuple[str, ...], own: dict[str, str], met: str, toy: Field
+    words: tuple[str, ...], own: dict[str, str], met: str, warm_toy: Field
 ) -> None:
     """One that spins takes the core that another needs."""
-    toy.run(*FARM, *words, **own)
-    assert set((toy.root / "waits.txt").read_text().splitlines()) == {f"passive {met}"}
+    warm_toy.run(*WARM_FARM, *words, **own)
+    assert set((warm_toy.root / "waits.txt").read_text().splitlines()) == {f"passive {met}"}
 
 
 @pytest.mark.parametrize("left", ["", '{"read": {}, "wri'])
-def test_what_a_kill_has_cut_of_dvcs_own_notes_stops_no_later_farm(left: str, toy: Field) -> None:
-    users = toy.root / ".dvc" / "tmp" / "rwlock"
+def test_what_a_kill_has_cut_of_dvcs_own_notes_stops_no_later_farm(left: str, warm_toy: Field) -> None:
+    users = warm_toy.root / ".dvc" / "tmp" / "rwlock"
     users.parent.mkdir(parents=True)
     users.write_text(left)
-    said = toy.run(*FARM).splitlines()
+    said = warm_toy.run(*WARM_FARM).splitlines()
     assert said[0] == "farm: .dvc/tmp/rwlock was cut by a kill; removed"
-    assert (toy.root / "third.txt").exists()
-    assert toy.run(*FARM).splitlines() == ["farm: no stage is stale"]
+    assert (warm_toy.root / "third.txt").exists()
+    assert warm_toy.run(*WARM_FARM).splitlines() == ["farm: no stage is stale"]
 
 
 @pytest.mark.slow

@@ -6,13 +6,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import mlflow.cli
 import pytest
 from click.testing import CliRunner
 from laid_out import LaidOut, snapshot
 from mlflow import MlflowClient
-from tracking_records import Records, environment
+from tracking_records import FOREIGN, Records, environment
 
 from pipeline.core.config import Params, load_params
 from pipeline.errors import UserError
@@ -141,15 +142,12 @@ def test_a_deleted_database_is_rebuilt_the_same(laid: LaidOut, database: Path) -
     assert snapshot(laid.root, exact=False) == before
 
 
-def test_deleted_outputs_come_from_the_cache(laid: LaidOut, database: Path) -> None:
-    published()
-    before = snapshot(laid.root, exact=False)
-    shutil.copy(database, laid.root / "mlflow.db")
+def test_deleted_outputs_come_from_the_cache(laid: LaidOut, whole: dict[str, Any]) -> None:
     laid.cache()
     for name in ("data/jobsets", "models", "reports"):
         shutil.rmtree(laid.root / name)
     published()
-    assert snapshot(laid.root, exact=False) == before
+    assert snapshot(laid.root, exact=False) == whole
 
 
 def test_outputs_that_are_kept_nowhere_are_named(laid: LaidOut) -> None:
@@ -161,13 +159,25 @@ def test_outputs_that_are_kept_nowhere_are_named(laid: LaidOut) -> None:
     assert (run.data.metrics, run.outputs.model_outputs) == ({}, [])
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, laid_once: Path, database: Path) -> dict[str, Any]:
+    """What MLflow says after one publish of all that is laid out."""
+    root = tmp_path_factory.mktemp("whole")
+    shutil.copytree(laid_once, root, symlinks=True, dirs_exist_ok=True)
+    shutil.copy(database, root / "mlflow.db")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in FOREIGN:
+            patch.delenv(name, raising=False)
+        patch.setenv("PIPELINE_TRACKING", "live")
+        patch.chdir(root)
+        published()
+        return snapshot(root, exact=False)
+
+
 @pytest.mark.parametrize("after", [1, 6, 11, 14])
 def test_a_publish_that_is_cut_short_is_finished_by_the_next(
-    laid: LaidOut, database: Path, monkeypatch: pytest.MonkeyPatch, after: int
+    laid: LaidOut, whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    published()
-    whole = snapshot(laid.root, exact=False)
-    shutil.copy(database, laid.root / "mlflow.db")
     with monkeypatch.context() as dead:
         dead.setattr(Delivery, "send", gone_after(after))
         with pytest.raises(UserError, match="publish: gone; no result is lost"):

@@ -14,7 +14,9 @@ JOBS, LEARNED = 400, np.arange(300)
 
 @pytest.fixture
 def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.core.logs.predictions.TREES", 20)
+    """Boost in few large steps, which learn as much from so few jobs."""
+    monkeypatch.setattr("pipeline.core.logs.predictions.TREES", 10)
+    monkeypatch.setattr("pipeline.core.logs.predictions.RATE", 0.5)
 
 
 def two_users() -> Trace:
@@ -26,12 +28,14 @@ def two_users() -> Trace:
     return some._replace(user=user, wait_s=np.zeros(JOBS))
 
 
+@pytest.mark.usefixtures("_few_trees")
 def test_predictions_tell_users_apart_where_estimates_do_not() -> None:
     some = two_users()
     found = predict_run_times(some, LEARNED)[300:]
     assert np.abs(np.log(found / some.run_s[300:])).max() < 0.3
 
 
+@pytest.mark.usefixtures("_few_trees")
 def test_a_log_with_users_and_without_estimates_is_predicted() -> None:
     some = two_users()._replace(has_estimates=False)
     found = predict_run_times(some._replace(estimate_s=some.run_s), LEARNED)[300:]

@@ -10,6 +10,7 @@ import pytest
 from pipeline.errors import UserError
 from pipeline.interactive.machines.benchmark import DEFAULT, apart, fitting, paired, run
 from pipeline.interactive.machines.rlscheduler_workload import SEQUENCE, STARTS, read_protocol
+from pipeline.problems.machines.lookahead import plans
 
 SHARED = Path(__file__).parents[3].parent / "shared"
 LUBLIN = SHARED / "traces" / "lublin_256.swf.gz"
@@ -120,15 +121,18 @@ class TestReading:
 
 
 @has_shared
-def test_look_ahead_plays_after_the_jobs_that_futures_are_taken_from(tmp_path: Path) -> None:
+def test_look_ahead_plays_after_the_jobs_that_futures_are_taken_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = plans.USUAL._replace(candidates=3, futures=2, ahead=2, decisions=1000, sure=0.0)
+    monkeypatch.setattr(plans, "USUAL", few)  # 64 futures of 20 candidates take minutes
     out = tmp_path / "slice.csv"
     run(LUBLIN, 3100, False, ["saf", "plan_saf"], out)
     means = pd.read_csv(out).set_index("policy")["avg_bounded_slowdown"]
     assert list(means.index) == ["saf", "plan_saf"]
     assert means["saf"] != means["plan_saf"]
-    assert pd.read_csv(tmp_path / "slice_paired.csv")["n"].tolist() == [
-        1
-    ]  # jobs 2,048 on; what begins before is left out
+    # Jobs 2,048 on; what begins before is left out.
+    assert pd.read_csv(tmp_path / "slice_paired.csv")["n"].tolist() == [1]
 
 
 def test_sequences_that_do_not_overlap_share_no_job(tmp_path: Path) -> None:
