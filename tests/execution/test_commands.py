@@ -63,7 +63,8 @@ def test_lines_and_the_exit_code_are_told(tmp_path: Path) -> None:
 
 def test_what_outlives_its_parent_is_ended_with_it(tmp_path: Path) -> None:
     with begun(tmp_path, *LONG) as (_, said, code):
-        parent, child = sorted(numbers(tmp_path), key=lambda pid: psutil.Process(pid).create_time())
+        one, other = numbers(tmp_path)
+        parent, child = (one, other) if psutil.Process(other).ppid() == one else (other, one)
         os.kill(parent, signal.SIGKILL)  # as DVC may be, and its stage not
         assert code.result(timeout=30) == -signal.SIGKILL
         assert said == ["begun"]
