@@ -72,11 +72,22 @@ def test_a_record_of_a_package_that_no_kernel_is_given_is_not(root: Path) -> Non
 
 
 def test_no_package_without_kernels_has_one() -> None:
-    for package in pipeline.PLAIN:
+    for package in pipeline.PLAIN - {"sites"}:
         folders = [path for path in (REPOSITORY / "pipeline").rglob(package) if path.is_dir()]
         sources = [path for folder in folders for path in folder.rglob("*.py")]
         assert sources
         assert not [path for path in sources if "njit" in path.read_text() or "@inlined" in path.read_text()]
+
+
+def test_all_that_sites_compiles_is_in_one_file_which_numba_itself_checks() -> None:
+    sources = list((REPOSITORY / "pipeline/sites").glob("*.py"))
+    compiled = [path for path in sources if "njit" in path.read_text() or "@inlined" in path.read_text()]
+    assert [path.name for path in compiled] == ["replay.py"]
+    imports = [line for line in compiled[0].read_text().splitlines() if line.startswith("from pipeline")]
+    assert imports == [
+        "from pipeline.core.types import BoolArray, FloatArray, IntArray",
+        "from pipeline.simulation.compiled import inlined",  # a source of the digest
+    ]
 
 
 def test_a_source_is_known_by_its_folder_too(root: Path) -> None:
