@@ -19,6 +19,7 @@ from pipeline.cli.base import (
     learning,
     read_params,
 )
+from pipeline.errors import UserError
 
 if TYPE_CHECKING:
     from pipeline.core.config import Params
@@ -104,7 +105,10 @@ def advise(
     Example: python -m pipeline advise site
     """
     params = read_params()
+    given = {"--policy": policy, "--config": config, "--partitions": partitions, "--nodes": nodes}
     if slurm is None:
+        if extra := next((option for option, value in given.items() if value is not None), None):
+            raise UserError(f"{extra}: only with --slurm FOLDER")
         import_module("pipeline.stages.advise").run(params, site)
         return
     from pipeline.stages.slurm_settings import run

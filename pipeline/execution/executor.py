@@ -51,7 +51,6 @@ class Executor:
         tasks: Sequence[Task],
         inputs: Sequence[Path] = (),
         on_progress: ShareCallback = no_progress,
-        resumable: bool = False,
     ) -> list[Result]:
         """Return the function's result for each task, in their order.
 
@@ -60,42 +59,28 @@ class Executor:
             tasks: records, arrays and parameters, sent by value.
             inputs: files and folders below the working directory that it reads.
             on_progress: called with the number of tasks done.
-            resumable: run in this process, and reuse the results of an interrupted stage.
 
         Raises:
             UserError: of a task; or there are no workers, they see no shared folder, or they run other code.
         """
         if not tasks:
             return []
-        if self.serial and not resumable:
-            return self._here(function, tasks, [None] * len(tasks), on_progress)
+        if self.serial:
+            return self._here(function, tasks, on_progress)
         keys = keys_of(function, tasks, inputs)
         self._keys |= set(keys)
         self._store.sweep()
-        if resumable:
-            return self._here(function, tasks, keys, on_progress)
         packed = {key: pickle.dumps((function, task), protocol=5) for key, task in zip(keys, tasks, strict=True)}
         found = self._run(packed, on_progress)
         return [found[key] for key in keys]
 
     def _here(
-        self,
-        function: Callable[[Task], Result],
-        tasks: Sequence[Task],
-        keys: Sequence[str | None],
-        on_progress: ShareCallback,
+        self, function: Callable[[Task], Result], tasks: Sequence[Task], on_progress: ShareCallback
     ) -> list[Result]:
-        """Run tasks in this process; those with a key are stored."""
-        found, keeping = list[Result](), True
-        for key, task in zip(keys, tasks, strict=True):
-            held = self._store.read(key) if key else None
-            found.append(function(task) if held is None else held[0])
-            if key and held is None and keeping:
-                try:
-                    self._store.write(key, found[-1])
-                except UserError as error:  # the result does not need it
-                    say(f"{error}; continuing without keeping what is done")
-                    keeping = False
+        """Run tasks in this process."""
+        found = list[Result]()
+        for task in tasks:
+            found.append(function(task))
             on_progress(len(found))
         return found
 

@@ -24,7 +24,8 @@ LEAST_BLOCKS = 4  # of three days, in the test period
 LARGE = 0.1  # of all processors: a large job
 FEWEST = 30  # jobs of a class that is reported or protected
 EQUAL = 0.05  # a gain within this share either way is none
-LOSES, LEAST_S = 0.1, 60.0  # a class loses if its mean wait grows by more than this share, and by more than this time
+LOSES = 0.1  # a user loses whose mean wait grows by more than this share, and by more than LEAST_S
+LEAST_S = 60.0  # shorter growth of a wait neither loses nor is vetoed
 MOST_DAYS = 3_650  # longer logs are not suggested
 EASY = Backfill()
 RESAMPLES_OF_CHOICE = 2  # where no interval is needed
@@ -62,7 +63,7 @@ class Advice(NamedTuple):
     jobs: int
     replays: int
     own: tuple[float, float, float]  # mean, 99th percentile and longest wait in the log's own history; nan = unknown
-    more_days: int | None  # of log, after which the verdict would be clear; None: it is, or no number would do
+    more_days: int | None  # of test period, after which the verdict would be clear; None: it is, or no number would do
 
 
 def waits_of(period: Period, name: str, workers: ThreadPoolExecutor, backfill: Backfill = EASY) -> FloatArray:
@@ -149,7 +150,11 @@ def vetoes(found: Mapping[str, Change], large: Change | None, most: Vetoes) -> l
         ("the 99th percentile of waits", found["p99_wait"], most.p99),
         *([("the mean wait of large jobs", large, most.large)] if large else []),
     ]
-    return [f"{what} grows by {100 * it.change:.0f} %" for what, it, limit in limits if it.change > limit]
+    return [
+        f"{what} grows by {100 * it.change:.0f} %"
+        for what, it, limit in limits
+        if it.change > limit and it.value - it.today > LEAST_S
+    ]
 
 
 def _large(period: Period) -> BoolArray:
@@ -177,7 +182,7 @@ def _verdict(one: Judged, today: str, blocks: int) -> str:
 
 
 def _more_days(gain: Change, blocks: int) -> int | None:
-    """Return the additional days of log for a clear gain: intervals shrink with the square root of n.
+    """Return the additional days of test period for a clear gain: intervals shrink with the square root of n.
 
     >>> _more_days(Change(0.8, 1.0, -0.2, -0.6, 0.2), blocks=4), _more_days(Change(1.1, 1.0, 0.1, -0.1, 0.3), blocks=4)
     (36, None)
@@ -216,9 +221,11 @@ def _classes(period: Period, wait: FloatArray, today: FloatArray) -> list[Class]
 
 def _users(period: Period, wait: FloatArray, today: FloatArray) -> tuple[int, int, int]:
     """Return the numbers of users whose mean wait falls and rises clearly, and of all users."""
-    users, place = np.unique(period.queue.user[period.first :], return_inverse=True)
+    user = period.user[period.first :]
+    known = user >= 0
+    users, place = np.unique(user[known], return_inverse=True)
     jobs = np.bincount(place)
-    mine, other = (np.bincount(place, some.mean(axis=0)) / jobs for some in (wait, today))
+    mine, other = (np.bincount(place, some.mean(axis=0)[known]) / jobs for some in (wait, today))
     clear = np.maximum(LOSES * other, LEAST_S)
     return int((mine < other - clear).sum()), int((mine > other + clear).sum()), len(users)
 

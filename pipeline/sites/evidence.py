@@ -45,6 +45,7 @@ class SiteLog:
         with progress(f"prepare the log of {site}", 1, brief=True):
             self.fit: Fitted = fitted(self.trace, workload, scenario.model_copy(update={"policies_know": knows}))
             self.periods: Mapping[str, Period] = periods_of(self.fit, scenario, row.warm_up_days, params.seed)
+            self.test_share: float = 1 - workload.train_share - workload.validation_share
 
 
 def read_evidence(site: str) -> Evidence | None:
@@ -79,10 +80,10 @@ def _changes(one: Judged) -> dict[str, Json]:
     return {name: dict(it._asdict()) for name, it in one.figures.items()}
 
 
-def evidence(site: str, today: str, found: Advice, trace: Trace, fit: Fitted) -> dict[str, Json]:
-    """Return all that the page shows of a site; changes are against today's order."""
+def evidence(site: str, today: str, found: Advice, log: SiteLog) -> dict[str, Json]:
+    """Return all that the page shows of a site; changes are against today's order, and `more_days` are of the log."""
     best, users = found.test[found.candidate], found.users
-    total = fit.park.capacity
+    total = log.fit.park.capacity
     shown = [found.candidate, *([found.runner_up] if found.runner_up else [])]
     return {
         "scenario": site,
@@ -95,7 +96,7 @@ def evidence(site: str, today: str, found: Advice, trace: Trace, fit: Fitted) ->
         "vetoes": best.vetoes,
         "n": found.blocks,
         "replays": found.replays,
-        "more_days": found.more_days,
+        "more_days": None if found.more_days is None else math.ceil(found.more_days / log.test_share),
         "period": f"the log's last {found.jobs} jobs, {found.blocks} blocks of three days",
         "others": {name: _changes(found.test[name]) for name in shown[1:]},
         "orders": [
@@ -106,9 +107,9 @@ def evidence(site: str, today: str, found: Advice, trace: Trace, fit: Fitted) ->
         "classes": [dict(one._asdict()) for one in found.classes],
         "users": {"gain": users[0], "lose": users[1], "all": users[2]},
         "own": dict(zip(("wait", "p99_wait", "longest_wait"), (_known(x) for x in found.own), strict=True)),
-        "limits": trace.has_estimates,
+        "limits": log.trace.has_estimates,
         "processors": sum(row[0] for row in total) / THOUSANDTHS,
-        "log": describe(trace, fit, {})[:-2],  # without the scaling to other loads
+        "log": describe(log.trace, log.fit, {})[:-2],  # without the scaling to other loads
     }
 
 

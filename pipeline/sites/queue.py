@@ -13,7 +13,7 @@ import numpy as np
 from pipeline.core.config import MachinesLog, MachinesScenario
 from pipeline.core.logs.trace import DAY_S
 from pipeline.core.logs.windows import periods
-from pipeline.core.types import THOUSANDTHS, FloatArray, IntArray
+from pipeline.core.types import SPLIT_NUMBERS, THOUSANDTHS, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.workload.windows import Fitted
 from pipeline.sites.replay import Queue
@@ -32,6 +32,7 @@ class Period(NamedTuple):
     submit: FloatArray  # [E, J]  of each replay
     arrivals: IntArray  # [E, J]
     wait: FloatArray  # [J]  in the log's own history; nan = unknown
+    user: IntArray  # [J]  in the log; -1 = unknown
 
     @property
     def run(self) -> FloatArray:
@@ -74,12 +75,15 @@ def replays_of(jobs: int) -> int:
     return int(np.clip(MOST_JOBS // max(jobs, 1), 4, REPLAYS))
 
 
-def period(queue: Queue, wait: FloatArray, span: tuple[int, int], warm_up_days: float, key: tuple[int, int]) -> Period:
+def period(
+    queue: Queue, wait: FloatArray, user: IntArray, span: tuple[int, int], warm_up_days: float, key: tuple[int, int]
+) -> Period:
     """Return a period of a log with its moved submissions.
 
     Args:
         queue: the whole log.
         wait: [J] in the log's own history.
+        user: [J] in the log.
         span: its first job and the one after its last.
         warm_up_days: before the period, replayed and not counted.
         key: of the random moves: seed, number of the period.
@@ -95,15 +99,16 @@ def period(queue: Queue, wait: FloatArray, span: tuple[int, int], warm_up_days: 
     rng = np.random.default_rng(list(key))
     by = rng.uniform(-MOVED_S, MOVED_S, (replays_of(after - begin), after - begin))
     submit = some.submit - some.submit[0] + by
-    return Period(some, first - begin, submit, np.argsort(submit, axis=1, kind="stable"), wait[begin:after])
+    arrivals = np.argsort(submit, axis=1, kind="stable")
+    return Period(some, first - begin, submit, arrivals, wait[begin:after], user[begin:after])
 
 
 def periods_of(fit: Fitted, scenario: MachinesScenario, warm_up_days: float, seed: int) -> Mapping[str, Period]:
-    """Return the training, validation and test period of a log."""
+    """Return the validation and the test period of a log."""
     workload: MachinesLog = scenario.workload  # type: ignore[assignment]
     queue = queue_of(fit)
     spans = periods(len(queue.submit), workload)
     return {
-        name: period(queue, fit.wait, spans[name], warm_up_days, (seed, number))
-        for number, name in enumerate(("train", "validation", "test"))
+        name: period(queue, fit.wait, fit.user, spans[name], warm_up_days, (seed, SPLIT_NUMBERS[name]))
+        for name in ("validation", "test")
     }

@@ -19,7 +19,7 @@ EXPECTED = "expected nodes=+10%, load=+20%, limit=24h or night=USER"
 
 
 def what_if(
-    period: Period, order: str, change: str, users: list[int], began: float,
+    period: Period, order: str, change: str, began: float,
     settings: Evaluation, seed: int, threads: int,
 ) -> tuple[dict[str, Change], int]:  # fmt: skip
     """Return the figures of a changed queue against the queue without the change, and the number of blocks.
@@ -28,7 +28,6 @@ def what_if(
         period: of the log.
         order: of the queue, in both cases.
         change: as on the command line.
-        users: numbers of users in the log, in order of their numbers in the queue.
         began: second of the day of the queue's time 0.
         settings: of the intervals.
         seed: of resamples.
@@ -37,7 +36,7 @@ def what_if(
     Raises:
         UserError: the change is not one that can be replayed.
     """
-    changed, block = changed_by(change, users, began)(period), blocks_of(period)
+    changed, block = changed_by(change, began)(period), blocks_of(period)
     with ThreadPoolExecutor(threads) as workers:
         before, after = (waits_of(one, order, workers) for one in (period, changed))
     blocks = int(block.max()) + 1
@@ -45,7 +44,7 @@ def what_if(
     return figures(after, before, period.run, block, drawn), blocks
 
 
-def changed_by(change: str, users: list[int], began: float) -> Callable[[Period], Period]:
+def changed_by(change: str, began: float) -> Callable[[Period], Period]:
     """Return a change as a function of a period.
 
     Raises:
@@ -64,9 +63,7 @@ def changed_by(change: str, users: list[int], began: float) -> Callable[[Period]
         longest = float(found[1]) * UNITS[found[2]]
         return lambda period: _capped(period, longest)
     if what == "night" and re.fullmatch(r"\d+", amount):
-        if int(amount) not in users:
-            raise UserError(f"{change}: the log has no user {amount}")
-        return lambda period: _at_night(period, users.index(int(amount)), began)
+        return lambda period: _at_night(period, int(amount), began)
     raise UserError(f"{change}: {EXPECTED}")
 
 
@@ -100,7 +97,9 @@ def _at_night(period: Period, user: int, began: float) -> Period:
     """Return a period in which a user submits in the evening what was submitted during the day."""
     first = period.queue.submit[0]
     clock = (period.submit + first + began) % DAY_S
-    day = (period.queue.user == user) & (clock >= MORNING_S) & (clock < EVENING_S)
+    if user not in period.user:
+        raise UserError(f"night={user}: no user {user} submitted in this period")
+    day = (period.user == user) & (clock >= MORNING_S) & (clock < EVENING_S)
     return _submitted(period, np.where(day, period.submit + EVENING_S - clock, period.submit))
 
 

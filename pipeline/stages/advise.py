@@ -21,7 +21,7 @@ def run(params: Params, site: str) -> None:
         row = params.sites[site]
         with progress(f"advise {site}, orders", 2 * len(ORDERS)) as advance:
             found = advise(log.periods, row, params.evaluation, params.seed, params.threads, advance)
-        kept = evidence(site, row.today, found, log.trace, log.fit)
+        kept = evidence(site, row.today, found, log)
         storage.discard(FOLDER / site)
         storage.write_table(FOLDER / site / TABLE, table(found), ORDERS_TABLE)
         storage.write_json(FOLDER / site / EVIDENCE, kept)

@@ -1,7 +1,5 @@
 """`what-if`: a site's waits if it had more machines, other limits, more load, or a user who submits at night."""
 
-import numpy as np
-
 from pipeline.comparing.words import percent, span
 from pipeline.core.config import Params
 from pipeline.core.config.records import check_known
@@ -19,9 +17,9 @@ def run(params: Params, site: str, change: str, policy: str | None) -> str:
         check_known(site, "--policy", policy, ORDERS)
     log = SiteLog(params, site)
     order, period = policy or params.sites[site].today, log.periods["test"]
-    users, began = np.unique(log.fit.user).tolist(), float(log.fit.jobs.arrival[0] % DAY_S)
+    began = float(log.fit.jobs.arrival[0] % DAY_S)
     with progress(f"replay {site}", 1, brief=True):
-        found, n = what_if(period, order, change, users, began, params.evaluation, params.seed, params.threads)
+        found, n = what_if(period, order, change, began, params.evaluation, params.seed, params.threads)
     wait, tail, longest = (found[name] for name in ("wait", "p99_wait", "longest_wait"))
     return (
         f"{site}, {order}, {change}: mean wait {duration(wait.value)} instead of {duration(wait.today)}, "

@@ -106,7 +106,7 @@ def test_the_page_holds_the_figures_of_the_candidate_and_of_the_runner_up() -> N
     assert ["longest wait", "27.8 h", "25.0 h", "-10.0 %", "-20.0 to +5.0"] in [row[:5] for row in rows]
     assert "The runner-up, of the other family: area_4h against fcfs" in text
     assert "95 % interval" in text
-    assert "(7 replays)" in text
+    assert "7 replays of " in text
     assert f'<p class="use">use limit_8h: {AGAINST}</p>' in text
     assert '<p class="use stay">' in page([{**FOUND, "verdict": "equal"}], 0.95)
     assert "runner-up" not in page([{**FOUND, "runner_up": "", "others": {}}], 0.95)

@@ -34,7 +34,7 @@ def long(blocks: int = BLOCKS) -> Period:
     return period(queue([100], *jobs), moved=[[0.0], [1.0]])
 
 
-PERIODS = {"train": long(), "validation": long(), "test": long()}
+PERIODS = {"validation": long(), "test": long()}
 BASE = np.random.default_rng(4).uniform(2_000, 4_000, (2, BLOCKS * JOBS))
 
 
@@ -156,15 +156,23 @@ def test_large_jobs_are_protected_where_there_are_enough_of_them(given: Given) -
 
 
 def test_a_veto_begins_above_its_limit() -> None:
-    change = {name: Change(1.1, 1.0, 0.1, 0.0, 0.2) for name in ("longest_wait", "p99_wait")}
-    assert vetoes(change, Change(1.25, 1.0, 0.25, 0.0, 0.3), Vetoes()) == []
+    change = {name: Change(1100, 1000, 0.1, 0.0, 0.2) for name in ("longest_wait", "p99_wait")}
+    assert vetoes(change, Change(1250, 1000, 0.25, 0.0, 0.3), Vetoes()) == []
     more = {name: one._replace(change=0.101) for name, one in change.items()}
-    assert vetoes(more, Change(1.3, 1.0, 0.26, 0.0, 0.3), Vetoes()) == [
+    assert vetoes(more, Change(1300, 1000, 0.26, 0.0, 0.3), Vetoes()) == [
         "the longest wait grows by 10 %",
         "the 99th percentile of waits grows by 10 %",
         "the mean wait of large jobs grows by 26 %",
     ]
     assert vetoes(more, None, Vetoes(longest=1, p99=1)) == []
+
+
+def test_growth_of_less_than_a_minute_is_no_veto() -> None:
+    """From 10 s to 69 s is nearly seven times as long."""
+    change = {name: Change(69.0, 10.0, 5.9, 5.0, 7.0) for name in ("longest_wait", "p99_wait")}
+    assert vetoes(change, None, Vetoes()) == []
+    change["p99_wait"] = Change(71.0, 10.0, 6.1, 5.0, 7.0)
+    assert vetoes(change, None, Vetoes()) == ["the 99th percentile of waits grows by 610 %"]
 
 
 def test_a_gain_of_some_weeks_is_undecided_and_more_days_are_estimated(given: Given) -> None:
@@ -198,6 +206,8 @@ def test_users_gain_and_lose_by_more_than_a_tenth_and_a_minute(given: Given) -> 
     user = PERIODS["test"].queue.user
     factor = np.array([0.5, 0.8, 1.3, 0.92, 1.08, 1, 1, 1, 1, 1])[user]
     assert given({"limit_8h": 0.5}, {"limit_8h": factor}).users == (2, 1, 10)
+    none = {name: one._replace(user=np.full_like(user, -1)) for name, one in PERIODS.items()}
+    assert given({"limit_8h": 0.5}, {"limit_8h": factor}, periods=none).users == (0, 0, 0)  # the log names no users
     short = BASE / 30  # near 100 s: half of it is less than a minute
     assert given({"limit_8h": 0.5}, {"limit_8h": factor}, base=short).users == (0, 0, 10)
 
@@ -259,7 +269,7 @@ def test_real_replays_are_the_same_on_any_number_of_threads() -> None:
         for at, run in zip(np.sort(rng.uniform(0, 16 * DAY, 300)), rng.uniform(600, 30_000, 300), strict=True)
     ]
     q = queue([8], *jobs)
-    periods = {name: period(q, 20, rng.uniform(-60, 60, (3, 300))) for name in ("train", "validation", "test")}
+    periods = {name: period(q, 20, rng.uniform(-60, 60, (3, 300))) for name in ("validation", "test")}
     one, three = (advise(periods, SITE, SETTINGS, 1, threads, lambda count: None) for threads in (1, 3))
     assert repr(one) == repr(three)
     assert one.candidate in (*FAMILIES, "fcfs")

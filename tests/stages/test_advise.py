@@ -244,3 +244,8 @@ def test_a_log_that_tells_nothing_is_refused_and_params_yaml_stays(
     assert said in done.err.splitlines()[-1]
     assert done.err.splitlines()[-1].startswith("error: ")
     assert (place / "params.yaml").read_bytes() == before
+
+
+def test_what_only_settings_need_is_refused_without_their_folder(place: Path, command: Command) -> None:
+    done = command("advise", "mine", "--policy", "limit_8h")
+    assert (done.code, done.err.strip()) == (2, "error: --policy: only with --slurm FOLDER")

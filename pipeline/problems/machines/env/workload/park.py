@@ -1,7 +1,6 @@
 """The machines of a scenario of many machines: groups of params.yaml, or some of a log's own."""
 
 from collections.abc import Sequence
-from math import inf
 
 import numpy as np
 
@@ -79,11 +78,3 @@ def kinds_at(park: MachinePark, kinds: KeyArray, kind_names: Sequence[str]) -> K
         for bits in found
     ]
     return np.array(moved, dtype=np.uint64)[place]
-
-
-def unlimited(scenario: MachinesScenario, park: MachinePark) -> Machines:
-    """Return the machines of a scenario for episodes without a time limit, where void waits for the next event.
-
-    Idle machines start a job that fits, because after the last arrival there is no event to wait for.
-    """
-    return machines_of(scenario, park)._replace(pause=inf, time_limit=inf, stall=0.0, measured=None)
