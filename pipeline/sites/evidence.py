@@ -96,7 +96,7 @@ def evidence(site: str, today: str, found: Advice, log: SiteLog) -> dict[str, Js
         "vetoes": best.vetoes,
         "n": found.blocks,
         "replays": found.replays,
-        "more_days": None if found.more_days is None else math.ceil(found.more_days / log.test_share),
+        "more_days": None if found.more_days is None else math.ceil(round(found.more_days / log.test_share, 6)),
         "period": f"the log's last {found.jobs} jobs, {found.blocks} blocks of three days",
         "others": {name: _changes(found.test[name]) for name in shown[1:]},
         "orders": [

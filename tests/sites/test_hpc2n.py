@@ -1,0 +1,57 @@
+"""The example in docs/how-to/advise-a-site.md is what the commands answer for HPC2N."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import REPOSITORY
+from swf_lines import HPC2N
+
+from pipeline.core.config import Params, load_params
+from pipeline.sites.advice import advise
+from pipeline.sites.evidence import SiteLog, evidence
+from pipeline.stages import log, site
+from pipeline.stages.what_if import run as what_if
+
+PAGE = (REPOSITORY / "docs/how-to/advise-a-site.md").read_text()
+ROWS = {"mean wait": "wait", "99th percentile of waits": "p99_wait", "longest wait": "longest_wait"}
+
+pytestmark = pytest.mark.skipif(not HPC2N.is_file(), reason=f"the log is not at {HPC2N}")
+
+
+@pytest.fixture
+def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Params:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(REPOSITORY / "params.yaml", tmp_path)
+    site.run(load_params(), HPC2N, "ours", None, [])
+    found = load_params()
+    log.run(Params.model_validate(found.model_copy(update={"scenarios": {"ours": found.scenarios["ours"]}})))
+    return found
+
+
+def test_the_page_has_the_numbers_of_hpc2n(params: Params) -> None:
+    """To two points of a percent, since other processors round logarithms differently."""
+    own, row = SiteLog(params, "ours"), params.sites["ours"]
+    advice = advise(own.periods, row, params.evaluation, params.seed, 2, lambda _: None)
+    found: Any = evidence("ours", row.today, advice, own)
+    assert f"the candidate is `{found['candidate']}`" in PAGE
+    assert f"The verdict is `{found['verdict']}`: {found['n']} blocks" in PAGE
+    assert f"about {found['more_days']} more days" in PAGE
+    for what, name in (ROWS | {"mean bounded slowdown": "slowdown"}).items():
+        (said,) = re.findall(rf"^\| {what}.*? \| ([+-]\d+) % \| ([+-]\d+) to ([+-]\d+)", PAGE, re.MULTILINE)
+        exact = [100 * found[name][end] for end in ("change", "low", "high")]
+        assert [float(number) for number in said] == pytest.approx(exact, abs=2)
+    saf = advice.test["saf"].figures
+    assert f"(`saf`: mean wait {100 * saf['wait'].change:.0f} %)" in PAGE
+    assert saf["longest_wait"].change == pytest.approx(1.0, abs=0.05)  # it doubles
+
+
+@pytest.mark.parametrize(("change", "said"), [("nodes=+10%", "26 % (-40 to -9)"), ("limit=12h", "30 % (-43 to -1)")])
+def test_the_page_has_the_answers_of_what_if(params: Params, change: str, said: str) -> None:
+    assert said in PAGE
+    answer = what_if(params, "ours", change, None)
+    (found,) = re.findall(r", ([+-][\d.]+) % \(([+-][\d.]+) to ([+-][\d.]+)\); 99th", answer)
+    by, low, high = re.findall(r"[-\d]+", said)
+    assert [-float(by), float(low), float(high)] == pytest.approx([float(number) for number in found], abs=2)
