@@ -1,9 +1,9 @@
 """Advice for a site: the order that shortens waits most without making anyone wait much longer.
 
-Orders are chosen on the validation period: the one of Slurm's families with the lowest `gain` among those that no veto
-excludes. The test period only confirms: the advice is to use it if the interval of its gain is below 0 and no veto
-holds there either. Vetoes limit how much longer the longest wait, the 99th percentile and the mean wait of large jobs
-may become. Only the families are recommended, because `advise --slurm` writes settings that order as they do.
+A learned score evolves on the training period. The validation period chooses the order: of those that Slurm can be set
+to, by hand or learned, the one with the lowest `gain` that no veto excludes. The test period only confirms: the advice
+is to use it if the interval of its gain is below 0 and no veto holds there either. Vetoes limit how much longer the
+longest wait, the 99th percentile and the mean wait of large jobs may become.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,9 +16,11 @@ from pipeline.core.config import Evaluation, Site, Vetoes
 from pipeline.core.schemas.tables import BLOCK_DAYS
 from pipeline.core.types import BoolArray, FloatArray
 from pipeline.sites.figures import Change, Draws, blocks_of, draws, figures, relative
-from pipeline.sites.orders import FAMILIES, ORDERS, order_of
+from pipeline.sites.learned import GENERATIONS, MARGIN, learn, score_of
+from pipeline.sites.orders import FOR_SLURM, LEARNED, ORDERS, order_of
 from pipeline.sites.queue import Period
-from pipeline.sites.replay import Backfill, replay
+from pipeline.sites.replay import Backfill, Order, replay
+from pipeline.sites.slurm_settings import SlurmOrder
 
 LEAST_BLOCKS = 4  # of three days, in the test period
 LARGE = 0.1  # of all processors: a large job
@@ -28,6 +30,7 @@ LOSES = 0.1  # a user loses whose mean wait grows by more than this share, and b
 LEAST_S = 60.0  # shorter growth of a wait neither loses nor is vetoed
 MOST_DAYS = 3_650  # longer logs are not suggested
 EASY = Backfill()
+STEPS = GENERATIONS + 2 * (len(ORDERS) + len(LEARNED))  # of progress
 RESAMPLES_OF_CHOICE = 2  # where no interval is needed
 
 
@@ -54,7 +57,8 @@ class Advice(NamedTuple):
 
     verdict: str  # use | equal | undecided | vetoed | stay
     candidate: str
-    runner_up: str  # the next best safe order of the other family
+    runner_up: str  # the next best order of another family, safe on both periods; "" = none
+    learned: SlurmOrder | None  # score of the orders named `learned`; None: the log is too short
     validation: list[Judged]
     test: dict[str, Judged]  # by order
     classes: list[Class]  # of the candidate, on the test period
@@ -66,9 +70,13 @@ class Advice(NamedTuple):
     more_days: int | None  # of test period, after which the verdict would be clear; None: it is, or no number would do
 
 
-def waits_of(period: Period, name: str, workers: ThreadPoolExecutor, backfill: Backfill = EASY) -> FloatArray:
+def waits_of(period: Period, name: str, workers: ThreadPoolExecutor) -> FloatArray:
     """Return the waits [E, J] of the jobs that count, under an order."""
-    order = order_of(name, period.queue)
+    return replayed(period, order_of(name, period.queue), workers)
+
+
+def replayed(period: Period, order: Order, workers: ThreadPoolExecutor, backfill: Backfill = EASY) -> FloatArray:
+    """Return the waits [E, J] of the jobs that count."""
 
     def one(e: int) -> FloatArray:
         start = replay(period.queue, order, backfill, period.submit[e], period.arrivals[e])
@@ -92,19 +100,16 @@ def advise(
         advance: called after each order.
     """
     with ThreadPoolExecutor(threads) as workers:
-        found: dict[str, dict[str, FloatArray]] = {}
-        for split in ("validation", "test"):
-            found[split] = {}
-            for name in ORDERS:
-                found[split][name] = waits_of(periods[split], name, workers)
-                advance(1)
+        learned = learn(periods["train"], site.today, site.most, seed, workers, advance)
+        found = {name: _waits(periods[name], learned, workers, advance) for name in ("validation", "test")}
     validation = _judge(periods["validation"], found["validation"], site, RESAMPLES_OF_CHOICE, settings, seed)
-    better = (one for one in validation if one.name in FAMILIES and not one.vetoes and _gain(one) < 0)
+    better = (one for one in validation if one.name in FOR_SLURM and not one.vetoes and _gain(one) < 0)
     safe = sorted(better, key=_gain)
     candidate = safe[0].name if safe else site.today
-    others = [one.name for one in safe if FAMILIES[one.name][0] != FAMILIES.get(candidate, ("",))[0]]
-    period, shown = periods["test"], [site.today, candidate, *others[:1]]
+    period, family = periods["test"], FOR_SLURM.get(candidate, ("",))[0]
     test = {one.name: one for one in _judge(period, found["test"], site, RESAMPLES_OF_CHOICE, settings, seed)}
+    others = [one.name for one in safe if FOR_SLURM[one.name][0] != family and not test[one.name].vetoes]
+    shown = [site.today, candidate, *others[:1]]
     waits = {name: found["test"][name] for name in shown}
     test |= {one.name: one for one in _judge(period, waits, site, settings.resamples, settings, seed)}
     blocks = int(blocks_of(period).max()) + 1
@@ -114,6 +119,7 @@ def advise(
         verdict=verdict,
         candidate=candidate,
         runner_up=others[0] if others else "",
+        learned=learned,
         validation=validation,
         test=test,
         classes=classes,
@@ -126,8 +132,24 @@ def advise(
     )
 
 
+def _waits(
+    period: Period, learned: SlurmOrder | None, workers: ThreadPoolExecutor, advance: Callable[[int], object]
+) -> dict[str, FloatArray]:
+    """Return the waits [E, J] under every order."""
+    found = {}
+    for name in ORDERS:
+        found[name] = waits_of(period, name, workers)
+        advance(1)
+    for name, (_, tau) in LEARNED.items():
+        if learned:
+            found[name] = replayed(period, score_of(learned._replace(tau_s=tau), period), workers)
+        advance(1)
+    return found
+
+
 def _gain(one: Judged) -> float:
-    return one.figures["gain"].change
+    """Return what orders are chosen by: a learned one has to be clearly better than those by hand."""
+    return one.figures["gain"].change + MARGIN * (one.name in LEARNED)
 
 
 def _judge(

@@ -16,7 +16,7 @@ from pipeline.errors import UserError
 from pipeline.problems.machines.env.workload.windows import Fitted, describe, fitted, read_log
 from pipeline.progress import progress
 from pipeline.sites.advice import Advice, Judged
-from pipeline.sites.orders import FAMILIES, ORDERS
+from pipeline.sites.orders import FOR_SLURM, ORDERS
 from pipeline.sites.queue import Period, periods_of
 
 Evidence = Mapping[str, Any]  # as `evidence` returns it
@@ -70,7 +70,7 @@ def table(found: Advice) -> pd.DataFrame:
             changes = {f"{name}_change": it.change for name, it in one.figures.items()}
             large = one.large.change if one.large else float("nan")
             rows.append(
-                {"period": period, "order": one.name, "for_slurm": one.name in FAMILIES}
+                {"period": period, "order": one.name, "for_slurm": one.name in FOR_SLURM}
                 | values | changes | {"large_change": large, "vetoes": "; ".join(one.vetoes)}
             )  # fmt: skip
     return pd.DataFrame(rows)
@@ -100,9 +100,10 @@ def evidence(site: str, today: str, found: Advice, log: SiteLog) -> dict[str, Js
         "period": f"the log's last {found.jobs} jobs, {found.blocks} blocks of three days",
         "others": {name: _changes(found.test[name]) for name in shown[1:]},
         "orders": [
-            {"name": one.name, "for_slurm": one.name in FAMILIES, "vetoes": one.vetoes, **_changes(one)}
+            {"name": one.name, "for_slurm": one.name in FOR_SLURM, "vetoes": one.vetoes, **_changes(one)}
             for one in found.test.values()
         ],
+        "learned": dict(found.learned._asdict()) if found.learned else None,
         "excluded": {one.name: one.vetoes for one in found.validation if one.vetoes},
         "classes": [dict(one._asdict()) for one in found.classes],
         "users": {"gain": users[0], "lose": users[1], "all": users[2]},

@@ -1,7 +1,8 @@
 """Orders of a queue: heuristics, and the two families that Slurm's own settings can express.
 
 `limit_8h` orders by the logarithm of the requested limit and lets 8 hours of waiting weigh as much as a factor of e in
-it; `area_8h` does so for limit times processors. Ages are linear, so that no job waits for ever. Sources:
+it; `area_8h` does so for limit times processors, and `learned_8h` for a learned score. Ages are linear, so that no job
+waits for ever. Sources:
 
     fcfs                    order of submission; with backfilling this is EASY (Lifka 1995)
     saf, f1                 Carastan-Santos and de Camargo, SC 2017
@@ -23,6 +24,8 @@ FEATURES: Mapping[str, Callable[[Queue], FloatArray]] = {
     "area": lambda queue: np.log(queue.limit * queue.cpus),
 }
 FAMILIES = {f"{feature}_{hours}h": (feature, hours * HOUR_S) for feature in FEATURES for hours in HOURS}
+LEARNED = {f"learned_{hours}h": ("learned", hours * HOUR_S) for hours in HOURS}
+FOR_SLURM = FAMILIES | LEARNED
 HEURISTICS = ("fcfs", "sjf", "saf", "saf_aged", "f1", "wfp3", "unicep")
 BOUNDED = {f"{name}_first_after_24h": (name, 24 * HOUR_S) for name in ("sjf", "saf")}
 ORDERS = (*HEURISTICS, *BOUNDED, *FAMILIES)

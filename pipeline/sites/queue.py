@@ -20,6 +20,7 @@ from pipeline.sites.replay import Queue
 
 MOVED_S = 60.0  # the most that a submission is moved, either way
 REPLAYS = 12
+MOST_TRAINED = 8_000  # last jobs of the training period
 MOST_JOBS = 400_000  # of all replays of one order; long logs need fewer of them
 PER_JOB = ("submit", "run", "limit", "nodes", "demand", "cpus", "user", "partition")
 
@@ -33,6 +34,7 @@ class Period(NamedTuple):
     arrivals: IntArray  # [E, J]
     wait: FloatArray  # [J]  in the log's own history; nan = unknown
     user: IntArray  # [J]  in the log; -1 = unknown
+    past: FloatArray  # [J]  s, of the user's last two jobs, as known at the midnight before; nan = nothing
 
     @property
     def run(self) -> FloatArray:
@@ -75,15 +77,20 @@ def replays_of(jobs: int) -> int:
     return int(np.clip(MOST_JOBS // max(jobs, 1), 4, REPLAYS))
 
 
-def period(
-    queue: Queue, wait: FloatArray, user: IntArray, span: tuple[int, int], warm_up_days: float, key: tuple[int, int]
-) -> Period:
+class History(NamedTuple):
+    """Columns of `Period` for the whole log [J]."""
+
+    wait: FloatArray
+    user: IntArray
+    past: FloatArray
+
+
+def period(queue: Queue, history: History, span: tuple[int, int], warm_up_days: float, key: tuple[int, int]) -> Period:
     """Return a period of a log with its moved submissions.
 
     Args:
         queue: the whole log.
-        wait: [J] in the log's own history.
-        user: [J] in the log.
+        history: the whole log's.
         span: its first job and the one after its last.
         warm_up_days: before the period, replayed and not counted.
         key: of the random moves: seed, number of the period.
@@ -100,15 +107,42 @@ def period(
     by = rng.uniform(-MOVED_S, MOVED_S, (replays_of(after - begin), after - begin))
     submit = some.submit - some.submit[0] + by
     arrivals = np.argsort(submit, axis=1, kind="stable")
-    return Period(some, first - begin, submit, arrivals, wait[begin:after], user[begin:after])
+    return Period(some, first - begin, submit, arrivals, *(column[begin:after] for column in history))  # type: ignore[arg-type]
 
 
 def periods_of(fit: Fitted, scenario: MachinesScenario, warm_up_days: float, seed: int) -> Mapping[str, Period]:
-    """Return the validation and the test period of a log."""
+    """Return the training, the validation and the test period of a log."""
     workload: MachinesLog = scenario.workload  # type: ignore[assignment]
-    queue = queue_of(fit)
+    queue, history = queue_of(fit), history_of(fit)
     spans = periods(len(queue.submit), workload)
+    learnable = max(0, spans["train"][1] - MOST_TRAINED), spans["train"][1]
     return {
-        name: period(queue, fit.wait, fit.user, spans[name], warm_up_days, (seed, SPLIT_NUMBERS[name]))
-        for name in ("validation", "test")
+        name: period(queue, history, span, warm_up_days, (seed, SPLIT_NUMBERS[name]))
+        for name, span in (spans | {"train": learnable}).items()
     }
+
+
+def history_of(fit: Fitted) -> History:
+    """Return what the log itself tells of each job."""
+    submit, run = np.asarray(fit.jobs.arrival, dtype=np.float64), np.asarray(fit.jobs.duration, dtype=np.float64)
+    end = submit + np.where(np.isnan(fit.wait), 0.0, fit.wait) + run
+    return History(fit.wait, fit.user, last_runs(fit.user, submit, end, run))
+
+
+def last_runs(user: IntArray, submit: FloatArray, end: FloatArray, run: FloatArray) -> FloatArray:
+    """Return the mean of the last two run times of each job's user [J], from a table made every midnight.
+
+    Args:
+        user: [J] of each job; -1 = unknown.
+        submit: [J] from a midnight on.
+        end: [J] in the log's own history.
+        run: [J] run times.
+    """
+    found = np.full(len(user), np.nan)
+    for one in np.unique(user[user >= 0]):
+        mine = np.flatnonzero(user == one)
+        by_end = mine[np.argsort(end[mine], kind="stable")]
+        known = np.searchsorted(end[by_end], submit[mine] // DAY_S * DAY_S, side="right")
+        last, before = (run[by_end][np.maximum(known - back, 0)] for back in (1, 2))
+        found[mine] = np.where(known > 0, (last + before) / 2, np.nan)
+    return found

@@ -73,8 +73,7 @@ def formula(order: SlurmOrder) -> str:
     >>> formula(SlurmOrder(28_800, cpus=1))
     'ln(limit) + ln(CPUs) - wait / 8 h, the lowest first'
     """
-    terms = {"ln(limit)": order.limit, "ln(CPUs)": order.cpus, "ln(user's last run times)": order.past,
-             "sin(hour)": order.hour_sin, "cos(hour)": order.hour_cos}  # fmt: skip
+    terms = {"ln(limit)": order.limit, "ln(CPUs)": order.cpus, "ln(user's last run times)": order.past}
     found = [name if weight == 1 else f"{weight:.3g} {name}" for name, weight in terms.items() if weight]
     found += ["a number per partition"] * bool(order.partitions)
     return f"{' + '.join(found)} - wait / {order.tau_s / 3600:g} h, the lowest first"
@@ -93,7 +92,7 @@ def _words(settings: SlurmSettings, only: Sequence[str]) -> dict[str, str]:
         "scale": repr(float(settings.scale)),
         "top": repr(settings.top),
         "tau": repr(float(order.tau_s)),
-        "weights": ", ".join(repr(float(number)) for number in order[1:6]),  # limit to hour_cos
+        "weights": ", ".join(repr(float(number)) for number in order[1:4]),  # limit, CPUs, past
         "offsets": ", ".join(f"{_key(name)} = {float(value)!r}" for name, value in order.partitions.items()),
         "past_s": repr(float(order.past_s)),
         "plugins": ",".join([*(name for name in config.job_submit_plugins if name != "lua"), "lua"]),

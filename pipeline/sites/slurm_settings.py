@@ -28,8 +28,6 @@ class SlurmOrder(NamedTuple):
     limit: float = 1.0  # of ln(requested limit in s)
     cpus: float = 0.0  # of ln(requested CPUs)
     past: float = 0.0  # of ln(mean of the user's last two run times in s)
-    hour_sin: float = 0.0  # of sin(2 pi hour / 24), the hour of submission in slurmctld's time zone
-    hour_cos: float = 0.0
     partitions: Mapping[str, float] = {}  # added for jobs of a partition
     users: Mapping[str, float] = {}  # mean of the last two run times, s, by login name
     past_s: float = 3600.0  # for users without one
@@ -56,7 +54,6 @@ class Submission(NamedTuple):
     cpus: int
     partitions: tuple[str, ...] = ()  # none: the default partition
     user: str = ""
-    hour: int = 0
     waited_s: float = 0.0
 
 
@@ -109,8 +106,7 @@ def _extremes(order: SlurmOrder, config: SlurmConfig) -> tuple[float, float]:
     times = (math.log(SHORTEST_S), math.log(LONGEST_S))
     pairs = [[order.limit * one for one in times], [order.past * one for one in times]]
     pairs += [[0.0, order.cpus * math.log(machine)], [0.0, *order.partitions.values()]]
-    hours = abs(order.hour_sin) + abs(order.hour_cos)
-    return sum(map(min, pairs)) - hours, sum(map(max, pairs)) + hours
+    return sum(map(min, pairs)), sum(map(max, pairs))
 
 
 def _scale(order: SlurmOrder, config: SlurmConfig, spread: float) -> tuple[float, str]:
@@ -137,13 +133,11 @@ def site_factor(settings: SlurmSettings, job: Submission) -> int:
     """
     order, parts = settings.order, {part.name: part for part in settings.config.partitions}
     names = job.partitions or tuple(part.name for part in parts.values() if part.default) or ("",)
-    angle, past = 2 * math.pi * job.hour / 24, _within(order.users.get(job.user, order.past_s))
+    past = _within(order.users.get(job.user, order.past_s))
     highest = max(
         order.limit * math.log(_limit_s(job, parts.get(name)))
         + order.cpus * math.log(max(job.cpus, 1))
         + order.past * math.log(past)
-        + order.hour_sin * math.sin(angle)
-        + order.hour_cos * math.cos(angle)
         + order.partitions.get(name, 0)
         for name in names
     )

@@ -4,12 +4,13 @@ from pipeline import tracking
 from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.core.schemas import ORDERS as ORDERS_TABLE
+from pipeline.core.types import Json
 from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS, page, sentence
-from pipeline.sites.advice import advise
-from pipeline.sites.evidence import EVIDENCE, FOLDER, RECORD, TABLE, SiteLog, evidence, read_evidence, table
-from pipeline.sites.orders import ORDERS
+from pipeline.sites.advice import STEPS, advise
+from pipeline.sites.evidence import EVIDENCE, FOLDER, RECORD, TABLE, Evidence, SiteLog, evidence, read_evidence, table
 
+ADVICE = "verdict.json"  # for the gate, which depends on reports/tables
 LIST, PAGE = storage.REPORTS / "advice.json", storage.REPORTS / "advice.html"
 
 
@@ -19,18 +20,26 @@ def run(params: Params, site: str) -> None:
         log = SiteLog(params, site)
         run.inputs(storage.LOGS / site)
         row = params.sites[site]
-        with progress(f"advise {site}, orders", 2 * len(ORDERS)) as advance:
+        with progress(f"advise {site}, orders", STEPS) as advance:
             found = advise(log.periods, row, params.evaluation, params.seed, params.threads, advance)
         kept = evidence(site, row.today, found, log)
-        storage.discard(FOLDER / site)
+        storage.discard(FOLDER / site, storage.results_folder("advice", site))
         storage.write_table(FOLDER / site / TABLE, table(found), ORDERS_TABLE)
         storage.write_json(FOLDER / site / EVIDENCE, kept)
+        storage.write_json(storage.results_folder("advice", site) / ADVICE, for_gate(kept))
     with progress("update the advice", 1, brief=True):
         renew(params)
     say(f"{site}: {sentence(kept)}")
     if not log.trace.has_estimates:
         say(f"{site}: warning: {NO_LIMITS}")
     say(f"the advice: {PAGE}")
+
+
+def for_gate(kept: Evidence) -> dict[str, Json]:
+    """Return what the gate follows; an order is vetoed by the test period, or else by the validation period."""
+    vetoes = kept["excluded"] | {one["name"]: one["vetoes"] for one in kept["orders"] if one["vetoes"]}
+    said = {name: " and ".join(why) for name, why in vetoes.items()}
+    return {**{key: kept[key] for key in ("verdict", "policy", "candidate")}, "vetoes": said}
 
 
 def renew(params: Params) -> None:

@@ -9,10 +9,10 @@ from pipeline.core.config.records import check_known
 from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.sites.evidence import EVIDENCE, FOLDER, read_evidence
-from pipeline.sites.orders import FAMILIES
+from pipeline.sites.orders import FOR_SLURM, LEARNED
 from pipeline.sites.slurm_config import parse_config, unsupported
 from pipeline.sites.slurm_files import ExpectedWaits, settings_files
-from pipeline.sites.slurm_settings import named_order, plan_settings
+from pipeline.sites.slurm_settings import SlurmOrder, named_order, plan_settings
 
 
 def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapping[str, Path | None]) -> None:
@@ -31,14 +31,15 @@ def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapp
             f"{site}: {what}; --policy {found['candidate']} writes the settings of the candidate all the same"
         )
     name = policy or str(found["policy"])
-    check_known(site, "--policy", name, FAMILIES)
+    check_known(site, "--policy", name, [order["name"] for order in found["orders"] if order["for_slurm"]])
     waits = {
         order["name"]: ExpectedWaits(*(order[key]["value"] for key in ("wait", "p99_wait", "longest_wait")))
         for order in found["orders"]
     }
     config = parse_config(**{what: storage.read_text(path) for what, path in texts.items() if path is not None})
-    feature, tau = FAMILIES[name]
-    settings = plan_settings(named_order(feature, tau), config, waits[name].longest_s)
+    feature, tau = FOR_SLURM[name]
+    order = SlurmOrder(**found["learned"])._replace(tau_s=tau) if name in LEARNED else named_order(feature, tau)
+    settings = plan_settings(order, config, waits[name].longest_s)
     files = settings_files(settings, waits[found["against"]], waits[name])
     for line in unsupported(config):
         say(f"not modelled: {line}")

@@ -104,7 +104,7 @@ def test_the_page_holds_the_figures_of_the_candidate_and_of_the_runner_up() -> N
     assert ["mean wait", "2.0 h", "50.0 min", "-58.3 %", "-65.0 to -50.0"] in [row[:5] for row in rows]
     assert ["mean bounded slowdown", "20.0", "18.0", "-10.0 %", "-20.0 to +1.0"] in [row[:5] for row in rows]
     assert ["longest wait", "27.8 h", "25.0 h", "-10.0 %", "-20.0 to +5.0"] in [row[:5] for row in rows]
-    assert "The runner-up, of the other family: area_4h against fcfs" in text
+    assert "The runner-up, of another family: area_4h against fcfs" in text
     assert "95 % interval" in text
     assert "7 replays of " in text
     assert f'<p class="use">use limit_8h: {AGAINST}</p>' in text

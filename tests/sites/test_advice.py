@@ -9,11 +9,13 @@ from queue_builders import Job, period, queue
 
 from pipeline.core.config import Evaluation, Site, Vetoes
 from pipeline.sites import advice
-from pipeline.sites.advice import Advice, advise, vetoes
+from pipeline.sites.advice import STEPS, Advice, advise, vetoes
 from pipeline.sites.figures import Change
+from pipeline.sites.learned import GENERATIONS, MARGIN
 from pipeline.sites.orders import FAMILIES, ORDERS
 from pipeline.sites.queue import Period
 from pipeline.sites.replay import Order
+from pipeline.sites.slurm_settings import SlurmOrder
 
 DAY, HOUR = 86_400.0, 3_600.0
 BLOCKS, JOBS = 8, 60  # of each block
@@ -34,7 +36,7 @@ def long(blocks: int = BLOCKS) -> Period:
     return period(queue([100], *jobs), moved=[[0.0], [1.0]])
 
 
-PERIODS = {"validation": long(), "test": long()}
+PERIODS = {"train": long(), "validation": long(), "test": long()}
 BASE = np.random.default_rng(4).uniform(2_000, 4_000, (2, BLOCKS * JOBS))
 
 
@@ -95,6 +97,25 @@ def test_what_the_test_period_refutes_is_not_used(given: Given) -> None:
 def test_only_orders_that_slurm_can_be_set_to_are_recommended(given: Given) -> None:
     waits: Waits = {"sjf": 0.1, "saf_first_after_24h": 0.1, "wfp3": 0.2, "area_64h": 0.9}
     assert given(waits, waits).candidate == "area_64h"
+
+
+def test_a_learned_order_must_be_clearly_better_than_those_by_hand(
+    given: Given, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advice, "learn", lambda *_: SlurmOrder(HOUR, limit=0.9))
+    by = 0.6
+
+    def replayed(period: Period, order: Order, workers: ThreadPoolExecutor) -> np.ndarray:
+        return BASE * (by if order.slope == 1 / (4 * HOUR) else 1.0)
+
+    monkeypatch.setattr(advice, "replayed", replayed)
+    found = given({"limit_8h": 0.6}, {"limit_8h": 0.6})
+    assert (found.candidate, found.runner_up) == ("limit_8h", "learned_4h")
+    by = 0.6 - 3 * MARGIN
+    found = given({"limit_8h": 0.6}, {"limit_8h": 0.6})
+    assert (found.verdict, found.candidate, found.runner_up) == ("use", "learned_4h", "limit_8h")
+    assert found.learned == SlurmOrder(HOUR, limit=0.9)
+    assert len(found.test) == len(FEW) + 7
 
 
 def test_without_a_better_order_today_s_stays(given: Given) -> None:
@@ -251,7 +272,7 @@ def test_every_order_is_replayed_on_the_same_submissions(monkeypatch: pytest.Mon
     periods = {name: period(PERIODS[name].queue, 10, rng.uniform(-60, 60, (2, BLOCKS * JOBS))) for name in PERIODS}
     steps: list[int] = []
     found = advise(periods, SITE, SETTINGS, 1, 1, steps.append)
-    assert sum(steps) == 2 * len(ORDERS)
+    assert sum(steps) == STEPS == 2 * (len(ORDERS) + 7) + GENERATIONS
     assert len(seen) == 2 * 2 * len(ORDERS)
     for number, split in enumerate(("validation", "test")):
         some = seen[number * 2 * len(ORDERS) :][: 2 * len(ORDERS)]
@@ -269,7 +290,7 @@ def test_real_replays_are_the_same_on_any_number_of_threads() -> None:
         for at, run in zip(np.sort(rng.uniform(0, 16 * DAY, 300)), rng.uniform(600, 30_000, 300), strict=True)
     ]
     q = queue([8], *jobs)
-    periods = {name: period(q, 20, rng.uniform(-60, 60, (3, 300))) for name in ("validation", "test")}
+    periods = {name: period(q, 20, rng.uniform(-60, 60, (3, 300))) for name in ("train", "validation", "test")}
     one, three = (advise(periods, SITE, SETTINGS, 1, threads, lambda count: None) for threads in (1, 3))
     assert repr(one) == repr(three)
     assert one.candidate in (*FAMILIES, "fcfs")

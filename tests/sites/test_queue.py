@@ -8,12 +8,26 @@ from pipeline.core.config import MachinePark, MachinesScenario
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.nouns import Jobs
 from pipeline.problems.machines.env.workload.windows import Fitted
-from pipeline.sites.queue import MOVED_S, part_of, period, periods_of, queue_of, replays_of
+from pipeline.sites.queue import (
+    MOVED_S,
+    History,
+    history_of,
+    last_runs,
+    part_of,
+    period,
+    periods_of,
+    queue_of,
+    replays_of,
+)
 
 DAY = 86_400.0
 CPU, GPU = 1, 2  # bits of the kinds of machines
 
 USERS = np.arange(500) % 3 - 1  # -1: unknown
+
+
+def told(wait: np.ndarray) -> History:
+    return History(wait, USERS[: len(wait)], 10.0 * wait)
 
 
 def fit(jobs: int = 4) -> Fitted:
@@ -70,19 +84,20 @@ def test_a_part_holds_consecutive_jobs_and_all_machines() -> None:
 def test_a_period_begins_with_jobs_of_a_warm_up_that_do_not_count() -> None:
     """Of jobs 5 to 7 the warm-up of two days begins with job 3."""
     jobs = queue([1], *(Job(day * DAY, 60 + day) for day in range(10)))
-    found = period(jobs, np.arange(10.0), USERS, (5, 8), 2.0, (1, 2))
+    found = period(jobs, told(np.arange(10.0)), (5, 8), 2.0, (1, 2))
     assert found.queue.submit.tolist() == [day * DAY for day in range(3, 8)]
     assert found.first == 2
     assert found.run.tolist() == [65, 66, 67]
     assert found.wait.tolist() == [3, 4, 5, 6, 7]
     assert found.user.tolist() == [-1, 0, 1, -1, 0]
-    assert period(jobs, np.arange(10.0), USERS, (5, 8), 0.0, (1, 2)).first == 0
-    assert period(jobs, np.arange(10.0), USERS, (2, 8), 7.0, (1, 2)).first == 2  # the log begins then
+    assert found.past.tolist() == [30, 40, 50, 60, 70]
+    assert period(jobs, told(np.arange(10.0)), (5, 8), 0.0, (1, 2)).first == 0
+    assert period(jobs, told(np.arange(10.0)), (2, 8), 7.0, (1, 2)).first == 2  # the log begins then
 
 
 def test_submissions_are_moved_by_up_to_a_minute_in_each_replay() -> None:
     jobs = queue([1], *(Job(10.0 * k, 60) for k in range(500)))
-    found = period(jobs, np.zeros(500), USERS, (100, 500), 0.0, (1, 2))
+    found = period(jobs, told(np.zeros(500)), (100, 500), 0.0, (1, 2))
     by = found.submit - (jobs.submit[100:] - jobs.submit[100])
     assert by.shape == (12, 400)
     assert np.abs(by).max() <= MOVED_S == 60
@@ -97,7 +112,7 @@ def test_submissions_are_moved_by_up_to_a_minute_in_each_replay() -> None:
 def test_the_moves_depend_on_the_seed_and_the_period_alone() -> None:
     jobs = queue([1], *(Job(10.0 * k, 60) for k in range(50)))
     one, two, *others = (
-        period(jobs, np.zeros(50), USERS, (0, 50), 0.0, key).submit for key in ((1, 2), (1, 2), (1, 1), (2, 2))
+        period(jobs, told(np.zeros(50)), (0, 50), 0.0, key).submit for key in ((1, 2), (1, 2), (1, 1), (2, 2))
     )
     assert (one == two).all()
     assert all((one != other).all() for other in others)
@@ -109,18 +124,36 @@ def test_long_logs_are_replayed_less_often() -> None:
 
 def test_a_period_without_a_job_is_refused() -> None:
     with pytest.raises(UserError, match="a period of the log has no job"):
-        period(queue([1], Job(0, 1)), np.zeros(1), USERS, (1, 1), 7.0, (1, 2))
+        period(queue([1], Job(0, 1)), told(np.zeros(1)), (1, 1), 7.0, (1, 2))
+
+
+def test_a_user_s_last_two_runs_are_those_that_ended_before_the_last_midnight() -> None:
+    """Jobs of user 1 end on day 0 (after 100 s, 10 s and 1 s), and at noon of day 1; user 2 has none before."""
+    user = np.array([1, 1, 1, 2, 1, 1, -1, 1])
+    submit = DAY * np.array([0.1, 0.2, 0.3, 0.9, 1.0, 1.6, 2.5, 2.5])
+    end = DAY * np.array([0.5, 0.3, 0.4, 3.0, 1.5, 3.0, 3.0, 4.0])
+    run = np.array([100.0, 10.0, 1.0, 5.0, 60.0, 7.0, 7.0, 7.0])
+    found = last_runs(user, submit, end, run)
+    assert np.isnan(found[[0, 1, 2, 3, 6]]).all()
+    assert found[[4, 5, 7]].tolist() == [50.5, 50.5, 80.0]
+    assert last_runs(user[4:], submit[4:], end[4:], run[4:])[3] == 60.0  # a single one
+
+
+def test_a_job_with_an_unknown_wait_counts_as_started_at_once() -> None:
+    found = history_of(fit(3)._replace(wait=np.array([np.nan, 0.0, DAY])))
+    assert np.isnan(found.past).tolist() == [True, True, False]
 
 
 def test_the_periods_of_a_log_are_the_shares_of_its_jobs(scenario: MachinesScenario) -> None:
     found = periods_of(fit(20), scenario, warm_up_days=3.0, seed=5)
     assert {name: (one.first, len(one.run)) for name, one in found.items()} == {
+        "train": (0, 8),
         "validation": (3, 4),
         "test": (3, 8),
     }
     assert found["test"].wait[-1] == 95.0
     assert found["test"].queue.submit[3] == 12 * DAY
-    moved = [one.submit - (one.queue.submit - one.queue.submit[0]) for one in found.values()]
+    moved = [found[name].submit - (it := found[name].queue.submit) + it[0] for name in ("validation", "test")]
     assert (moved[0] != moved[1][:, :7]).all()  # each period has random numbers of its own
 
 

@@ -12,9 +12,7 @@ from pipeline.sites.slurm_config import SlurmConfig, SlurmPartition
 from pipeline.sites.slurm_files import ExpectedWaits, formula, settings_files, users_table
 from pipeline.sites.slurm_settings import SlurmOrder, Submission, named_order, plan_settings, site_factor
 
-LEARNED = SlurmOrder(
-    28_800.0, 0.83, 0.31, 0.4, 0.11, -0.07, {"long": 0.6, "gpu-a": -0.2}, {"ann": 321.5, "b.c": 1e5}, 1234.5
-)
+LEARNED = SlurmOrder(28_800.0, 0.83, 0.31, 0.4, {"long": 0.6, "gpu-a": -0.2}, {"ann": 321.5, "b.c": 1e5}, 1234.5)
 PART_LIST = """local parts = {
   work = {default_time = slurm.NO_VAL, max_time = slurm.INFINITE, flag_default = 1},
   long = {default_time = 30, max_time = 120, flag_default = 0},
@@ -42,13 +40,13 @@ def texts(
 
 def ran(folder: Path, code: str, library: str = "lua5.1") -> list[str]:
     """Load job_submit.lua as slurmctld does, run some code, and return what it returns and what was said."""
-    load = f'os.date = function() return {{hour = 15}} end\nassert(loadfile("{folder}/job_submit.lua"))()\n'
+    load = f'assert(loadfile("{folder}/job_submit.lua"))()\n'
     return run_lua(f"{SLURM}{PART_LIST}{load}local function run()\n{code}\nend\nlocal found = tostring(run())\n"
                    'return found .. "\\n" .. table.concat(said, "\\n")', library).splitlines()  # fmt: skip
 
 
 JOBS = [
-    Submission(number, limit, cpus, partitions, user, 15)
+    Submission(number, limit, cpus, partitions, user)
     for number, (limit, cpus, partitions, user) in enumerate(
         (limit, cpus, partitions, user)
         for limit in (None, 60.0, 420.0, 86_400.0, 365 * 86_400.0)

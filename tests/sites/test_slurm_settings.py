@@ -89,11 +89,11 @@ def test_a_job_without_a_limit_has_that_of_its_partition_and_counts_by_the_longe
 
 
 def test_the_largest_job_has_the_factor_1_and_the_smallest_the_largest() -> None:
-    learned = SlurmOrder(8 * HOUR, 0.8, -0.3, 0.5, 0.1, -0.2, {"long": 0.7})
+    learned = SlurmOrder(8 * HOUR, 0.8, -0.3, 0.5, {"long": 0.7})
     found = plan_settings(learned, site(), 2 * DAY)
     jobs = [
-        Submission(1, limit, cpus, (part,), hour=hour)
-        for limit in (60, 365 * DAY) for cpus in (1, 16) for part in ("work", "long") for hour in range(24)
+        Submission(1, limit, cpus, (part,))
+        for limit in (60, 365 * DAY) for cpus in (1, 16) for part in ("work", "long")
     ]  # fmt: skip
     factors = [site_factor(found, job) for job in jobs]
     assert min(factors) >= 1

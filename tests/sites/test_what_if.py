@@ -30,7 +30,9 @@ def period(machines: int = 1) -> Period:
         tier=np.zeros(1, dtype=np.int64),
     )
     every = np.stack([submit - submit[0]] * 2)
-    return Period(queue, 0, every, np.argsort(every, axis=1, kind="stable"), np.full(3, np.nan), np.array([7, 8, 8]))
+    unknown = np.full(3, np.nan)
+    user = np.array([7, 8, 8])
+    return Period(queue, 0, every, np.argsort(every, axis=1, kind="stable"), unknown, user, unknown)
 
 
 def test_twice_the_machines_halve_the_queue() -> None:

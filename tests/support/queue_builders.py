@@ -50,5 +50,5 @@ def queue(
 def period(queue: Queue, first: int = 0, moved: Sequence[Sequence[float]] = ((0.0,),)) -> Period:
     """A period of a whole queue, with a replay for each row of `moved`, which is added to the submissions."""
     submit = queue.submit + np.array([np.broadcast_to(row, len(queue.submit)) for row in moved])
-    wait = np.full(len(queue.submit), np.nan)
-    return Period(queue, first, submit, np.argsort(submit, axis=1, kind="stable"), wait, queue.user)
+    unknown = np.full(len(queue.submit), np.nan)
+    return Period(queue, first, submit, np.argsort(submit, axis=1, kind="stable"), unknown, queue.user, unknown)

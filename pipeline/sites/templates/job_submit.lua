@@ -10,7 +10,7 @@ local MODE_FILE = "@{folder}/job_order.mode"
 local SITE_RULE, USERS_FILE = "@{folder}/job_submit_site.lua", "@{folder}/job_order_users.lua"
 local ONLY = {@{only}}  -- partitions to order; empty: all
 local SCALE, TOP, TAU = @{scale}, @{top}, @{tau}  -- points per unit of the score, the highest score, s per unit
-local LIMIT, CPUS, PAST, HOUR_SIN, HOUR_COS = @{weights}
+local LIMIT, CPUS, PAST = @{weights}
 local OFFSETS = {@{offsets}}
 local DEFAULT_PAST = @{past_s}  -- s, for users without an entry in USERS_FILE
 local SHORTEST, LONGEST, WAITING = 60, 31536000, 0  -- s, s, state of a job
@@ -63,11 +63,10 @@ end
 
 -- Of a job in several partitions, the highest score counts: naming one more partition moves no job forward.
 local function factor_of(job, part_list)
-  local angle, highest = 2 * math.pi * job.hour / 24, nil
-  local past = within(USERS[job.user] or DEFAULT_PAST, SHORTEST, LONGEST)
+  local past, highest = within(USERS[job.user] or DEFAULT_PAST, SHORTEST, LONGEST), nil
   for _, name in ipairs(job.partitions) do
     local score = LIMIT * math.log(limit_s(job.minutes, part_list[name])) + CPUS * math.log(job.cpus)
-      + PAST * math.log(past) + HOUR_SIN * math.sin(angle) + HOUR_COS * math.cos(angle) + (OFFSETS[name] or 0)
+      + PAST * math.log(past) + (OFFSETS[name] or 0)
     if highest == nil or score > highest then highest = score end
   end
   return math.max(1, math.floor(SCALE * (TOP - highest) + 0.5))
@@ -101,7 +100,7 @@ local function order_submitted(desc, part_list)
   local mode = read_mode()
   if mode == "off" or known(desc.site_factor) then return end  -- the site's rule has set one
   set_factor(mode, desc, {minutes = desc.time_limit, cpus = count_cpus(desc.min_cpus, desc.min_nodes),
-    user = desc.user_name, partitions = names_of(desc.partition, part_list), hour = os.date("*t").hour},
+    user = desc.user_name, partitions = names_of(desc.partition, part_list)},
     part_list, true)
 end
 
@@ -113,8 +112,7 @@ local function order_modified(desc, rec, part_list)
     and rec.site_factor ~= 0 then return end
   local function new(name) return known(desc[name]) and desc[name] or rec[name] end
   set_factor(mode, desc, {minutes = new("time_limit"), cpus = count_cpus(new("min_cpus"), new("min_nodes")),
-    user = desc.user_name or rec.user_name, partitions = names_of(desc.partition or rec.partition, part_list),
-    hour = os.date("*t", rec.submit_time).hour}, part_list, false)
+    user = desc.user_name or rec.user_name, partitions = names_of(desc.partition or rec.partition, part_list)}, part_list, false)
 end
 
 local function guarded(result, change, ...)

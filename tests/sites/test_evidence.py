@@ -43,6 +43,15 @@ def test_the_page_has_the_numbers_of_hpc2n(params: Params) -> None:
         (said,) = re.findall(rf"^\| {what}.*? \| ([+-]\d+) % \| ([+-]\d+) to ([+-]\d+)", PAGE, re.MULTILINE)
         exact = [100 * found[name][end] for end in ("change", "low", "high")]
         assert [float(number) for number in said] == pytest.approx(exact, abs=2)
+    assert advice.learned is not None
+    weights = re.findall(r"The score became ([\d.]+) ln\(limit\) \+ ([\d.]+) ln\(CPUs\)", PAGE)[0]
+    assert [float(weight) for weight in weights] == pytest.approx(advice.learned[1:3], abs=0.1)
+    chosen = {one.name: one for one in advice.validation}
+    gains = {"learned_8h": -50, "limit_8h": -48, "learned_4h": -39}
+    assert {name: 100 * chosen[name].figures["gain"].change for name in gains} == pytest.approx(gains, abs=2)
+    assert chosen["learned_8h"].vetoes
+    late = advice.test["learned_8h"].figures
+    assert [100 * late[name].change for name in ("wait", "longest_wait")] == pytest.approx([-24, 58], abs=8)
     saf = advice.test["saf"].figures
     assert f"(`saf`: mean wait {100 * saf['wait'].change:.0f} %)" in PAGE
     assert saf["longest_wait"].change == pytest.approx(1.0, abs=0.05)  # it doubles
