@@ -625,7 +625,7 @@ TABLES = [
         of("jobs.xlsx"),
         (
             "jobs.xlsx: expected a job table (.csv, .csv.gz, .parquet) or a log of format "
-            "swf, openb, alibaba2018, alibaba2017, cloudsimpy, google2011",
+            "swf, openb, alibaba2018, alibaba2017, cloudsimpy, slurm, google2011",
         ),
         {"jobs.xlsx": b"PK"},
     ),

@@ -1,4 +1,4 @@
-"""Files of an import: a job table, a log in the Standard Workload Format, and an account of every row.
+"""Files of an import: a job table, a log of all resources, one in the Standard Workload Format, and an account of rows.
 
 Users and accounts become numbers that cannot be traced without the key. A number is the head of a name's HMAC-SHA-256:
 the same key gives a user the same number in every import, and without it names cannot be guessed.
@@ -18,6 +18,7 @@ import pandera.pandas as pa
 
 from pipeline.accounting.jobs import COMPLETED
 from pipeline.core.logs.lines import FIELDS
+from pipeline.core.logs.slurm import LOG
 from pipeline.core.schemas.columns import integers, table
 from pipeline.core.storage.files import check_table
 from pipeline.errors import UserError
@@ -57,7 +58,7 @@ def account_lines(account: pd.DataFrame) -> list[str]:
 
 
 def output_files(out: Path, jobs: pd.DataFrame, users: Mapping[str, int], account: pd.DataFrame) -> dict[str, str]:
-    """Return the checked contents of jobs.csv, log.swf and account.csv.
+    """Return the checked contents of jobs.csv, log.csv, log.swf and account.csv.
 
     Raises:
         UserError: jobs break a rule of the tables, for example by a time out of range.
@@ -69,6 +70,7 @@ def output_files(out: Path, jobs: pd.DataFrame, users: Mapping[str, int], accoun
     schema = user_jobs_schema(user_job_columns(list(held)), ["estimate", "nodes"])
     return {
         "jobs.csv": _csv(check_table(table, schema, str(out / "jobs.csv"))),
+        "log.csv": _log(jobs, per_node, users, out),
         "log.swf": _swf(jobs, users, out),
         "account.csv": _csv(check_table(account, ACCOUNT, str(out / "account.csv"))),
     }
@@ -76,6 +78,16 @@ def output_files(out: Path, jobs: pd.DataFrame, users: Mapping[str, int], accoun
 
 def _csv(frame: pd.DataFrame) -> str:
     return str(frame.to_csv(index=False, float_format=f"%.{DIGITS}g", lineterminator="\n"))
+
+
+def _log(jobs: pd.DataFrame, per_node: Mapping[str, pd.Series], users: Mapping[str, int], out: Path) -> str:
+    """Return a log with all resources and partitions, which `pipeline.core.logs.slurm` reads."""
+    times = {"submit": jobs["arrival"], "wait": jobs["start"] - jobs["arrival"], "run": jobs["duration"]}
+    others = {"limit": jobs["limit"], "user": jobs["user"].map(users), "nodes": jobs["nodes"]}
+    held = {name: amount / jobs["nodes"] for name, amount in per_node.items()}
+    words = {"partition": jobs["partition"].str.replace(",", "|")}  # a job may wait for several
+    numbers = pd.DataFrame(times | others | held).astype("float64")
+    return _csv(check_table(numbers.assign(**words)[list(LOG.schema.columns)], LOG.schema, str(out / "log.csv")))
 
 
 def _swf(jobs: pd.DataFrame, users: Mapping[str, int], out: Path) -> str:

@@ -84,6 +84,7 @@ def site(
     log: Annotated[Path, Argument(help="The site's log, plain or .gz; see docs/logs.md.")],
     name: Annotated[str, Option(help="Name of its scenario; an existing one is updated.")] = "site",
     machines: Annotated[list[str] | None, Option(help="Machines, as '4 cpu=64,memory=256'; repeatable.")] = None,
+    nodes: Annotated[Path | None, Option(help="Output of 'scontrol show node', of a log of 'import slurm'.")] = None,
     format: Format = None,
     agent: Annotated[bool, Option("--agent", help="Add an agent that is trained on the log.")] = False,
     yes: Annotated[bool, Option("--yes", help="Accept a log that looks implausible.")] = False,
@@ -95,7 +96,7 @@ def site(
     params = read_params()
     from pipeline.stages.site import run
 
-    run(params, log, name, format, machines or [], yes, agent)
+    run(params, log, name, format, machines or [], yes, agent, nodes)
 
 
 @app.command("what-if")
@@ -117,13 +118,13 @@ def what_if(
 @imports.command()
 def slurm(
     files: Annotated[list[Path], Argument(help="Dumps of sacct --parsable2 or of jobcomp/filetxt; plain or .gz.")],
-    out: Annotated[Path, Option(help="Folder for jobs.csv, log.swf and account.csv.")] = Path("imported"),
+    out: Annotated[Path, Option(help="Folder for jobs.csv, log.csv, log.swf and account.csv.")] = Path("imported"),
     key_file: Annotated[Path | None, Option(help="Key of the users' pseudonyms (default: OUT/users.key).")] = None,
     name_users: Annotated[bool, Option(help="Write users.csv, with each user's number.")] = False,
     partial: Annotated[bool, Option(help="Accept a dump of one user, or one that is cut or half unreadable.")] = False,
     cluster: Annotated[str | None, Option(help="The cluster to import, if a dump holds several.")] = None,
 ) -> None:
-    """Convert Slurm's accounting data to a job table and a log in SWF, and account for every row.
+    """Convert Slurm's accounting data to a job table and logs, and account for every row.
 
     See docs/how-to/import-slurm.md for the sacct command that it expects.
 
@@ -138,7 +139,7 @@ def slurm(
 @imports.command()
 def journal(
     folder: Annotated[Path, Argument(help="The --folder of a controller that steers a Slurm.")],
-    out: Annotated[Path, Option(help="Folder for jobs.csv, log.swf, decisions.csv and account.csv.")] = Path(
+    out: Annotated[Path, Option(help="Folder for jobs.csv, log.csv, log.swf, decisions.csv and account.csv.")] = Path(
         "imported"
     ),
 ) -> None:

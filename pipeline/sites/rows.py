@@ -45,9 +45,11 @@ class SiteRows(NamedTuple):
 
 def site_rows(
     name: str, log: Path, format: str, trace: Trace, machines: Sequence[str], params: Params,
-    confirmed: bool = False, learns: bool = False,
+    confirmed: bool = False, learns: bool = False, nodes: Path | None = None,
 ) -> SiteRows:  # fmt: skip
     """Return the rows for a log, which params.yaml names as `log`; for a known site, its rows with the new log.
+
+    The log's file of machines is named as `nodes`, if it has one.
 
     Machines are those that a user names, as "4 cpu=64,memory=256"; else those of the site's row or of the log.
     `confirmed` accepts what is implausible in the log; `learns` adds an agent that is trained on it.
@@ -65,10 +67,13 @@ def site_rows(
         row = _row_of(params.machines_scenario(name))
         if row["workload"]["name"] != "log":
             raise UserError(f"params.yaml: scenarios.{name}.workload: expected a log, found jobs of another source")
-        row["workload"] |= {"format": format, "path": str(log)}
+        named = {"nodes": str(nodes)} if nodes else {}
+        park = park or (_park(trace) if nodes else [])
+        row["workload"] |= {"format": format, "path": str(log)} | named
         row |= {"machines": park} if park else {}
     else:
-        row = _scenario(park, log, format, trace)
+        row = _scenario(park or _park(trace), log, format, trace)
+        row["workload"] |= {"nodes": str(nodes)} if nodes else {}
     try:
         scenario = MachinesScenario.model_validate(row)
     except ValidationError as error:
@@ -164,18 +169,24 @@ def _group(text: str) -> dict[str, Json]:
         raise UserError(f"--machines: expected as '4 cpu=64,memory=256', found '{text}'") from None
 
 
+def _park(trace: Trace) -> list[dict[str, Json]]:
+    """Return groups of the log's identical machines; of a pool only its processors."""
+    if trace.machines is None:
+        raise UserError(
+            "the log does not name its machines: give them, as --machines '4 cpu=64,memory=256', or the output of "
+            "'scontrol show node' as --nodes"
+        )
+    capacity, names, kinds = trace.machines.capacity, trace.machines.resources, trace.kind_names
+    wanted = [r for r in range(len(names)) if r == 0 or (len(capacity) > 1 and capacity[:, r].any())]
+    rows = zip(trace.machines.kind.tolist(), capacity[:, wanted].tolist(), strict=True)
+    return [
+        {"count": count, "has": {names[r]: amount / THOUSANDTHS for r, amount in zip(wanted, amounts, strict=True)}}
+        | ({"kind": kinds[kind]} if len(kinds) > 1 else {})
+        for (kind, *amounts), count in Counter((kind, *amounts) for kind, amounts in rows).items()
+    ]
+
+
 def _scenario(park: list[dict[str, Json]], log: Path, format: str, trace: Trace) -> dict[str, Any]:
-    if not park:  # the machines of the log, identical ones together; of a pool only its processors
-        if trace.machines is None:
-            raise UserError("the log does not name its machines: give them, as --machines '4 cpu=64,memory=256'")
-        found = trace.machines
-        wanted = list(range(len(found.resources))) if len(found.capacity) > 1 else [0]
-        counts = Counter(tuple(int(row[r]) for r in wanted) for row in found.capacity)
-        names = [found.resources[r] for r in wanted]
-        park = [
-            {"count": count, "has": {name: n / THOUSANDTHS for name, n in zip(names, amounts, strict=True)}}
-            for amounts, count in counts.items()
-        ]
     cut = {"window": WINDOW, "train_share": TRAIN, "validation_share": VALIDATION}
     return {
         "problem": "machines",

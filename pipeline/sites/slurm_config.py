@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from pipeline.core.logs.slurm import UNSET, SlurmNode, nodes_of, records, whole
 from pipeline.errors import UserError
 
-CONFIG, PARTITION, NODE = "scontrol show config", "scontrol show partition", "scontrol show node"
-UNSET = ("", "(null)", "NONE", "none", "None", "N/A", "NO", "No")
+CONFIG, PARTITION = "scontrol show config", "scontrol show partition"
 ENDLESS = ("UNLIMITED", "INFINITE")
 LENGTH = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", re.ASCII)
 WEIGHTS = ("Age", "Assoc", "FairShare", "JobSize", "Partition", "QOS")
@@ -33,15 +33,6 @@ class SlurmPartition(NamedTuple):
     job_factor: int
     nodes: str
     cpus: int
-
-
-class SlurmNode(NamedTuple):
-    """A node."""
-
-    name: str
-    cpus: int
-    mib: int
-    gres: str
 
 
 class SlurmConfig(NamedTuple):
@@ -72,8 +63,8 @@ def parse_config(config: str = "", partitions: str = "", nodes: str = "") -> Slu
     """
     found = _parse_settings(config) if config.strip() else SlurmConfig({})
     return found._replace(
-        partitions=tuple(_partition(row) for row in _records(partitions, "PartitionName", PARTITION)),
-        nodes=tuple(_node(row) for row in _records(nodes, "NodeName", NODE)),
+        partitions=tuple(_partition(row) for row in records(partitions, "PartitionName", PARTITION)),
+        nodes=nodes_of(nodes),
     )
 
 
@@ -86,7 +77,7 @@ def _parse_settings(text: str) -> SlurmConfig:
     return SlurmConfig(
         settings=found,
         priority_type=found["PriorityType"],
-        weights={name: _whole(found, f"PriorityWeight{name}", CONFIG, "0") for name in WEIGHTS},
+        weights={name: whole(found, f"PriorityWeight{name}", CONFIG, "0") for name in WEIGHTS},
         max_age_s=_length(found, "PriorityMaxAge", CONFIG, "7-00:00:00"),
         favor_small=found.get("PriorityFavorSmall", "No").lower() == "yes",
         flags=_words(found.get("PriorityFlags", "")),
@@ -107,37 +98,16 @@ def _partition(row: Mapping[str, str]) -> SlurmPartition:
         row.get("Default", "NO").upper() == "YES",
         _length(row, "DefaultTime", where, "NONE"),
         _length(row, "MaxTime", where, "UNLIMITED"),
-        _whole(row, "PriorityTier", where, "1"),
-        _whole(row, "PriorityJobFactor", where, "1"),
+        whole(row, "PriorityTier", where, "1"),
+        whole(row, "PriorityJobFactor", where, "1"),
         row.get("Nodes", ""),
-        _whole(row, "TotalCPUs", where, "0"),
+        whole(row, "TotalCPUs", where, "0"),
     )
-
-
-def _node(row: Mapping[str, str]) -> SlurmNode:
-    where = f"{NODE}, {row['NodeName']}"
-    gres = "" if row.get("Gres", "") in UNSET else row["Gres"]
-    return SlurmNode(row["NodeName"], _whole(row, "CPUTot", where, "1"), _whole(row, "RealMemory", where, "1"), gres)
-
-
-def _records(text: str, first: str, where: str) -> list[dict[str, str]]:
-    """Return the words of each record; `first` is the name of the word that a record begins with."""
-    begun, *parts = re.split(rf"^(?={first}=)", text, flags=re.MULTILINE)
-    if begun.strip():
-        raise UserError(f"{where}: expected {first}=..., found {begun.strip()[:40]!r}")
-    return [dict(re.findall(r"(?<!\S)([\w/]+)=(\S*)", part)) for part in parts]
 
 
 def _words(text: str) -> tuple[str, ...]:
     """Return the words of a list with commas; none for Slurm's words for an unset value."""
     return () if text in UNSET else tuple(word.strip() for word in text.split(",") if word.strip())
-
-
-def _whole(row: Mapping[str, str], name: str, where: str, otherwise: str) -> int:
-    text = row.get(name, otherwise)
-    if not re.fullmatch(r"\d{1,12}", text, re.ASCII):
-        raise UserError(f"{where}: {name}: expected a whole number, found {text[:40]!r}")
-    return int(text)
 
 
 def _length(row: Mapping[str, str], name: str, where: str, otherwise: str) -> float | None:

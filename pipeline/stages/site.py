@@ -30,7 +30,7 @@ WORDS = ("null", "true", "false", "yes", "no", "on", "off")  # of YAML
 
 def run(
     params: Params, log: Path, name: str, format: str | None, machines: Sequence[str],
-    sure: bool = False, learns: bool = False,
+    sure: bool = False, learns: bool = False, nodes: Path | None = None,
 ) -> None:  # fmt: skip
     """Describe a log, then put its scenario and site into params.yaml; an existing site gets the new log."""
     _check_name(params, name)
@@ -38,13 +38,11 @@ def run(
     if format is None:
         raise UserError(f"{log}: expected a log of docs/logs.md, found another first line; --format names its format")
     with progress(f"read {log}, percent", 100, brief=True) as advance:
-        trace = read(log, format, advance)
+        trace = read(log, format, advance, nodes=nodes)
     for line in [*description(trace), *([] if trace.has_estimates else [f"warning: {NO_LIMITS}"])]:
         say(line)
-    path, root = log.resolve(), repository_root().resolve()
-    path = path.relative_to(root) if path.is_relative_to(root) else path
     with progress(f"fit {log} to its machines", 1, brief=True):
-        rows = site_rows(name, path, format, trace, machines, params, sure, learns)
+        rows = site_rows(name, _named(log), format, trace, machines, params, sure, learns, nodes and _named(nodes))
     wanted: dict[str, Mapping[str, Mapping[str, Json]]] = {
         "scenarios": {name: rows.scenario},
         "sites": {name: rows.site},
@@ -59,6 +57,12 @@ def run(
     for line in changes or ["its rows are those of this log"]:
         say(f"{PARAMS_FILE}: {line}")
     say(f"next: dvc repro advise@{name} (only this site), or make repro (all): {storage.REPORTS}/advice.html")
+
+
+def _named(file: Path) -> Path:
+    """Return a file as params.yaml names it: from the repository's root, if it is in it."""
+    path, root = file.resolve(), repository_root().resolve()
+    return path.relative_to(root) if path.is_relative_to(root) else path
 
 
 def _check_name(params: Params, name: str) -> None:

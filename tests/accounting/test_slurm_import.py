@@ -4,13 +4,14 @@ import stat
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from builders import REPOSITORY
 from slurm_imports import DUMPS, Imported
 
 from pipeline.accounting import jobs as why
 from pipeline.core.config import load_params
-from pipeline.core.logs import swf
+from pipeline.core.logs import slurm, swf
 from pipeline.errors import UserError
 from pipeline.interactive.machines.user_jobs import job_columns, park_of
 from pipeline.interactive.scheduling.user_jobs import read_user_jobs
@@ -97,6 +98,21 @@ def test_chunks_make_no_difference(imported: Imported) -> None:
     files = {path.name: path.read_bytes() for path in imported.out.iterdir()}
     assert whole.equals(imported.run(SACCT, JOBCOMP, chunk=300))
     assert {path.name: path.read_bytes() for path in imported.out.iterdir()} == files
+
+
+def test_the_log_keeps_what_the_job_table_and_the_swf_say(imported: Imported) -> None:
+    imported.run(SACCT)
+    table, log = imported.table("jobs.csv"), imported.swf()
+    trace = slurm.read(imported.out / "log.csv")
+    assert trace.nodes.tolist() == table["nodes"].to_list()
+    for place, name in enumerate(("cpu", "memory", "gpu")):
+        assert trace.demand[:, place] / 1000 == pytest.approx(table[name].to_numpy(), abs=0.001), name
+    assert (trace.submit_s - trace.submit_s[0]).tolist() == log[2].to_list()
+    assert trace.wait_s.tolist() == log[3].to_list()
+    assert (trace.run_s.tolist(), trace.estimate_s.tolist()) == (log[4].to_list(), log[9].to_list())
+    assert trace.user.tolist() == log[12].to_list()
+    names = pd.read_csv(imported.out / "log.csv")["partition"].fillna("")
+    assert pd.factorize(names)[0].tolist() == pd.factorize(log[16])[0].tolist()
 
 
 def test_a_log_is_read_as_it_was_written(imported: Imported) -> None:

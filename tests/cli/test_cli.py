@@ -39,7 +39,7 @@ FIRST_COME = "jobset,job,start,finish,slowdown\n0,a,0,3,1\n0,b,3,4,4\n0,c,1,3,1\
 
 NEITHER = (
     "expected a job table (.csv, .csv.gz, .parquet) or a log of format "
-    "swf, openb, alibaba2018, alibaba2017, cloudsimpy, google2011"
+    "swf, openb, alibaba2018, alibaba2017, cloudsimpy, slurm, google2011"
 )
 
 

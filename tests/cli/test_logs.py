@@ -88,7 +88,7 @@ def test_what_it_refuses_is_one_line(
             "small.swf",
             "--nodes",
             "bad.swf",
-        ): "error: small.swf: a log of format 'swf' has no nodes; expected one of format openb\n",
+        ): "error: small.swf: a log of format 'swf' has no nodes; expected one of format openb, slurm\n",
         ("taken",): "error: taken: expected jobs, found an empty file\n",
         ("small.swf", "--out", "taken"): "error: taken/overview.csv: cannot be written (File exists)\n",
     }.items():

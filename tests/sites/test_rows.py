@@ -54,6 +54,29 @@ def test_the_rows_are_those_that_params_yaml_takes(tmp_path: Path) -> None:
     assert found.agents == {}
 
 
+def test_nodes_of_slurm_become_groups_with_gpus_and_partitions(tmp_path: Path) -> None:
+    """Of the processors 40 work half of the time; without the nodes, the log has no machines."""
+    path, nodes = tmp_path / "log.csv", tmp_path / "nodes.txt"
+    jobs = [
+        f"{1_700_000_000 + 1_728 * k},0,864,3600,1,1,40,16,{k % 2},{'gpu' if k % 2 else 'cpu'}" for k in range(3_000)
+    ]
+    path.write_text("\n".join(["submit,wait,run,limit,user,nodes,cpu,memory,gpu,partition", *jobs]) + "\n")
+    words = [("n1", "gpu:4", "gpu"), ("n2", "(null)", "cpu,long"), ("n3", "(null)", "cpu,long")]
+    text = "".join(
+        f"NodeName={name} CPUTot=40 RealMemory=65536 Gres={gres} Partitions={parts}\n" for name, gres, parts in words
+    )
+    nodes.write_text(text)
+    found = site_rows("mine", path, "slurm", read(path, nodes=nodes), [], params(), nodes=nodes)
+    assert found.scenario["machines"] == [
+        {"count": 1, "has": {"cpu": 40.0, "memory": 64.0, "gpu": 4.0}, "kind": "gpu"},
+        {"count": 2, "has": {"cpu": 40.0, "memory": 64.0, "gpu": 0.0}, "kind": "cpu+long"},
+    ]
+    assert found.scenario["workload"]["nodes"] == str(nodes)  # type: ignore[index, call-overload]
+    assert isinstance(checked(found).machines_scenario("mine"), MachinesScenario)
+    with pytest.raises(UserError, match="'scontrol show node' as --nodes"):
+        site_rows("mine", path, "slurm", read(path), [], params())
+
+
 def test_an_agent_that_learns_from_the_log_is_added_on_request(tmp_path: Path) -> None:
     found = rows_of(log(tmp_path), learns=True)
     assert list(found.agents) == ["mine_ppo"]
@@ -91,3 +114,24 @@ def test_a_real_log_has_the_rows_of_its_pool(tmp_path: Path) -> None:
     found = rows_of(there(HPC2N))
     assert found.scenario["machines"] == [{"count": 1, "has": {"cpu": 240.0}}]
     assert found.scenario["loads"] == [57]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "days", "tests"),
+    [
+        (3_000, 60, 0),  # 6 windows of 200 jobs
+        (9_600, 50, 0),  # 19 windows, but 6 whole blocks of three days
+        (9_600, 120, 15),  # 15 blocks of three days
+        (50_000, 900, 100),  # as many as the rules require
+    ],
+)
+def test_a_site_asks_the_gate_for_no_more_jobsets_than_its_log_has(
+    tmp_path: Path, params: Params, jobs: int, days: float, tests: int
+) -> None:
+    found = rows_of(log(tmp_path, jobs, days), learns=True)
+    needed = found.fewer.get("mine", params.rules.jobsets)
+    if tests:
+        assert found.scenario["jobsets"]["test"] == needed == tests <= found.windows
+    else:  # fewer than ten have no interval: `site` says that no agent can pass
+        assert found.windows < 10
+        assert needed > found.scenario["jobsets"]["test"]

@@ -2,8 +2,9 @@
 
 import pytest
 
+from pipeline.core.logs.slurm import SlurmNode
 from pipeline.errors import UserError
-from pipeline.sites.slurm_config import SlurmConfig, SlurmNode, SlurmPartition, parse_config, unsupported
+from pipeline.sites.slurm_config import SlurmConfig, SlurmPartition, parse_config, unsupported
 
 CONFIG = """Configuration data as of 2026-11-27T15:47:16
 AccountingStorageType   = accounting_storage/slurmdbd
@@ -42,12 +43,12 @@ PartitionName=long
 """
 NODES = """NodeName=n1 Arch=x86_64 CoresPerSocket=1
    CPUAlloc=4 CPUEfctv=4 CPUTot=4 CPULoad=4.92
-   Gres=gpu:2
+   Gres=gpu:2 Partitions=work,gpu
    OS=Linux 6.18.44 #1 SMP
    RealMemory=2000 AllocMem=400
 
 NodeName=n2 Arch=x86_64
-   CPUTot=8 Gres=(null) RealMemory=4000
+   CPUTot=8 Gres=(null) RealMemory=4000 Partitions=work
 """
 
 
@@ -68,7 +69,7 @@ def test_partitions_and_nodes_are_read() -> None:
         SlurmPartition("work", True, None, None, 1, 1, "n[1-2]", 8),
         SlurmPartition("long", False, 1800.0, 172_800.0, 2, 10, "n2", 4),
     )
-    assert found.nodes == (SlurmNode("n1", 4, 2000, "gpu:2"), SlurmNode("n2", 8, 4000, ""))
+    assert found.nodes == (SlurmNode("n1", 4, 2000, "gpu:2", ("gpu", "work")), SlurmNode("n2", 8, 4000, "", ("work",)))
 
 
 def test_absent_texts_are_defaults_of_slurm() -> None:

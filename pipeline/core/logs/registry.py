@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core.config import GroupsLog, Instances, MachinesLog, Params, PoolLog, repository_root
-from pipeline.core.logs import google2011, openb, swf
+from pipeline.core.logs import google2011, openb, slurm, swf
 from pipeline.core.logs.lines import FIELDS, MARK, is_number
 from pipeline.core.logs.plausible import implausible
 from pipeline.core.logs.rows import Layout, opened
@@ -167,6 +167,7 @@ FORMATS: dict[str, Format] = {
         name: Format(each.read, (_has_columns if each.layout.names else _has_header)(each.layout), ("instances",))
         for name, each in TASK_LOGS.items()
     },
+    "slurm": Format(slurm.read, _has_header(slurm.LOG), ("nodes",)),
     "google2011": Format(
         google2011.read, lambda path, first: path.is_dir() or _has_columns(google2011.LAYOUT)(path, first)
     ),

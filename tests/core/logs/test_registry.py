@@ -25,6 +25,7 @@ from pipeline.problems.pool.env.workload.source import LogSource, source
 PODS = "cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,creation_time,deletion_time,scheduled_time"
 NODES = "cpu_milli,memory_mib,gpu,model\n8000,8192,2,\n"
 TASKS = "submit_time,duration,cpu,memory,instances_num"
+SLURM = "submit,wait,run,limit,user,nodes,cpu,memory,gpu,partition"
 Row = Callable[[int, int, int, int], Sequence[str]]  # (job, submit_s, run_s, cores): the lines of a job
 JOBS = 60
 ROWS: dict[str, tuple[str, Row]] = {  # the first line, and those of each job
@@ -36,6 +37,7 @@ ROWS: dict[str, tuple[str, Row]] = {  # the first line, and those of each job
     "alibaba2018": ("", lambda k, at, run, cpu: [f"M1,1,j_1,1,Terminated,{at},{at + run},{cpu}00,5"]),
     "alibaba2017": ("", lambda k, at, run, cpu: [f"{at},{at + run},1,1,1,Terminated,{cpu}00,0.05"]),
     "cloudsimpy": (TASKS, lambda k, at, run, cpu: [f"{at},{run},{cpu},0.05,1"]),
+    "slurm": (SLURM, lambda k, at, run, cpu: [f"{at},0,{run},{run},{k % 3},1,{cpu},1,0,p"]),
     "google2011": (
         "",
         lambda k, at, run, cpu: [
@@ -96,7 +98,7 @@ def test_user_groups_have_the_jobs_of_a_log_that_says_whose_they_are(tmp_path: P
     assert set(origin.log.jobs.group.tolist()) == {0, 1}
 
 
-@pytest.mark.parametrize("format", sorted(set(FORMATS) - {"swf", "google2011"}))
+@pytest.mark.parametrize("format", sorted(set(FORMATS) - {"swf", "slurm", "google2011"}))
 def test_user_groups_refuse_a_log_that_does_not_say_whose_jobs_are(tmp_path: Path, format: str) -> None:
     params = group_rows.shared(resources={"cpu": 8}, workload=group_rows.LOG | {"format": format})
     expected = r"^params.yaml: scenarios.shared.workload: the log does not say whose its jobs are, so that there are no"
@@ -195,7 +197,7 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
 
 def test_an_option_of_another_format_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, "alibaba2018") / LOG_NAME
-    with pytest.raises(UserError, match=r"a log of format 'alibaba2018' has no nodes; expected one of format openb$"):
+    with pytest.raises(UserError, match=r"a log of format 'alibaba2018' has no nodes; .* format openb, slurm$"):
         read(path, nodes=tmp_path / "nodes.csv")
     with pytest.raises(UserError, match=r"a log of format 'alibaba2018' has no per_node; expected one of format swf$"):
         read(path, per_node=True)

@@ -1,0 +1,150 @@
+"""The log that `import slurm` writes, and the nodes that `scontrol show node` prints.
+
+The first line of `log.csv` names its columns. A job holds cpu, memory (GiB) and gpu on each of its nodes; it counts as
+submitted when it is eligible. With a file of nodes, the kinds of machines are the sets of partitions that nodes belong
+to, such as "cpu+long": a job runs on every kind with its partition.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pipeline.core.config.parsing import read_text
+from pipeline.core.logs.lines import CHUNK
+from pipeline.core.logs.rows import Layout, rows, schema
+from pipeline.core.logs.trace import (
+    CORES,
+    GIB,
+    GPUS,
+    Facts,
+    MachineTable,
+    Part,
+    Sieve,
+    Trace,
+    in_order,
+    jobs,
+    thousandths,
+)
+from pipeline.core.types import ANY_KIND, MOST_KINDS, KeyArray
+from pipeline.errors import UserError
+from pipeline.progress import ProgressCallback, no_progress
+
+NODE, UNSET = "scontrol show node", ("", "(null)", "NONE", "none", "None", "N/A", "NO", "No")
+LOG = Layout(schema("slurm", times="submit wait run limit user", amounts="nodes cpu memory gpu", words="partition"))
+RESOURCES, UNITS = ("cpu", "memory", "gpu"), (CORES, GIB, GPUS)
+UNKNOWN, NO_NODES = "a time, the nodes or an amount unknown", "nodes, CPUs or run time not above 0"
+NO_PARTITION = "in a partition that no node has"
+GPU = re.compile(r"gpu(?::[^:,(]+)?:(\d+)", re.ASCII)
+
+
+class SlurmNode(NamedTuple):
+    """A node."""
+
+    name: str
+    cpus: int
+    mib: int
+    gres: str
+    partitions: tuple[str, ...]
+
+    @property
+    def gpus(self) -> int:
+        """Return the number of its GPUs, of all types."""
+        return sum(map(int, GPU.findall(self.gres)))
+
+
+def records(text: str, first: str, where: str) -> list[dict[str, str]]:
+    """Return the words of each record that scontrol prints; `first` is the name of the word that one begins with.
+
+    Raises:
+        UserError: the text does not begin with it.
+    """
+    begun, *parts = re.split(rf"^(?={first}=)", text, flags=re.MULTILINE)
+    if begun.strip():
+        raise UserError(f"{where}: expected {first}=..., found {begun.strip()[:40]!r}")
+    return [dict(re.findall(r"(?<!\S)([\w/]+)=(\S*)", part)) for part in parts]
+
+
+def whole(row: Mapping[str, str], name: str, where: str, otherwise: str) -> int:
+    """Return a whole number of a record; a UserError if it is none."""
+    text = row.get(name, otherwise)
+    if not re.fullmatch(r"\d{1,12}", text, re.ASCII):
+        raise UserError(f"{where}: {name}: expected a whole number, found {text[:40]!r}")
+    return int(text)
+
+
+def nodes_of(text: str, where: str = NODE) -> tuple[SlurmNode, ...]:
+    """Parse the output of `scontrol show node`; a UserError if it is something else."""
+    found = []
+    for row in records(text, "NodeName", where):
+        at, gres = f"{where}, {row['NodeName']}", row.get("Gres", "")
+        parts = tuple(sorted(part for part in row.get("Partitions", "").split(",") if part))
+        amounts = whole(row, "CPUTot", at, "1"), whole(row, "RealMemory", at, "1")
+        found.append(SlurmNode(row["NodeName"], *amounts, "" if gres in UNSET else gres, parts))
+    return tuple(found)
+
+
+def read(
+    path: Path, on_progress: ProgressCallback = no_progress, *, nodes: Path | None = None, chunk: int = CHUNK
+) -> Trace:
+    """Read the log, and its machines from a file of nodes, if given.
+
+    Raises:
+        UserError: a file cannot be read, a row is no job, or no job is left.
+    """
+    machines, names = (None, [""]) if nodes is None else _machines(nodes)
+    parts, sieve, seen = list[Part](), Sieve(), 0
+    for frame in rows(path, LOG, on_progress, chunk):
+        kinds = np.full(len(frame), ANY_KIND) if machines is None else _kinds(frame["partition"], names)
+        parts.append(_part(frame, kinds, seen, sieve))
+        seen += len(frame)
+    return in_order(parts, sieve, Facts(RESOURCES, UNITS, tuple(names), True, machines), seen, path)
+
+
+def _part(frame: pd.DataFrame, kinds: KeyArray, seen: int, sieve: Sieve) -> Part:
+    column = {name: frame[name].to_numpy() for name in frame.columns.drop("partition")}
+    amount = np.column_stack([column[name] for name in RESOURCES])
+    needed = np.column_stack([column["submit"], column["run"], column["limit"], column["nodes"], amount])
+    positive = (column["run"] > 0) & (column["limit"] > 0) & (column["nodes"] >= 1) & (column["cpu"] > 0)
+    causes = {
+        UNKNOWN: np.isnan(needed).any(axis=1),
+        NO_NODES: ~positive | (amount < 0).any(axis=1),
+        NO_PARTITION: kinds == 0,
+    }
+    lines = frame.index.to_numpy()
+    kept = sieve.keep(lines, causes)
+    return jobs(
+        np.arange(seen + 1, seen + len(frame) + 1)[kept],
+        column["submit"][kept],
+        sieve.lasting(column["run"][kept], lines[kept]),
+        thousandths(amount[kept]),
+        nodes=column["nodes"][kept].astype(np.int64),
+        wait_s=np.where(column["wait"] >= 0, column["wait"], np.nan)[kept],
+        estimate_s=column["limit"][kept],
+        user=np.nan_to_num(column["user"], nan=-1)[kept].astype(np.int32),
+        kinds=kinds[kept],
+    )
+
+
+def _machines(path: Path) -> tuple[MachineTable, list[str]]:
+    """Return the nodes that belong to partitions, and the names of their kinds."""
+    found = [node for node in nodes_of(read_text(path), str(path)) if node.partitions]
+    if not found:
+        raise UserError(f"{path}: expected nodes with partitions, as '{NODE}' prints them, found none")
+    kinds = ["+".join(node.partitions) for node in found]
+    names = sorted(set(kinds))
+    if len(names) > MOST_KINDS:
+        raise UserError(f"{path}: expected at most {MOST_KINDS} different sets of partitions, found {len(names)}")
+    capacity = thousandths(np.array([(node.cpus, node.mib / 1024, node.gpus) for node in found]))
+    return MachineTable(capacity, np.array([names.index(kind) for kind in kinds]), RESOURCES), names
+
+
+def _kinds(partitions: pd.Series, names: Sequence[str]) -> KeyArray:
+    """Return the kinds that jobs may run on; a job's partitions are separated by a bar."""
+    codes, found = pd.factorize(partitions.fillna(""))
+    sets = [set(name.split("+")) for name in names]
+    bits = [sum(1 << k for k, one in enumerate(sets) if one & set(text.split("|"))) for text in found]
+    return np.array(bits, dtype=np.uint64)[codes]
