@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pipeline.comparing.words import percent, span
 from pipeline.report.templating import template
-from pipeline.sites.evidence import Evidence
+from pipeline.sites.evidence import Evidence, read_evidence
 
 FIGURES = (
     ("mean wait", "wait"),
@@ -58,6 +58,14 @@ def sentence(found: Evidence) -> str:
         "vetoed": f"stay with {today}: {best} would be faster, but {' and '.join(found['vetoes'])}: {change}",
         "undecided": f"cannot tell, so stay with {today}; the best safe order is {best}: {change}{more}",
     }[found["verdict"]]
+
+
+def answer(site: str, today: str) -> tuple[str, str]:
+    """Return the order that a site should use and the reason; today's while there is no advice."""
+    found = read_evidence(site)
+    if found is None:
+        return today, f"the order of today; 'dvc repro advise@{site}' makes the advice"
+    return found["policy"], sentence(found)
 
 
 def page(found: Sequence[Evidence], confidence: float) -> str:

@@ -16,12 +16,14 @@ from pipeline.errors import UserError
 from pipeline.problems.machines.env.workload.windows import Fitted, describe, fitted, read_log
 from pipeline.progress import progress
 from pipeline.sites.advice import Advice, Judged
+from pipeline.sites.limits import limits_table
 from pipeline.sites.orders import FOR_SLURM, ORDERS
 from pipeline.sites.queue import Period, periods_of
 
 Evidence = Mapping[str, Any]  # as `evidence` returns it
 FOLDER = storage.REPORTS / "advice"
-TABLE, EVIDENCE = "orders.csv", "evidence.json"
+TABLE, USERS, EVIDENCE = "orders.csv", "users.csv", "evidence.json"
+SHOWN_USERS = 10
 
 
 class SiteLog:
@@ -109,6 +111,7 @@ def evidence(site: str, today: str, found: Advice, log: SiteLog) -> dict[str, Js
         "users": {"gain": users[0], "lose": users[1], "all": users[2]},
         "own": dict(zip(("wait", "p99_wait", "longest_wait"), (_known(x) for x in found.own), strict=True)),
         "limits": log.trace.has_estimates,
+        "in_vain": [dict(row) for _, row in limits_table(log.periods["test"]).head(SHOWN_USERS).iterrows()],
         "processors": sum(row[0] for row in total) / THOUSANDTHS,
         "log": describe(log.trace, log.fit, {})[:-2],  # without the scaling to other loads
     }

@@ -3,12 +3,25 @@
 from pipeline import tracking
 from pipeline.core import storage
 from pipeline.core.config import Params
+from pipeline.core.schemas import LIMITS
 from pipeline.core.schemas import ORDERS as ORDERS_TABLE
 from pipeline.core.types import Json
 from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS, page, sentence
 from pipeline.sites.advice import STEPS, advise
-from pipeline.sites.evidence import EVIDENCE, FOLDER, RECORD, TABLE, Evidence, SiteLog, evidence, read_evidence, table
+from pipeline.sites.evidence import (
+    EVIDENCE,
+    FOLDER,
+    RECORD,
+    TABLE,
+    USERS,
+    Evidence,
+    SiteLog,
+    evidence,
+    read_evidence,
+    table,
+)
+from pipeline.sites.limits import limits_table
 
 ADVICE = "verdict.json"  # for the gate, which depends on reports/tables
 LIST, PAGE = storage.REPORTS / "advice.json", storage.REPORTS / "advice.html"
@@ -25,6 +38,7 @@ def run(params: Params, site: str) -> None:
         kept = evidence(site, row.today, found, log)
         storage.discard(FOLDER / site, storage.results_folder("advice", site))
         storage.write_table(FOLDER / site / TABLE, table(found), ORDERS_TABLE)
+        storage.write_table(FOLDER / site / USERS, limits_table(log.periods["test"]), LIMITS)
         storage.write_json(FOLDER / site / EVIDENCE, kept)
         storage.write_json(storage.results_folder("advice", site) / ADVICE, for_gate(kept))
     with progress("update the advice", 1, brief=True):
@@ -39,7 +53,7 @@ def for_gate(kept: Evidence) -> dict[str, Json]:
     """Return what the gate follows; an order is vetoed by the test period, or else by the validation period."""
     vetoes = kept["excluded"] | {one["name"]: one["vetoes"] for one in kept["orders"] if one["vetoes"]}
     said = {name: " and ".join(why) for name, why in vetoes.items()}
-    return {**{key: kept[key] for key in ("verdict", "policy", "candidate")}, "vetoes": said}
+    return {**{key: kept[key] for key in ("scenario", "verdict", "policy", "candidate")}, "vetoes": said}
 
 
 def renew(params: Params) -> None:

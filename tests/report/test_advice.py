@@ -48,6 +48,17 @@ FOUND: dict[str, Any] = {
     "users": {"gain": 31, "lose": 4, "all": 57},
     "own": {"wait": 10_800.0, "p99_wait": None, "longest_wait": 800_000.0},
     "limits": True,
+    "in_vain": [
+        {
+            "user": 77,
+            "jobs": 12,
+            "limit_s": 86_400.0,
+            "run_s": 60.0,
+            "used": 0.04,
+            "suggested_s": 240.0,
+            "in_vain_h": 4_321.0,
+        }
+    ],
     "processors": 240.0,
     "log": ["2,400 jobs of <5> users"],
 }
@@ -151,7 +162,9 @@ def test_the_page_says_who_gains_and_loses_and_what_the_log_records() -> None:
 
 def test_a_log_without_limits_has_a_warning() -> None:
     assert "Warning" not in page([FOUND], 0.95)
-    assert f"Warning: {NO_LIMITS}." in page([{**FOUND, "limits": False}], 0.95)
+    without = page([{**FOUND, "limits": False}], 0.95)
+    assert f"Warning: {NO_LIMITS}." in without
+    assert "Users whose limits" not in without
 
 
 def test_every_site_has_a_section_and_no_wait_at_all_is_drawn_too() -> None:
@@ -162,3 +175,9 @@ def test_every_site_has_a_section_and_no_wait_at_all_is_drawn_too() -> None:
     assert re.findall(r"<h2>(\w+)</h2>", text) == ["mine", "idle"]
     assert "90 % interval" in text
     assert '<circle cx="89.6" cy="284.4"' in text
+
+
+def test_users_with_too_long_limits_are_listed() -> None:
+    words = re.sub(r"<[^>]+>", " ", page([FOUND], 0.95)).split()
+    at = words.index("77")
+    assert words[at : at + 10] == ["77", "12", "24.0", "h", "1.0", "min", "4%", "4.0", "min", "4,321"]

@@ -16,6 +16,7 @@ from pipeline.core.schemas.tables import (
     DELAY,
     HINDSIGHT,
     HINDSIGHT_SUMMARY,
+    LIMITS,
     LOADS,
     OBJECTIVES,
     ORDERS,

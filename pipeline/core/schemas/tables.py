@@ -50,6 +50,17 @@ ORDERS = table(
     unique=["period", "order"],
 )
 
+# Requested limits of a site's users against what their jobs needed.
+LIMITS = table(
+    "Limits",
+    {
+        "user": integers(0),
+        "jobs": integers(1),
+        **_at_least(0.0, "limit_s run_s used suggested_s in_vain_h"),
+    },
+    unique=["user"],
+)
+
 
 # Paired comparison of a policy with another one; load "all" is the mean over loads. Differences are relative.
 def _paired(name: str, least: float, about: Collection[str] = ()) -> pa.DataFrameSchema:
