@@ -415,6 +415,12 @@ def test_what_compares_waits_for_all_that_is_scored(stages: dict[str, Stage]) ->
         assert [out for out in scored if not covered(Path(out), stages[name].deps)] == []
 
 
+def test_the_gate_waits_for_the_advice_for_every_site(every: Every, stages: dict[str, Stage]) -> None:
+    outs = [out for out in every.stages["advise@mine"].outs if covered(Path(out), every.stages["gate"].deps)]
+    assert outs == ["reports/tables/advice/mine"]
+    assert every.stages["gate"] == stages["gate"]
+
+
 def test_the_comparison_lists_what_it_compares(stages: dict[str, Stage]) -> None:
     assert set(stages["compare"].params) == {*SECTIONS, "hindsight"}
     assert stages["papers"].params == []

@@ -5,9 +5,13 @@ is not, as a p-value that Holm's procedure corrects for all candidates of the sc
 to be worse by more than a margin at any load, nor in the 99th percentile over all loads: there the upper end of the
 one-sided interval counts, so an unclear difference is a refusal. These rules must all hold at once, so they need no
 correction (Berger 1982). Resamples draw independent units, as in every comparison.
+
+Windows start from an empty cluster, so they cannot show starvation. The champion of a site's scenario therefore follows
+the advice, which replays the whole log: no other heuristic may pass, nor an agent where the gate cannot replay the
+advised order.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +26,7 @@ from pipeline.core.config import Frozen, Gate
 from pipeline.core.schemas.columns import integers, table
 from pipeline.core.types import FloatArray
 
-RULES = ("better", "load", "tail", "unfinished", "jobsets", "rolled back")
+RULES = ("better", "load", "tail", "unfinished", "jobsets", "rolled back", "advice")
 
 # Each rule on each candidate; a difference is relative to the champion's mean, above 0 is worse.
 GATE = table(
@@ -41,6 +45,7 @@ GATE = table(
     ["scenario", "candidate", "rule", "load"],
 )
 FIRST = "the best heuristic on validation jobsets: the scenario had no champion"
+NOT_REPLAYED = "windows from an empty cluster cannot show starvation, and the advice did not replay it on the whole log"
 Row = dict[str, str | int | float | bool]
 
 
@@ -53,6 +58,25 @@ class Trial(NamedTuple):
     cost: str  # column of the results; less is better
     tail: str
     refused: Mapping[str, str] = {}  # candidates that may not be promoted, with the reason
+    advice: Mapping[str, tuple[bool, str]] = {}  # on candidates for a site: whether they may be promoted, and why
+
+
+class Advised(Frozen):
+    """The advice for a site, from replays of its whole log."""
+
+    scenario: str
+    verdict: str  # use | equal | undecided | vetoed | stay | missing
+    policy: str  # the order to use; "" if the advice is missing
+    candidate: str  # the best safe order
+    vetoes: dict[str, str]  # by excluded order
+
+    @property
+    def line(self) -> str:
+        """Return it on one line."""
+        if not self.policy:
+            return f"the advice for the site is missing: 'dvc repro advise@{self.scenario}' makes it"
+        about = "" if self.verdict in ("use", "stay") else f" ({self.candidate}: {self.verdict})"
+        return f"the advice on the whole log: {'use' if self.verdict == 'use' else 'stay with'} {self.policy}{about}"
 
 
 class Verdict(Frozen):
@@ -62,15 +86,35 @@ class Verdict(Frozen):
     promote: PolicyRef | None = None  # the new champion
     stays: str = ""  # the champion that stays, if there is no new one
     reasons: dict[str, list[str]] = Field(default_factory=dict)  # of refusal or acceptance, by candidate
+    advice: str = Field(default="", exclude_if=lambda said: not said)  # for a site
 
     @property
     def line(self) -> str:
         """Return it on one line."""
         if self.promote is None:
             said = "; ".join(f"{name}: {reasons[0]}" for name, reasons in self.reasons.items())
-            return f"{self.stays} stays{f' ({said})' if said else ''}"
-        before = f" in place of {self.champion.policy}" if self.champion else ""
-        return f"{self.promote.policy}{before}: {self.promote.verdict}"
+            found = f"{f'{self.stays} stays' if self.stays else 'no champion'}{f' ({said})' if said else ''}"
+        else:
+            before = f" in place of {self.champion.policy}" if self.champion else ""
+            found = f"{self.promote.policy}{before}: {self.promote.verdict}"
+        return found if self.advice in found else f"{found}; {self.advice}"
+
+
+def by_advice(advice: Advised, candidates: Collection[str], heuristics: Collection[str]) -> dict[str, tuple[bool, str]]:
+    """Return whether candidates for a site may be promoted, and why: no heuristic but the advised one may.
+
+    Agents may if the advised order is a heuristic that the gate can replay.
+    """
+    replay = f"; the gate cannot replay {advice.policy}" if advice.policy else ""
+    found = {}
+    for name in candidates:
+        veto = f"; {name}: {advice.vetoes[name]}" if name in advice.vetoes else ""
+        if name not in heuristics:
+            known = advice.policy in heuristics
+            found[name] = known, NOT_REPLAYED if known else f"{advice.line}{replay}"
+        else:
+            found[name] = name == advice.policy, f"{advice.line}{veto}"
+    return found
 
 
 def judged(results: pd.DataFrame, trial: Trial, rules: Gate, resamples: int, seed: int) -> pd.DataFrame:
@@ -128,8 +172,10 @@ def _rows(
         return _row(rule, load, units, high(gap) <= margin, text, difference=float(gap[0]), high=high(gap))
 
     n, few = min(stratum.units for stratum in cost), rules.needed(trial.scenario)
-    yield _row("jobsets", ALL, n, n >= few, f"{n} independent jobsets a load, {few} are needed")
     name = trial.candidates[place - 1]
+    if name in trial.advice:
+        yield _row("advice", ALL, n, *trial.advice[name])
+    yield _row("jobsets", ALL, n, n >= few, f"{n} independent jobsets a load, {few} are needed")
     if name in trial.refused:
         yield _row("rolled back", ALL, n, False, trial.refused[name])
     text = f"{percent(over[0])} over all loads, p = {p:.2g} that it is not better by more than {rules.margin:.0%}"
@@ -148,7 +194,11 @@ def _row(rule: str, load: str, n: int, passed: bool, reason: str, **measured: fl
 
 
 def verdict(
-    rows: pd.DataFrame, champion: PolicyRef | None, incumbent: PolicyRef, candidates: Mapping[str, PolicyRef]
+    rows: pd.DataFrame,
+    champion: PolicyRef | None,
+    incumbent: PolicyRef,
+    candidates: Mapping[str, PolicyRef],
+    first: str = FIRST,
 ) -> Verdict:
     """Return the verdict: of the candidates that passed every rule, promote the best over all loads.
 
@@ -157,6 +207,7 @@ def verdict(
         champion: the champion in champions.yaml, if any.
         incumbent: the policy that candidates were compared with: the champion or its substitute.
         candidates: candidates by name.
+        first: reason for which the substitute becomes the champion if no candidate passes; "" if it does not.
     """
     reasons = {str(name): _reasons(part) for name, part in rows.groupby("candidate", sort=False)} if len(rows) else {}
     passed = [name for name in reasons if rows.loc[rows["candidate"] == name, "passed"].all()]
@@ -166,8 +217,10 @@ def verdict(
         said = f"against {incumbent.policy} {'; '.join(reasons[name])}"
         promote = candidates[name].model_copy(update={"verdict": said})
         return Verdict(champion=champion, promote=promote, reasons=reasons)
-    first = incumbent.model_copy(update={"verdict": FIRST}) if champion is None else None
-    return Verdict(champion=champion, promote=first, stays=incumbent.policy, reasons=reasons)
+    if first and (champion is None or champion.digest != incumbent.digest):
+        promote = incumbent.model_copy(update={"verdict": first})
+        return Verdict(champion=champion, promote=promote, stays=incumbent.policy, reasons=reasons)
+    return Verdict(champion=champion, stays=champion.policy if champion else "", reasons=reasons)
 
 
 def _reasons(rows: pd.DataFrame) -> list[str]:
@@ -177,6 +230,6 @@ def _reasons(rows: pd.DataFrame) -> list[str]:
         return [str(reason) for reason in failed["reason"]]
     loads = rows[rows["rule"] == "load"]
     worst = loads.sort_values("high").iloc[-1]
-    order = ["better", "tail", "jobsets"]
+    order = ["better", "tail", "jobsets", "advice"]
     said = [str(reason) for rule in order for reason in rows.loc[rows["rule"] == rule, "reason"]]
     return [said[0], f"worst load: {worst['reason']}", *said[1:]]

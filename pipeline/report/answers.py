@@ -13,6 +13,8 @@ from pipeline.report.tables import SPOKEN
 
 SCALES = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0)  # percent from the best heuristic to the edge of a picture
 FAR = 0.25  # a relative difference that may be beyond the edge
+RENEW = "dvc repro advise@{site}   # reports/advice.html"
+NO_STARVATION = "The windows below start from an empty cluster, so they cannot show starvation and choose no order."
 COMMAND = "python -m pipeline schedule jobs.csv --scenario {scenario} --policy {policy} --out schedule.csv"
 
 
@@ -118,6 +120,15 @@ def _answer(
     worse = _not_better(name, learned, single[single["policy"].isin(here)])
     command, n = COMMAND.format(scenario=name, policy=first[1]), int(over["n"].iloc[0])
     return Answer(name, what, stream, use, why, command, others, bars, scale, n, absent, worse, [])
+
+
+def advised(answer: Answer, sites: Mapping[str, tuple[str, str]]) -> Answer:
+    """Return the answer for a site's scenario as that of its advice; `sites` are orders to use, with reasons."""
+    if answer.scenario not in sites:
+        return answer
+    use, why = sites[answer.scenario]
+    command = RENEW.format(site=answer.scenario)
+    return answer._replace(use=use, why=f"{why}. {NO_STARVATION}", command=command, others=[])
 
 
 def _trained_for(objectives: pd.DataFrame, answer: Answer, agents: Mapping[str, str]) -> list[str]:

@@ -11,7 +11,7 @@ import pandas as pd
 from pipeline.comparing.words import OF_STREAMS, closing, listed
 from pipeline.core.schemas import HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
 from pipeline.core.storage.evidence import Lock
-from pipeline.report.answers import COMMAND, Answer, Evidence, answers
+from pipeline.report.answers import COMMAND, Answer, Evidence, advised, answers
 from pipeline.report.changes import NONE, Changes, flat
 from pipeline.report.pictures import Picture, Shown
 from pipeline.report.tables import SPOKEN, references, scenarios, streams, unfinished, verdicts
@@ -62,19 +62,17 @@ class Content(NamedTuple):
     bounded: Collection[str] = ()  # scenarios whose slowdown is bounded
     foreseen: pd.DataFrame = empty(HINDSIGHT_SUMMARY)  # how much of the distance to hindsight policies close
     words: Mapping[str, str] = MappingProxyType({})  # external agents with their names for --policy
+    sites: Mapping[str, tuple[str, str]] = MappingProxyType({})  # order to use and reason, by the advice
 
 
 def html(content: Content) -> str:
     """Return the page."""
+    evidence = Evidence(content.comparison, content.delay, content.objectives, content.words)
+    found = answers(evidence, content.agents, content.bounded, set(content.streams["scenario"]))
     return template("page.html").render(
         it=content,
         answers=[
-            *answers(
-                Evidence(content.comparison, content.delay, content.objectives, content.words),
-                content.agents,
-                content.bounded,
-                set(content.streams["scenario"]),
-            ),
+            *(advised(one, content.sites) for one in found),
             *overloads(content.streams, content.agents, content.words),
         ],
         closing=closing(content.foreseen, content.agents, content.confidence),

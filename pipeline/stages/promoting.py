@@ -10,7 +10,7 @@ from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.core.storage.files import one_line
 from pipeline.errors import UserError
-from pipeline.stages.gate import VERDICTS
+from pipeline.stages.gate import VERDICTS, read_advice
 from pipeline.tracking.digests import measured
 
 READ: TypeAdapter[dict[str, Verdict]] = TypeAdapter(dict[str, Verdict])
@@ -31,6 +31,8 @@ def promote(params: Params, scenario: str | None) -> Iterator[str]:
         if found is None:
             raise UserError(f"{VERDICTS}: no verdict on scenario '{name}': {AGAIN}")
         _check_current(name, found, line)
+        if found.advice != (advice.line if (advice := read_advice(params, name)) else ""):
+            raise UserError(f"{VERDICTS}: {name}: judged by other advice than there is now: {AGAIN}")
         if found.promote is not None:
             text = with_line(text, name, promoted(line, found.promote))
         elif scenario:

@@ -16,6 +16,7 @@ from pipeline.interactive.showing.show import ShowRequest, draw
 from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.report import changes as differences
+from pipeline.report.advice import answer
 from pipeline.report.changes import Changes
 from pipeline.report.page import Content, Origin, cards, digests, html
 from pipeline.report.pictures import Picture, data_uri, figures, papers
@@ -67,6 +68,7 @@ def run(params: Params) -> None:
             foreseen=tables["hindsight"],
             agents=scored,
             words={name: row.policy for name, row in params.policies.items()},
+            sites={name: answer(name, row.today) for name, row in params.sites.items()},
             confidence=params.evaluation.confidence,
             resamples=params.evaluation.resamples,
             seed=params.seed,

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from builders import REPOSITORY
 
-from pipeline.champions.gate import GATE, Trial, holm, judged
+from pipeline.champions.gate import GATE, Trial, holm, judged, verdict
+from pipeline.champions.lines import PolicyRef
 from pipeline.core.config import Gate, Params
 from pipeline.core.storage import check_table
 
@@ -64,6 +65,19 @@ def test_too_few_jobsets_unfinished_jobs_and_a_rollback_are_reasons(params: Para
     assert failed(judge(params, results({"mine": 0.9}, jobsets=99))) == ["jobsets"]
     assert failed(judge(params, results({"mine": 0.9}, unfinished=1))) == ["unfinished"]
     assert failed(judge(params, results({"mine": 0.9}), mine="it was rolled back")) == ["rolled back"]
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_candidate_that_wins_every_window_is_refused_if_the_advice_is_against_it(
+    params: Params, passed: bool
+) -> None:
+    trial = Trial("online", "champion", ["mine"], "cost", "tail", advice={"mine": (passed, "on the whole log")})
+    rows = judged(results({"mine": 0.9}), trial, rules_of(params), 500, seed=1)
+    seat = PolicyRef(policy="champion", digest="ab", verdict="")
+    found = verdict(rows, seat, seat, {"mine": seat.model_copy(update={"policy": "mine"})})
+    assert failed(rows) == ([] if passed else ["advice"])
+    assert found.reasons["mine"][-1] == "on the whole log"
+    assert (found.promote is not None, found.stays) == (passed, "" if passed else "champion")
 
 
 def test_windows_that_loads_share_are_drawn_together(params: Params) -> None:

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from pipeline.core.schemas import COMPARISON, DELAY, OBJECTIVES, empty
-from pipeline.report.answers import Answer, Evidence, answers, best_by_load
+from pipeline.report.answers import NO_STARVATION, Answer, Evidence, advised, answers, best_by_load
 
 NOTHING, NO_AGENTS = empty(DELAY), empty(OBJECTIVES)
 
@@ -59,6 +59,16 @@ def test_an_agent_that_is_clearly_better_is_to_be_used() -> None:
     )
     assert one.command == "python -m pipeline schedule jobs.csv --scenario short --policy models/net --out schedule.csv"
     assert one.not_better == "no agent is below it at 10, 90 and 110 % load."
+
+
+def test_the_answer_for_a_site_is_its_advice_whatever_was_best_in_windows() -> None:
+    for frame in (short(-10.0, -12.0, -8.0), short(-0.5, -2.0, 1.0)):
+        (one,) = told(frame)
+        found = advised(one, {"short": ("fcfs", "stay with fcfs: no safe order was better")})
+        assert (found.use, found.others, found.bars) == ("fcfs", [], one.bars)
+        assert found.why == f"stay with fcfs: no safe order was better. {NO_STARVATION}"
+        assert found.command == "dvc repro advise@short   # reports/advice.html"
+        assert advised(one, {"other": ("fcfs", "")}) == one
 
 
 def test_where_none_is_the_best_heuristics_are_named_and_played() -> None:

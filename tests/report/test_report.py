@@ -173,6 +173,13 @@ class Page(HTMLParser):
 # The page as a whole
 
 
+def test_the_page_recommends_for_a_site_what_its_advice_does() -> None:
+    assert "Use sjf" in (plain := html(content()).replace("<strong>", ""))
+    page = html(content(sites={"online": ("fcfs", "stay with fcfs")})).replace("<strong>", "")
+    assert "Use fcfs</strong>: stay with fcfs. The windows below start from an empty cluster" in page
+    assert ("--policy sjf" in plain, "--policy sjf" in page, "Use sjf" in page) == (True, False, False)
+
+
 def test_the_page_is_well_formed_and_loads_nothing() -> None:
     text = html(content())
     page = Page(text)

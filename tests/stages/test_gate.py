@@ -89,6 +89,13 @@ def test_a_scenario_without_a_champion_gets_the_best_heuristic(few: Params) -> N
     assert (gate.TABLE.read_bytes(), gate.VERDICTS.read_bytes()) == before
 
 
+def test_a_scenario_with_too_few_test_jobsets_gets_no_champion(few: Params) -> None:
+    gate.run(few.model_copy(update={"gate": few.rules.model_copy(update={"jobsets": 13})}))
+    found = verdict()
+    assert (found.promote, found.stays) == (None, "")
+    assert found.line.startswith("no champion (deeprm: 12 independent jobsets a load, 13 are needed")
+
+
 def test_chance_is_nobodys_champion(few: Params) -> None:
     chosen = storage.read_chosen("online")
     lucky = dict.fromkeys(chosen.validation["random"], 1.0)
