@@ -179,11 +179,11 @@ def _park(trace: Trace) -> list[dict[str, Json]]:
     capacity, names, kinds = trace.machines.capacity, trace.machines.resources, trace.kind_names
     wanted = [r for r in range(len(names)) if r == 0 or (len(capacity) > 1 and capacity[:, r].any())]
     rows = zip(trace.machines.kind.tolist(), capacity[:, wanted].tolist(), strict=True)
-    return [
-        {"count": count, "has": {names[r]: amount / THOUSANDTHS for r, amount in zip(wanted, amounts, strict=True)}}
-        | ({"kind": kinds[kind]} if len(kinds) > 1 else {})
-        for (kind, *amounts), count in Counter((kind, *amounts) for kind, amounts in rows).items()
-    ]
+    park = list[dict[str, Json]]()
+    for (kind, *amounts), count in Counter((kind, *amounts) for kind, amounts in rows).items():
+        has = {names[r]: amount / THOUSANDTHS for r, amount in zip(wanted, amounts, strict=True)}
+        park.append({"count": count, "has": has, **({"kind": kinds[kind]} if len(kinds) > 1 else {})})
+    return park
 
 
 def _scenario(park: list[dict[str, Json]], log: Path, format: str, trace: Trace) -> dict[str, Any]:

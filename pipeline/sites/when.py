@@ -1,0 +1,188 @@
+"""Simulated futures of a site's queue, from its state at a moment: when do its waiting jobs start?
+
+In each future, open jobs use a share of their limit that an earlier job used, of the same user where there are enough,
+and at least the time that they have run. Arrivals are those of a random earlier week from the same hour on. A site that
+is one pool of processors also has a hidden load: processors on which a replay would start a job that still waits. Work
+that is not in the log, drained nodes or limits of users cause it. It starts at its present size and becomes the week's.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core.types import THOUSANDTHS, FloatArray, IntArray
+from pipeline.sites.orders import order_of
+from pipeline.sites.queue import PER_JOB
+from pipeline.sites.replay import LINEAR, Backfill, Order, Queue, replay
+
+HOUR_S, WEEK_S = 3_600.0, 604_800.0
+FIRST = 1e18  # priority of what runs already
+SHORTEST_S = 1e-3  # of what is left of a run
+RECENT, RECENT_OF_ALL, ENOUGH = 100, 1_000, 10  # jobs to draw from: of the user, of all; the fewest that count
+STEP_S, MEMORY_S = 3 * HOUR_S, 12 * HOUR_S  # of the hidden load: its resolution, and how slowly it changes
+HELD_S = 600.0  # jobs that have waited for less show no hidden load
+LEAST_AHEAD_S = 3 * 86_400.0  # of arrivals; WEEK_S is the most
+PLANNED = Backfill(reservations=1_000_000)
+
+
+class Past(NamedTuple):
+    """A site's log with the starts of its jobs."""
+
+    queue: Queue
+    start: FloatArray  # [J]
+    order: str  # linear in the wait
+    hidden: FloatArray  # [T]  hidden load, every STEP_S from 0 on; empty: not modelled
+
+
+class Moment(NamedTuple):
+    """State of a site; it depends on no later event."""
+
+    past: Past
+    now: float
+    finished: IntArray  # jobs in order of their ends
+    running: IntArray
+    waiting: IntArray  # [W]
+
+    @property
+    def open(self) -> IntArray:
+        """Return the running jobs and then the waiting ones."""
+        return np.concatenate([self.running, self.waiting])
+
+    @property
+    def elapsed(self) -> FloatArray:
+        """Return how long the open jobs have run."""
+        ran = self.now - self.past.start[self.running]
+        return np.concatenate([ran, np.zeros(len(self.waiting))])
+
+
+def is_linear(order: str, queue: Queue) -> bool:
+    """Return whether priorities grow linearly with the wait: only then is a wait so far a constant."""
+    found = order_of(order, queue)
+    return found.rule == LINEAR and found.longest == Order(LINEAR, found.static).longest
+
+
+def past_of(queue: Queue, wait: FloatArray, order: str) -> Past:
+    """Return a log with its own starts; one that records no waits is replayed with backfilling (EASY)."""
+    if np.isnan(wait).all():
+        start = replay(queue, order_of(order, queue), Backfill(), queue.submit, np.arange(len(queue.submit)))
+    else:
+        start = queue.submit + np.nan_to_num(wait)
+    past = Past(queue, start, order, np.empty(0))
+    if queue.capacity.shape != (1, 1):
+        return past
+    times = np.arange(0.0, queue.submit[-1], STEP_S)
+    return past._replace(hidden=np.array([hidden_load(moment(past, float(time))) for time in times]))
+
+
+def hidden_load(at: Moment) -> float:
+    """Return the processors of a pool that must be held by something else, as a job waits that a replay would start."""
+    queue = at.past.queue
+    if not len(at.waiting):
+        return 0.0
+    taken = _rows(queue, at.open)._replace(run=np.maximum(queue.limit[at.open], 2 * at.elapsed))
+    begins = _starts(at, taken, 0, Backfill()) == 0
+    held = queue.cpus[at.waiting[begins & (at.now - queue.submit[at.waiting] > HELD_S)]]
+    free = queue.capacity[0, 0] / THOUSANDTHS - queue.cpus[at.running].sum()
+    return float(max(free - held.min() + 1, 0.0)) if len(held) else 0.0
+
+
+def moment(past: Past, now: float) -> Moment:
+    """Return the state of a site."""
+    known = int(np.searchsorted(past.queue.submit, now, side="right"))
+    end = past.start[:known] + past.queue.run[:known]
+    begun = past.start[:known] <= now
+    over = np.flatnonzero(begun & (end <= now))
+    return Moment(
+        past=past,
+        now=now,
+        finished=over[np.argsort(end[over], kind="stable")],
+        running=np.flatnonzero(begun & (end > now)),
+        waiting=np.flatnonzero(~begun),
+    )
+
+
+def plan(at: Moment) -> FloatArray:
+    """Return the starts [W] of waiting jobs if each took its limit and none arrived, as squeue --start plans."""
+    limit = at.past.queue.limit[at.open]
+    return _starts(at, _rows(at.past.queue, at.open)._replace(run=np.maximum(limit, 2 * at.elapsed)), 0, PLANNED)
+
+
+def futures(at: Moment, count: int, rng: np.random.Generator) -> FloatArray:
+    """Return the starts [E, W] of waiting jobs from now in simulated futures, in ascending order."""
+    queue, used = at.past.queue, drawn_runs(at, count, rng)
+    ahead = float(np.clip(2 * plan(at).max(initial=0.0), LEAST_AHEAD_S, WEEK_S))
+    run, found = queue.run.copy(), []
+    for some in used:
+        run[at.open] = some
+        rows, hidden = _rows(queue._replace(run=run), at.open), 0
+        if weeks := int(at.now // WEEK_S):
+            back = WEEK_S * rng.integers(1, weeks + 1)
+            first, after = np.searchsorted(queue.submit, [at.now - back, at.now - back + ahead], side="right")
+            arrivals = _rows(queue._replace(run=run), np.arange(first, after))
+            load = _hidden(at, back, ahead)
+            hidden = len(load.submit)
+            rows = _joined(rows, arrivals._replace(submit=arrivals.submit + back), load)
+        found.append(_starts(at, rows, hidden, Backfill()))
+    return np.sort(np.stack(found), axis=0)
+
+
+def drawn_runs(at: Moment, count: int, rng: np.random.Generator) -> FloatArray:
+    """Return random run times [E, J] of the open jobs, longer than they have run."""
+    queue = at.past.queue
+    share, user = queue.run[at.finished] / queue.limit[at.finished], queue.user[at.finished]
+    own = {u: share[user == u][-RECENT:] for u in np.unique(queue.user[at.open])}
+    drawn = np.empty((count, len(at.open)))
+    for k, (job, ran) in enumerate(zip(at.open, at.elapsed, strict=True)):
+        for pool in (own[queue.user[job]], share[-RECENT_OF_ALL:]):
+            possible = pool[pool * queue.limit[job] > ran]
+            if len(possible) >= ENOUGH:
+                break
+        else:  # none of them ran for so long
+            possible = possible if len(possible) else np.array([max(1.0, 2 * ran / queue.limit[job])])
+        drawn[:, k] = rng.choice(possible, count) * queue.limit[job]
+    return drawn
+
+
+def _hidden(at: Moment, back: float, ahead: float) -> Queue:
+    """Return jobs that hold the hidden load of a future."""
+    past, steps = at.past, STEP_S * np.arange(np.ceil(ahead / STEP_S))
+    if not len(past.hidden):
+        return _rows(past.queue, np.empty(0, dtype=np.int64))
+    known = past.hidden[: int(at.now // STEP_S) + 1]
+    path = known[np.minimum(((at.now - back + steps) // STEP_S).astype(np.int64), len(known) - 1)]
+    path = path + (known[-1] - path[0]) * np.exp(-steps / MEMORY_S)
+    size = np.floor(np.clip(path, 0, past.queue.capacity[0, 0] / THOUSANDTHS - 1))
+    some = size > 0
+    rows = _rows(past.queue, np.zeros(int(some.sum()), dtype=np.int64))
+    held, demand = np.full(len(rows.run), STEP_S), (size[some, None] * THOUSANDTHS).astype(np.int64)
+    return rows._replace(submit=at.now + steps[some], run=held, limit=held, demand=demand, cpus=size[some])
+
+
+def _starts(at: Moment, rows: Queue, hidden: int, backfill: Backfill) -> FloatArray:
+    """Return the starts [W] of waiting jobs from now.
+
+    Args:
+        at: the state.
+        rows: the open jobs with their whole run times, then others at their submissions, hidden load last.
+        hidden: jobs that are hidden load.
+        backfill: rules for jobs that cannot start.
+    """
+    order, elapsed = order_of(at.past.order, rows), np.zeros(len(rows.run))
+    elapsed[: len(at.open)] = at.elapsed
+    static = order.static + order.slope * np.maximum(at.now - rows.submit, 0.0)
+    static[: len(at.running)] = static[len(static) - hidden :] = FIRST
+    submit = np.maximum(rows.submit - at.now, 0.0)
+    rows = rows._replace(
+        run=np.maximum(rows.run - elapsed, SHORTEST_S),
+        limit=np.where(rows.limit > elapsed, rows.limit - elapsed, elapsed),  # the kernel doubles exceeded limits too
+    )
+    start = replay(rows, order._replace(static=static), backfill, submit, np.argsort(submit, kind="stable"))
+    return np.asarray(start[len(at.running) : len(at.open)])
+
+
+def _rows(queue: Queue, jobs: IntArray) -> Queue:
+    return queue._replace(**{name: getattr(queue, name)[jobs] for name in PER_JOB})
+
+
+def _joined(first: Queue, *more: Queue) -> Queue:
+    return first._replace(**{name: np.concatenate([getattr(one, name) for one in (first, *more)]) for name in PER_JOB})
