@@ -102,15 +102,20 @@ def judged(period: Period) -> Iterator[Judged]:
         longer = [(at, size) for at, size in longer if at + size <= last]
         true = [found(at, size)["gain"].high < 0 for at, size in longer]
         yield Judged(
-            blocks, *(float(covers[name]) for name in ("wait", "slowdown", "gain")),
-            float(np.mean([one.high - one.low for one in gains])), float(np.mean([one.high < 0 for one in gains])),
-            len(longer), float(np.mean(true)) if true else float("nan"),
-        )  # fmt: skip
+            blocks=blocks,
+            wait=float(covers["wait"]),
+            slowdown=float(covers["slowdown"]),
+            gain=float(covers["gain"]),
+            width=float(np.mean([one.high - one.low for one in gains])),
+            decided=float(np.mean([one.high < 0 for one in gains])),
+            estimated=len(longer),
+            came_true=float(np.mean(true)) if true else float("nan"),
+        )
 
 
 def main() -> None:
     """Write the table."""
-    measures.MEASURES = GAIN  # the others take long, and are not reported here
+    measures.MEASURES = GAIN  # type: ignore[assignment]  # the others take long, and are not reported here
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(Judged._fields)
     for row in judged(period_of(long_queue(Path(sys.argv[1])))):

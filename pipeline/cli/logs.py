@@ -85,6 +85,7 @@ def site(
     name: Annotated[str, Option(help="Name of its scenario; an existing one is updated.")] = "site",
     machines: Annotated[list[str] | None, Option(help="Machines, as '4 cpu=64,memory=256'; repeatable.")] = None,
     nodes: Annotated[Path | None, Option(help="Output of 'scontrol show node', of a log of 'import slurm'.")] = None,
+    config: Annotated[Path | None, Option(help="Output of 'scontrol show config', for the order of today.")] = None,
     format: Format = None,
     agent: Annotated[bool, Option("--agent", help="Add an agent that is trained on the log.")] = False,
     yes: Annotated[bool, Option("--yes", help="Accept a log that looks implausible.")] = False,
@@ -96,7 +97,7 @@ def site(
     params = read_params()
     from pipeline.stages.site import run
 
-    run(params, log, name, format, machines or [], yes, agent, nodes)
+    run(params, log, name, format, machines or [], yes, agent, nodes, config)
 
 
 @app.command("what-if")

@@ -17,7 +17,7 @@ from pipeline.core.schemas.tables import BLOCK_DAYS
 from pipeline.core.types import BoolArray, FloatArray
 from pipeline.sites.figures import Change, Draws, blocks_of, draws, figures, relative
 from pipeline.sites.learned import GENERATIONS, MARGIN, learn, score_of
-from pipeline.sites.orders import FOR_SLURM, LEARNED, ORDERS, order_of
+from pipeline.sites.orders import FOR_SLURM, LEARNED, names_of, order_of
 from pipeline.sites.queue import Period
 from pipeline.sites.replay import Backfill, Order, replay
 from pipeline.sites.slurm_settings import SlurmOrder
@@ -30,7 +30,6 @@ LOSES = 0.1  # a user loses whose mean wait grows by more than this share, and b
 LEAST_S = 60.0  # shorter growth of a wait neither loses nor is vetoed
 MOST_DAYS = 3_650  # longer logs are not suggested
 EASY = Backfill()
-STEPS = GENERATIONS + 2 * (len(ORDERS) + len(LEARNED))  # of progress
 RESAMPLES_OF_CHOICE = 2  # where no interval is needed
 
 
@@ -72,7 +71,7 @@ class Advice(NamedTuple):
 
 def waits_of(period: Period, name: str, workers: ThreadPoolExecutor) -> FloatArray:
     """Return the waits [E, J] of the jobs that count, under an order."""
-    return replayed(period, order_of(name, period.queue), workers)
+    return replayed(period, order_of(name, period.queue, period.slurm), workers)
 
 
 def replayed(period: Period, order: Order, workers: ThreadPoolExecutor, backfill: Backfill = EASY) -> FloatArray:
@@ -137,7 +136,7 @@ def _waits(
 ) -> dict[str, FloatArray]:
     """Return the waits [E, J] under every order."""
     found = {}
-    for name in ORDERS:
+    for name in names_of(period.slurm):
         found[name] = waits_of(period, name, workers)
         advance(1)
     for name, (_, tau) in LEARNED.items():
@@ -145,6 +144,11 @@ def _waits(
             found[name] = replayed(period, score_of(learned._replace(tau_s=tau), period), workers)
         advance(1)
     return found
+
+
+def steps(site: Site) -> int:
+    """Return the steps of progress."""
+    return GENERATIONS + 2 * (len(names_of(site.slurm)) + len(LEARNED))
 
 
 def _gain(one: Judged) -> float:

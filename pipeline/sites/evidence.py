@@ -17,7 +17,7 @@ from pipeline.problems.machines.env.workload.windows import Fitted, describe, fi
 from pipeline.progress import progress
 from pipeline.sites.advice import Advice, Judged
 from pipeline.sites.limits import limits_table
-from pipeline.sites.orders import FOR_SLURM, ORDERS
+from pipeline.sites.orders import FOR_SLURM, names_of
 from pipeline.sites.queue import Period, periods_of
 
 Evidence = Mapping[str, Any]  # as `evidence` returns it
@@ -37,7 +37,7 @@ class SiteLog:
         if site not in params.sites:
             raise UserError(f"unknown site '{site}'; 'python -m pipeline site LOG' writes one into params.yaml")
         row, scenario = params.sites[site], params.machines_scenario(site)
-        check_known("params.yaml", f"sites.{site}.today", row.today, ORDERS)
+        check_known("params.yaml", f"sites.{site}.today", row.today, names_of(row.slurm))
         workload = scenario.workload
         if not isinstance(workload, MachinesLog) or workload.parts is not None:
             raise UserError(f"sites.{site}: expected a scenario of a log in periods, found jobs of another source")
@@ -46,7 +46,9 @@ class SiteLog:
         knows = "estimates" if self.trace.has_estimates else "durations"
         with progress(f"prepare the log of {site}", 1, brief=True):
             self.fit: Fitted = fitted(self.trace, workload, scenario.model_copy(update={"policies_know": knows}))
-            self.periods: Mapping[str, Period] = periods_of(self.fit, scenario, row.warm_up_days, params.seed)
+            self.periods: Mapping[str, Period] = periods_of(
+                self.fit, scenario, row.warm_up_days, params.seed, row.slurm
+            )
             self.test_share: float = 1 - workload.train_share - workload.validation_share
 
 

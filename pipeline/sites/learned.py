@@ -18,6 +18,7 @@ import numpy as np
 from pipeline.core.config import Vetoes
 from pipeline.core.types import FloatArray
 from pipeline.learning.evolution import Evolution
+from pipeline.sites.multifactor import deployed
 from pipeline.sites.orders import FAMILIES, HOUR_S, order_of
 from pipeline.sites.queue import Period
 from pipeline.sites.replay import LINEAR, Backfill, Order, replay
@@ -53,7 +54,8 @@ def features(period: Period, past_s: float) -> FloatArray:
 def score_of(order: SlurmOrder, period: Period) -> Order:
     """Return a score of Slurm's as an order of a period's queue."""
     weights = np.array([getattr(order, name) for name in WEIGHTS])
-    return Order(LINEAR, -(features(period, order.past_s) @ weights), slope=1 / order.tau_s)
+    found = Order(LINEAR, -(features(period, order.past_s) @ weights), slope=1 / order.tau_s)
+    return deployed(found, order, period.queue, period.slurm) if period.slurm else found
 
 
 def learn(
@@ -80,7 +82,7 @@ def learn(
         each = workers.map(lambda pair: _outcome(period, *pair), [(one, e) for one in orders for e in range(replays)])
         return [Outcome(*row) for row in np.reshape(list(each), (len(orders), replays, -1)).mean(axis=1)]
 
-    base, *families = outcomes([order_of(name, period.queue) for name in (today, *FAMILIES)])
+    base, *families = outcomes([order_of(name, period.queue, period.slurm) for name in (today, *FAMILIES)])
     costs = [_cost(one, base, most) for one in families]
     feature, tau = list(FAMILIES.values())[int(np.argmin(costs))]
     begin = np.array([getattr(named_order(feature, tau), name) for name in WEIGHTS]) * TAU_S / tau

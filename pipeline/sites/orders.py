@@ -14,8 +14,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from pipeline.core.config import Multifactor
 from pipeline.core.types import FloatArray
+from pipeline.sites.multifactor import MULTIFACTOR, deployed, present
 from pipeline.sites.replay import AREA_AGED, LINEAR, UNICEP, WFP3, Order, Queue
+from pipeline.sites.slurm_settings import named_order
 
 HOUR_S = 3_600.0
 HOURS = (1, 2, 4, 8, 16, 32, 64)  # tau of the families
@@ -31,15 +34,28 @@ BOUNDED = {f"{name}_first_after_24h": (name, 24 * HOUR_S) for name in ("sjf", "s
 ORDERS = (*HEURISTICS, *BOUNDED, *FAMILIES)
 
 
-def order_of(name: str, queue: Queue) -> Order:
+def names_of(slurm: Multifactor | None) -> tuple[str, ...]:
+    """Return the orders that can be replayed for a site, whose Slurm has these weights."""
+    return (*ORDERS, MULTIFACTOR) if slurm else ORDERS
+
+
+def order_of(name: str, queue: Queue, slurm: Multifactor | None = None) -> Order:
     """Return an order for the jobs of a queue.
+
+    Args:
+        name: of the order.
+        queue: the jobs.
+        slurm: weights of the site's Slurm, which stay next to site factors.
 
     Raises:
         KeyError: there is none of that name.
     """
+    if name == MULTIFACTOR and slurm:
+        return present(queue, slurm)
     if name in FAMILIES:
         feature, tau = FAMILIES[name]
-        return Order(LINEAR, -FEATURES[feature](queue), slope=1 / tau)
+        order = Order(LINEAR, -FEATURES[feature](queue), slope=1 / tau)
+        return deployed(order, named_order(feature, tau), queue, slurm) if slurm else order
     if name in BOUNDED:
         base, longest = BOUNDED[name]
         return order_of(base, queue)._replace(longest=longest)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core.config import MachinesLog, MachinesScenario
+from pipeline.core.config import MachinesLog, MachinesScenario, Multifactor
 from pipeline.core.logs.trace import DAY_S
 from pipeline.core.logs.windows import periods
 from pipeline.core.types import SPLIT_NUMBERS, THOUSANDTHS, FloatArray, IntArray
@@ -35,6 +35,7 @@ class Period(NamedTuple):
     wait: FloatArray  # [J]  in the log's own history; nan = unknown
     user: IntArray  # [J]  in the log; -1 = unknown
     past: FloatArray  # [J]  s, of the user's last two jobs, as known at the midnight before; nan = nothing
+    slurm: Multifactor | None = None  # weights of the site's Slurm
 
     @property
     def run(self) -> FloatArray:
@@ -110,14 +111,16 @@ def period(queue: Queue, history: History, span: tuple[int, int], warm_up_days: 
     return Period(some, first - begin, submit, arrivals, *(column[begin:after] for column in history))  # type: ignore[arg-type]
 
 
-def periods_of(fit: Fitted, scenario: MachinesScenario, warm_up_days: float, seed: int) -> Mapping[str, Period]:
+def periods_of(
+    fit: Fitted, scenario: MachinesScenario, warm_up_days: float, seed: int, slurm: Multifactor | None = None
+) -> Mapping[str, Period]:
     """Return the training, the validation and the test period of a log."""
     workload: MachinesLog = scenario.workload  # type: ignore[assignment]
     queue, history = queue_of(fit), history_of(fit)
     spans = periods(len(queue.submit), workload)
     learnable = max(0, spans["train"][1] - MOST_TRAINED), spans["train"][1]
     return {
-        name: period(queue, history, span, warm_up_days, (seed, SPLIT_NUMBERS[name]))
+        name: period(queue, history, span, warm_up_days, (seed, SPLIT_NUMBERS[name]))._replace(slurm=slurm)
         for name, span in (spans | {"train": learnable}).items()
     }
 

@@ -1,7 +1,7 @@
 """Configuration of a site's Slurm, parsed from the text of `scontrol show config`, `partition` and `node`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from pipeline.core.logs.slurm import UNSET, SlurmNode, nodes_of, records, whole
@@ -121,8 +121,8 @@ def _length(row: Mapping[str, str], name: str, where: str, otherwise: str) -> fl
     return float(86_400 * days + 3600 * hours + 60 * minutes + seconds)
 
 
-def unsupported(config: SlurmConfig) -> list[str]:
-    """Name each setting that the replay does not model, one line each.
+def unsupported(config: SlurmConfig, replayed: Collection[str] = ()) -> list[str]:
+    """Name each setting that the replay does not model, one line each; `replayed` names weights that it does.
 
     >>> unsupported(SlurmConfig({"PriorityWeightQOS": "500", "PriorityFlags": ""}))
     ['PriorityWeightQOS=500: a term of the priority, not replayed']
@@ -131,6 +131,7 @@ def unsupported(config: SlurmConfig) -> list[str]:
         f"{name}={value}: {what}, not replayed"
         for name, what in NOT_REPLAYED.items()
         if (value := config.settings.get(name, "")) not in (*UNSET, "0")
+        and name.removeprefix("PriorityWeight") not in replayed
     ]
     accounting, preempt = (config.settings.get(name, "") for name in ("AccountingStorageType", "PreemptType"))
     tiers, gres = {part.tier for part in config.partitions}, {node.gres for node in config.nodes if node.gres}

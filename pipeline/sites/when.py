@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core.types import THOUSANDTHS, FloatArray, IntArray
-from pipeline.sites.orders import order_of
+from pipeline.sites.orders import ORDERS, order_of
 from pipeline.sites.queue import PER_JOB
 from pipeline.sites.replay import LINEAR, Backfill, Order, Queue, replay
 
@@ -57,6 +57,8 @@ class Moment(NamedTuple):
 
 def is_linear(order: str, queue: Queue) -> bool:
     """Return whether priorities grow linearly with the wait: only then is a wait so far a constant."""
+    if order not in ORDERS:  # fair-share depends on usage
+        return False
     found = order_of(order, queue)
     return found.rule == LINEAR and found.longest == Order(LINEAR, found.static).longest
 

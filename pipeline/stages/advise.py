@@ -8,7 +8,7 @@ from pipeline.core.schemas import ORDERS as ORDERS_TABLE
 from pipeline.core.types import Json
 from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS, page, sentence
-from pipeline.sites.advice import STEPS, advise
+from pipeline.sites.advice import advise, steps
 from pipeline.sites.evidence import (
     EVIDENCE,
     FOLDER,
@@ -33,7 +33,7 @@ def run(params: Params, site: str) -> None:
         log = SiteLog(params, site)
         run.inputs(storage.LOGS / site)
         row = params.sites[site]
-        with progress(f"advise {site}, orders", STEPS) as advance:
+        with progress(f"advise {site}, orders", steps(row)) as advance:
             found = advise(log.periods, row, params.evaluation, params.seed, params.threads, advance)
         kept = evidence(site, row.today, found, log)
         storage.discard(FOLDER / site, storage.results_folder("advice", site))

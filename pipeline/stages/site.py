@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.core import storage
-from pipeline.core.config import PARAMS_FILE, Params, check_params, repository_root
+from pipeline.core.config import PARAMS_FILE, Multifactor, Params, check_params, repository_root
 from pipeline.core.config.evaluation import too_few
 from pipeline.core.config.parsing import parsed
 from pipeline.core.config.records import NAME, NAMED
@@ -19,7 +19,9 @@ from pipeline.errors import UserError
 from pipeline.interactive.logs.overview import tables
 from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS
+from pipeline.sites.multifactor import REPLAYED, weights_of
 from pipeline.sites.rows import RECIPE, site_rows
+from pipeline.sites.slurm_config import parse_config, unsupported
 
 WEEK_S = 7 * DAY_S
 MOST_WEEKS, MOST_USERS = 8, 5  # that are listed
@@ -30,7 +32,7 @@ WORDS = ("null", "true", "false", "yes", "no", "on", "off")  # of YAML
 
 def run(
     params: Params, log: Path, name: str, format: str | None, machines: Sequence[str],
-    sure: bool = False, learns: bool = False, nodes: Path | None = None,
+    sure: bool = False, learns: bool = False, nodes: Path | None = None, config: Path | None = None,
 ) -> None:  # fmt: skip
     """Describe a log, then put its scenario and site into params.yaml; an existing site gets the new log."""
     _check_name(params, name)
@@ -42,7 +44,8 @@ def run(
     for line in [*description(trace), *([] if trace.has_estimates else [f"warning: {NO_LIMITS}"])]:
         say(line)
     with progress(f"fit {log} to its machines", 1, brief=True):
-        rows = site_rows(name, _named(log), format, trace, machines, params, sure, learns, nodes and _named(nodes))
+        place, slurm = nodes and _named(nodes), _weights(config)
+        rows = site_rows(name, _named(log), format, trace, machines, params, sure, learns, place, slurm)
     wanted: dict[str, Mapping[str, Mapping[str, Json]]] = {
         "scenarios": {name: rows.scenario},
         "sites": {name: rows.site},
@@ -57,6 +60,16 @@ def run(
     for line in changes or ["its rows are those of this log"]:
         say(f"{PARAMS_FILE}: {line}")
     say(f"next: dvc repro advise@{name} (only this site), or make repro (all): {storage.REPORTS}/advice.html")
+
+
+def _weights(config: Path | None) -> Multifactor | None:
+    """Return the weights of a site's Slurm, and say what is not replayed."""
+    if config is None:
+        return None
+    found = parse_config(storage.read_text(config))
+    for line in unsupported(found, REPLAYED):
+        say(f"not modelled: {line}")
+    return weights_of(found)
 
 
 def _named(file: Path) -> Path:

@@ -9,6 +9,7 @@ from pipeline.core.config.records import check_known
 from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.sites.evidence import EVIDENCE, FOLDER, read_evidence
+from pipeline.sites.multifactor import REPLAYED
 from pipeline.sites.orders import FOR_SLURM, LEARNED
 from pipeline.sites.slurm_config import parse_config, unsupported
 from pipeline.sites.slurm_files import ExpectedWaits, settings_files
@@ -41,7 +42,7 @@ def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapp
     order = SlurmOrder(**found["learned"])._replace(tau_s=tau) if name in LEARNED else named_order(feature, tau)
     settings = plan_settings(order, config, waits[name].longest_s)
     files = settings_files(settings, waits[found["against"]], waits[name])
-    for line in unsupported(config):
+    for line in unsupported(config, REPLAYED if params.sites[site].slurm else ()):
         say(f"not modelled: {line}")
     for file, text in files.items():
         storage.write(folder / file, text.encode())

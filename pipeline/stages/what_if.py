@@ -7,14 +7,15 @@ from pipeline.core.logs.trace import DAY_S
 from pipeline.progress import progress
 from pipeline.report.advice import duration
 from pipeline.sites.evidence import SiteLog
-from pipeline.sites.orders import ORDERS
+from pipeline.sites.orders import names_of
 from pipeline.sites.what_if import what_if
 
 
 def run(params: Params, site: str, change: str, policy: str | None) -> str:
     """Return the answer in a sentence."""
+    check_known("params.yaml", "sites", site, params.sites)
     if policy is not None:
-        check_known(site, "--policy", policy, ORDERS)
+        check_known(site, "--policy", policy, names_of(params.sites[site].slurm))
     log = SiteLog(params, site)
     order, period = policy or params.sites[site].today, log.periods["test"]
     began = float(log.fit.jobs.arrival[0] % DAY_S)

@@ -9,7 +9,7 @@ from queue_builders import Job, period, queue
 
 from pipeline.core.config import Evaluation, Site, Vetoes
 from pipeline.sites import advice
-from pipeline.sites.advice import STEPS, Advice, advise, vetoes
+from pipeline.sites.advice import Advice, advise, steps, vetoes
 from pipeline.sites.figures import Change
 from pipeline.sites.learned import GENERATIONS, MARGIN
 from pipeline.sites.orders import FAMILIES, ORDERS
@@ -56,7 +56,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Advice]:
             return np.asarray(wait * (validation if one is periods["validation"] else test).get(name, 1.0))
 
         monkeypatch.setattr(advice, "waits_of", waits_of)
-        monkeypatch.setattr(advice, "ORDERS", FEW)
+        monkeypatch.setattr(advice, "names_of", lambda slurm: FEW)
         return advise(periods, site, SETTINGS, 1, 1, lambda count: None)
 
     return run
@@ -270,9 +270,9 @@ def test_every_order_is_replayed_on_the_same_submissions(monkeypatch: pytest.Mon
     monkeypatch.setattr(advice, "replay", replay)
     rng = np.random.default_rng(3)
     periods = {name: period(PERIODS[name].queue, 10, rng.uniform(-60, 60, (2, BLOCKS * JOBS))) for name in PERIODS}
-    steps: list[int] = []
-    found = advise(periods, SITE, SETTINGS, 1, 1, steps.append)
-    assert sum(steps) == STEPS == 2 * (len(ORDERS) + 7) + GENERATIONS
+    done: list[int] = []
+    found = advise(periods, SITE, SETTINGS, 1, 1, done.append)
+    assert sum(done) == steps(SITE) == 2 * (len(ORDERS) + 7) + GENERATIONS
     assert len(seen) == 2 * 2 * len(ORDERS)
     for number, split in enumerate(("validation", "test")):
         some = seen[number * 2 * len(ORDERS) :][: 2 * len(ORDERS)]

@@ -8,7 +8,7 @@ from builders import REPOSITORY, params
 from ruamel.yaml import YAML
 from swf_lines import HPC2N, line, there
 
-from pipeline.core.config import MachinesScenario, Params, Site, Vetoes, check_params
+from pipeline.core.config import MachinesScenario, Multifactor, Params, Site, Vetoes, check_params
 from pipeline.core.logs.registry import read
 from pipeline.errors import UserError
 from pipeline.sites.rows import SiteRows, site_rows
@@ -75,6 +75,13 @@ def test_nodes_of_slurm_become_groups_with_gpus_and_partitions(tmp_path: Path) -
     assert isinstance(checked(found).machines_scenario("mine"), MachinesScenario)
     with pytest.raises(UserError, match="'scontrol show node' as --nodes"):
         site_rows("mine", path, "slurm", read(path), [], params())
+
+
+def test_weights_of_a_slurm_become_the_present_order(tmp_path: Path) -> None:
+    path, weights = log(tmp_path), Multifactor(age=1000, fair_share=500)
+    found = site_rows("mine", path, "swf", read(path, "swf"), [], params(), slurm=weights)
+    assert found.site == {"today": "multifactor", "slurm": {"age": 1000, "fair_share": 500}}
+    assert checked(found).sites["mine"] == Site(today="multifactor", slurm=weights)
 
 
 def test_an_agent_that_learns_from_the_log_is_added_on_request(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ LEAST = 10  # independent jobsets; fewer have no interval
 Level = Annotated[float, Field(gt=0, lt=0.5)]
 Growth = Annotated[float, Field(ge=0, le=100)]  # share of today's
 
+Points = Annotated[int, Field(ge=0, lt=2**32)]
+Days = Annotated[float, Field(gt=0, le=36_500)]
 NAME = r"[A-Za-z_]\w*"
 WORD = re.compile(rf"({NAME}(\.{NAME})*|.+\.py):{NAME}|.+\.(zip|onnx)")
 EXPECTED = "expected package.module:name, path/to/file.py:name, a .zip of Stable-Baselines3 or an .onnx file"
@@ -108,9 +110,21 @@ class Vetoes(Frozen):
     large: Growth = 0.25  # the mean wait of jobs that hold more than a tenth of the processors
 
 
+class Multifactor(Frozen):
+    """Weights of a site's Slurm, as `scontrol show config` prints them; `site --config` reads them."""
+
+    age: Points = 0  # PriorityWeightAge
+    age_days: Days = 7.0  # PriorityMaxAge
+    fair_share: Points = 0  # PriorityWeightFairShare
+    half_life_days: Days = 7.0  # PriorityDecayHalfLife
+    job_size: Points = 0  # PriorityWeightJobSize
+    favor_small: bool = False  # PriorityFavorSmall
+
+
 class Site(Frozen):
     """A site whose queue is to be advised."""
 
     today: Name = "fcfs"  # the order of its queue now; with backfilling, fcfs is EASY
+    slurm: Multifactor | None = None  # weights of its priority/multifactor; `today: multifactor` is their order
     warm_up_days: Annotated[float, Field(ge=0, le=365)] = 7.0  # replayed before a period and not counted
     most: Vetoes = Vetoes()  # growth of waits that is accepted

@@ -1,0 +1,71 @@
+"""The priority that a site's Slurm computes itself, and what stays of it when site factors set the order.
+
+Terms of priority/multifactor, as in Slurm's source (src/plugins/priority/multifactor):
+
+    age         weight * wait / PriorityMaxAge; Slurm stops at the maximum, the replay does not
+    job size    weight * mean of the job's shares of processors and of nodes, or 1 less it with PriorityFavorSmall
+    fair-share  weight * 2^(-usage / share), the classic formula, with equal shares for all users and usage as a part of
+                the whole cluster's time in the half-life; fair-tree, Slurm's default, ranks users instead
+
+QOS, partition, association and TRES weights are not in a log, so `unsupported` names them.
+"""
+
+import numpy as np
+
+from pipeline.core.config import Multifactor
+from pipeline.core.logs.trace import DAY_S
+from pipeline.core.types import THOUSANDTHS, FloatArray
+from pipeline.sites.replay import LINEAR, Order, Queue
+from pipeline.sites.slurm_config import MULTIFACTOR as PLUGIN
+from pipeline.sites.slurm_config import SlurmConfig
+from pipeline.sites.slurm_settings import SlurmOrder, plan_settings
+
+MULTIFACTOR = "multifactor"  # as an order
+REPLAYED = ("FairShare", "JobSize")  # weights, beside that of age
+NO_DECAY_DAYS = 3_650.0
+
+
+def weights_of(config: SlurmConfig) -> Multifactor | None:
+    """Return the weights of a site's Slurm that are replayed; None if it starts jobs in order of submission."""
+    size, fair = config.weights["JobSize"], config.weights["FairShare"]
+    if config.priority_type != PLUGIN or not (size or fair):
+        return None
+    return Multifactor(
+        age=config.weights["Age"],
+        age_days=(config.max_age_s or NO_DECAY_DAYS * DAY_S) / DAY_S,
+        fair_share=fair,
+        half_life_days=(config.decay_half_life_s or NO_DECAY_DAYS * DAY_S) / DAY_S,
+        job_size=size,
+        favor_small=config.favor_small,
+    )
+
+
+def present(queue: Queue, weights: Multifactor) -> Order:
+    """Return the order of today."""
+    return _kept(Order(LINEAR, np.zeros(len(queue.submit)), weights.age / (weights.age_days * DAY_S)), queue, weights)
+
+
+def deployed(order: Order, score: SlurmOrder, queue: Queue, weights: Multifactor) -> Order:
+    """Return an order of a score as Slurm would run it with the settings of `advise --slurm`, next to what is kept."""
+    config = SlurmConfig(
+        {},
+        weights=dict(SlurmConfig({}).weights) | {"Age": weights.age, "FairShare": weights.fair_share}
+        | {"JobSize": weights.job_size},
+        max_age_s=weights.age_days * DAY_S,
+    )  # fmt: skip
+    scale = plan_settings(score, config, 0.0).scale
+    return _kept(order._replace(static=scale * order.static, slope=scale * order.slope), queue, weights)
+
+
+def _kept(order: Order, queue: Queue, weights: Multifactor) -> Order:
+    return order._replace(
+        static=order.static + weights.job_size * _size(queue, weights.favor_small),
+        fair_share=float(weights.fair_share),
+        half_life=weights.half_life_days * DAY_S,
+    )
+
+
+def _size(queue: Queue, favor_small: bool) -> FloatArray:
+    processors = queue.cpus / (queue.capacity[:, 0].sum() / THOUSANDTHS)
+    share = np.minimum((processors + queue.nodes / len(queue.capacity)) / 2, 1.0)
+    return np.asarray(1.0 - share if favor_small else share)

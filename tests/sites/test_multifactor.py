@@ -1,0 +1,81 @@
+"""The priority of a site's Slurm, by hand, and next to the site factors of an order."""
+
+import numpy as np
+import pytest
+from queue_builders import Job, period, queue
+
+from pipeline.core.config import Multifactor
+from pipeline.sites.learned import score_of
+from pipeline.sites.multifactor import REPLAYED, deployed, present, weights_of
+from pipeline.sites.orders import ORDERS, names_of, order_of
+from pipeline.sites.replay import LINEAR, Backfill, Order, replay
+from pipeline.sites.slurm_config import parse_config, unsupported
+from pipeline.sites.slurm_settings import SlurmOrder, named_order
+
+HOUR, DAY = 3_600.0, 86_400.0
+CONFIG = """PriorityType = priority/multifactor
+PriorityWeightAge = 1000
+PriorityWeightFairShare = 20000
+PriorityWeightJobSize = 300
+PriorityWeightQOS = 50
+PriorityMaxAge = 10-00:00:00
+PriorityDecayHalfLife = 00:00:00
+PriorityFavorSmall = Yes
+"""
+WEIGHTS = Multifactor(age=1_000, age_days=10.0, fair_share=20_000, half_life_days=7.0, job_size=300)
+QUEUE = queue([8, 8], Job(0, 60, 4, limit=HOUR), Job(9, 60, 8, limit=2 * HOUR, nodes=2))
+
+
+def test_weights_come_from_the_configuration() -> None:
+    found = parse_config(CONFIG)
+    assert weights_of(found._replace(decay_half_life_s=7 * DAY)) == WEIGHTS.model_copy(update={"favor_small": True})
+    assert weights_of(found._replace(decay_half_life_s=None)).half_life_days == 3_650  # type: ignore[union-attr]
+    assert [line.partition("=")[0] for line in unsupported(found, REPLAYED)] == ["PriorityWeightQOS"]
+
+
+@pytest.mark.parametrize("changed", [{"priority_type": "priority/basic"}, {"weights": {"FairShare": 0, "JobSize": 0}}])
+def test_a_slurm_that_orders_by_submission_has_no_weights(changed: dict[str, object]) -> None:
+    assert weights_of(parse_config(CONFIG)._replace(**changed)) is None  # type: ignore[arg-type]
+
+
+def test_the_present_order_has_age_size_and_fair_share() -> None:
+    """The first job takes 4 of 16 processors and 1 of 2 nodes, the second all."""
+    found = present(QUEUE, WEIGHTS)
+    assert (found.rule, found.slope, found.fair_share) == (LINEAR, 1_000 / (10 * DAY), 20_000)
+    assert found.half_life == 7 * DAY
+    assert found.static.tolist() == pytest.approx([300 * (0.25 + 0.5) / 2, 300])
+    small = present(QUEUE, WEIGHTS.model_copy(update={"favor_small": True}))
+    assert small.static.tolist() == pytest.approx([300 * (1 - 0.375), 0], abs=1e-9)
+
+
+def test_an_order_keeps_the_other_weights_and_a_second_keeps_its_points() -> None:
+    """1,000 points in ten days are 33.3 in 8 hours, which is too coarse: a unit of the score is 100 points."""
+    strong = WEIGHTS.model_copy(update={"age": 30_000})
+    for weights, scale in ((WEIGHTS, 100.0), (strong, 1_000.0)):
+        pure = Order(LINEAR, -np.log(QUEUE.limit), slope=1 / (8 * HOUR))
+        found = deployed(pure, named_order("limit", 8 * HOUR), QUEUE, weights)
+        assert found.static.tolist() == pytest.approx((scale * pure.static + present(QUEUE, weights).static).tolist())
+        assert found.slope == pytest.approx(scale / (8 * HOUR))
+        assert (found.fair_share, found.half_life) == (20_000, 7 * DAY)
+        named = order_of("limit_8h", QUEUE, weights)
+        assert (named.static == found.static).all()
+        learned = score_of(SlurmOrder(8 * HOUR), period(QUEUE)._replace(slurm=weights))
+        assert learned.static.tolist() == pytest.approx(found.static.tolist())
+    assert order_of("sjf", QUEUE, WEIGHTS).fair_share == 0  # not by site factors
+
+
+def test_who_used_the_machine_waits_for_who_did_not() -> None:
+    """Two jobs wait while a job of user 0 runs: that of user 1 comes first, though it is the later one."""
+    q = queue([1], Job(0, HOUR, user=0), Job(10, 60, user=0), Job(20, 60, user=1))
+    starts = {}
+    for name in ("fcfs", "multifactor"):
+        found = replay(q, order_of(name, q, WEIGHTS), Backfill(), q.submit, np.arange(3))
+        starts[name] = found.argsort().tolist()
+    assert starts == {"fcfs": [0, 1, 2], "multifactor": [0, 2, 1]}
+
+
+def test_the_order_is_known_only_where_there_are_weights() -> None:
+    assert names_of(None) == ORDERS
+    assert names_of(WEIGHTS) == (*ORDERS, "multifactor")
+    with pytest.raises(KeyError, match="multifactor"):
+        order_of("multifactor", QUEUE)
