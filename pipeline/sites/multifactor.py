@@ -21,7 +21,7 @@ from pipeline.sites.slurm_config import SlurmConfig
 from pipeline.sites.slurm_settings import SlurmOrder, plan_settings
 
 MULTIFACTOR = "multifactor"  # as an order
-REPLAYED = ("FairShare", "JobSize")  # weights, beside that of age
+REPLAYED = ("FairShare", "JobSize")  # weights other than that of age
 NO_DECAY_DAYS = 3_650.0
 
 
