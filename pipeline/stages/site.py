@@ -36,6 +36,7 @@ def run(
 ) -> None:  # fmt: skip
     """Describe a log, then put its scenario and site into params.yaml; an existing site gets the new log."""
     _check_name(params, name)
+    slurm = _weights(config)
     format = format or log_format(log)
     if format is None:
         raise UserError(f"{log}: expected a log of docs/logs.md, found another first line; --format names its format")
@@ -44,7 +45,7 @@ def run(
     for line in [*description(trace), *([] if trace.has_estimates else [f"warning: {NO_LIMITS}"])]:
         say(line)
     with progress(f"fit {log} to its machines", 1, brief=True):
-        place, slurm = nodes and _named(nodes), _weights(config)
+        place = nodes and _named(nodes)
         rows = site_rows(name, _named(log), format, trace, machines, params, sure, learns, place, slurm)
     wanted: dict[str, Mapping[str, Mapping[str, Json]]] = {
         "scenarios": {name: rows.scenario},
@@ -69,7 +70,10 @@ def _weights(config: Path | None) -> Multifactor | None:
     found = parse_config(storage.read_text(config))
     for line in unsupported(found, REPLAYED):
         say(f"not modelled: {line}")
-    return weights_of(found)
+    weights = weights_of(found)
+    if weights is None:
+        say(f"{config}: jobs start in order of submission, as with 'today: fcfs'")
+    return weights
 
 
 def _named(file: Path) -> Path:

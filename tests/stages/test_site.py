@@ -158,6 +158,31 @@ def test_many_jobs_that_fit_on_no_machine_stop_a_site(place: Path, command: Comm
     assert "misfits: 10% of the jobs, with 20% of the work, fit on none of the machines" in done.err.splitlines()[-1]
 
 
+CONFIG = """PriorityType = priority/multifactor
+PriorityWeightAge = 1000
+PriorityWeightFairShare = 20000
+PriorityWeightQOS = 50
+"""
+
+
+def test_the_configuration_of_a_slurm_gives_the_present_order(place: Path, command: Command) -> None:
+    (place / "config.txt").write_text(CONFIG)
+    words = ("site", str(log(place / "ours.swf", 60)), "--name", "ours", "--config")
+    done = command(*words, "config.txt")
+    assert done.code == 0
+    assert "not modelled: PriorityWeightQOS=50: a term of the priority, not replayed" in done.out + done.err
+    found = load_params().sites["ours"]
+    assert found.today == "multifactor"
+    assert found.slurm is not None
+    assert (found.slurm.age, found.slurm.fair_share, found.slurm.half_life_days) == (1000, 20_000, 7)
+    (place / "config.txt").write_text(CONFIG.replace("multifactor", "basic"))
+    done = command(*words, "config.txt")
+    assert (done.code, "as with 'today: fcfs'" in done.out + done.err) == (0, True)
+    assert load_params().sites["ours"] == found  # a Slurm that orders by submission changes no row
+    done = command(*words, "nodes.txt")
+    assert (done.code, "nodes.txt" in done.err, "\n" in done.err.strip()) == (2, True, False)
+
+
 def test_a_log_without_limits_is_said_to_assume_perfect_knowledge(place: Path, command: Command) -> None:
     done = command("site", str(log(place / "ours.swf", 60, limit=NONE)), "--name", "mine", "--yes")
     assert done.code == 0
