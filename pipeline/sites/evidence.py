@@ -113,7 +113,10 @@ def evidence(site: str, today: str, found: Advice, log: SiteLog) -> dict[str, Js
         "users": {"gain": users[0], "lose": users[1], "all": users[2]},
         "own": dict(zip(("wait", "p99_wait", "longest_wait"), (_known(x) for x in found.own), strict=True)),
         "limits": log.trace.has_estimates,
-        "in_vain": [dict(row) for _, row in limits_table(log.periods["test"]).head(SHOWN_USERS).iterrows()],
+        "in_vain": [
+            {str(key): value for key, value in row.items()}
+            for row in limits_table(log.periods["test"]).head(SHOWN_USERS).to_dict("records")
+        ],
         "processors": sum(row[0] for row in total) / THOUSANDTHS,
         "log": describe(log.trace, log.fit, {})[:-2],  # without the scaling to other loads
     }

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from pipeline.core.schemas import LIMITS
 from pipeline.sites.queue import Period
+from pipeline.sites.slurm_settings import LONGEST_S
 
 FEWEST = 10  # jobs of a user who is reported
 SHARE = 0.95  # of a user's jobs that the suggested limit would cover
@@ -16,14 +18,18 @@ def limits_table(period: Period) -> pd.DataFrame:
     """Return a row for each user with enough jobs in a period, the most processor time reserved in vain first.
 
     `used` is the median share of the limit that was used; `suggested_s` would have covered 95 % of the user's jobs with
-    a fifth to spare; `in_vain_h` are processor hours that were reserved and not used.
+    a fifth to spare, but is at most the user's longest limit; `in_vain_h` are processor hours that were reserved and
+    not used. Jobs with a limit of a year or more had none, and do not count.
     """
-    user, run = period.user[period.first :], period.run
-    limit, cpus = period.queue.limit[period.first :], period.queue.cpus[period.first :]
+    limit = period.queue.limit[period.first :]
+    limited = limit < LONGEST_S
+    user = np.where(limited, period.user[period.first :], -1)
+    run, cpus = period.run, period.queue.cpus[period.first :]
     rows = [
         _row(int(one), *(column[user == one] for column in (run, limit, cpus))) for one in np.unique(user[user >= 0])
     ]
-    found = pd.DataFrame([row for row in rows if row["jobs"] >= FEWEST], columns=list(_row(0, *[np.ones(1)] * 3)))
+    found = pd.DataFrame([row for row in rows if row["jobs"] >= FEWEST], columns=list(LIMITS.columns))
+    found = found.astype({name: str(column.dtype) for name, column in LIMITS.columns.items()})  # also if it is empty
     return found.sort_values(["in_vain_h", "user"], ascending=[False, True], ignore_index=True)
 
 

@@ -4,8 +4,8 @@ Terms of priority/multifactor, as in Slurm's source (src/plugins/priority/multif
 
     age         weight * wait / PriorityMaxAge; Slurm stops at the maximum, the replay does not
     job size    weight * mean of the job's shares of processors and of nodes, or 1 less it with PriorityFavorSmall
-    fair-share  weight * 2^(-usage / share), the classic formula, with equal shares for all users and usage as a part of
-                the whole cluster's time in the half-life; fair-tree, Slurm's default, ranks users instead
+    fair-share  weight * 2^(-usage / share), the classic formula, with the user's part of all decayed usage and equal
+                shares for all users; Fair Tree, Slurm's default, ranks users instead
 
 QOS, partition, association and TRES weights are not in a log, so `unsupported` names them.
 """
@@ -40,6 +40,13 @@ def weights_of(config: SlurmConfig) -> Multifactor | None:
     )
 
 
+def scale_of(score: SlurmOrder, weights: Multifactor) -> float:
+    """Return the points per unit of a score that the replay uses, and that the settings have to use."""
+    found = {"Age": weights.age, "FairShare": weights.fair_share, "JobSize": weights.job_size}
+    config = SlurmConfig({}, weights={**SlurmConfig({}).weights, **found}, max_age_s=weights.age_days * DAY_S)
+    return plan_settings(score, config, 0.0).scale
+
+
 def present(queue: Queue, weights: Multifactor) -> Order:
     """Return the order of today."""
     return _kept(Order(LINEAR, np.zeros(len(queue.submit)), weights.age / (weights.age_days * DAY_S)), queue, weights)
@@ -47,13 +54,7 @@ def present(queue: Queue, weights: Multifactor) -> Order:
 
 def deployed(order: Order, score: SlurmOrder, queue: Queue, weights: Multifactor) -> Order:
     """Return an order of a score as Slurm would run it with the settings of `advise --slurm`, next to what is kept."""
-    config = SlurmConfig(
-        {},
-        weights=dict(SlurmConfig({}).weights) | {"Age": weights.age, "FairShare": weights.fair_share}
-        | {"JobSize": weights.job_size},
-        max_age_s=weights.age_days * DAY_S,
-    )  # fmt: skip
-    scale = plan_settings(score, config, 0.0).scale
+    scale = scale_of(score, weights)
     return _kept(order._replace(static=scale * order.static, slope=scale * order.slope), queue, weights)
 
 
@@ -67,5 +68,6 @@ def _kept(order: Order, queue: Queue, weights: Multifactor) -> Order:
 
 def _size(queue: Queue, favor_small: bool) -> FloatArray:
     processors = queue.cpus / (queue.capacity[:, 0].sum() / THOUSANDTHS)
-    share = np.minimum((processors + queue.nodes / len(queue.capacity)) / 2, 1.0)
+    nodes = queue.nodes / len(queue.capacity) if len(queue.capacity) > 1 else processors  # a pool has none
+    share = np.minimum((processors + nodes) / 2, 1.0)
     return np.asarray(1.0 - share if favor_small else share)

@@ -71,8 +71,8 @@ class _Live(NamedTuple):
     held_first: IntArray  # [J + 1]  places of a job's machines in `held`
     held: IntArray
     start: FloatArray  # [J]
-    usage: FloatArray  # [U]  processor seconds, decayed
-    rate: FloatArray  # [U]  processors in use
+    usage: FloatArray  # [U + 1]  processor seconds, decayed; of all users at the end
+    rate: FloatArray  # [U + 1]  processors in use
     made: IntArray  # [P]  reservations of this pass
     low: IntArray  # [K, R]  least amount free during a job
     counts: IntArray  # [4]  jobs that wait, that run, that have arrived; steps of the profile
@@ -116,11 +116,10 @@ def _priority(q: Queue, order: Order, s: _Live, job: int, wait: float) -> float:
     if order.rule == AREA_AGED:
         return float(-q.limit[job] * q.cpus[job] / (1.0 + wait / order.age))
     found = order.static[job] + order.slope * wait
-    if order.fair_share != 0.0:  # usage against an equal share of all processors, over the memory of the half-life
-        whole = 0.0
-        for k in range(q.capacity.shape[0]):
-            whole += q.capacity[k, 0] / 1000.0 * order.half_life / np.log(2.0)
-        found += order.fair_share * 2.0 ** (-s.usage[q.user[job]] * s.usage.shape[0] / whole)
+    if order.fair_share != 0.0:  # the user's part of all usage, against an equal share
+        users = s.usage.shape[0] - 1
+        part = s.usage[q.user[job]] / s.usage[users] if s.usage[users] > 0.0 else 0.0
+        found += order.fair_share * 2.0 ** (-part * users)
     return float(found)
 
 
@@ -174,6 +173,7 @@ def _events(q: Queue, s: _Live, now: float) -> None:
             for r in range(s.free.shape[1]):
                 s.free[s.held[place], r] += q.demand[job, r]
         s.rate[q.user[job]] -= q.cpus[job]
+        s.rate[-1] -= q.cpus[job]
         _remove(s.running, s.end, s.counts[RUNNING], job)
         _remove(s.limited, s.due, s.counts[RUNNING], job)
         s.counts[RUNNING] -= 1
@@ -203,6 +203,7 @@ def _start(q: Queue, s: _Live, job: int, room: IntArray, now: float) -> None:
         for r in range(s.free.shape[1]):
             s.free[s.held[place], r] -= q.demand[job, r]
     s.rate[q.user[job]] += q.cpus[job]
+    s.rate[-1] += q.cpus[job]
     s.start[job] = now
     _insert(s.running, s.end, s.counts[RUNNING], job, now + q.run[job])
     _insert(s.limited, s.due, s.counts[RUNNING], job, now + q.limit[job])
@@ -351,7 +352,7 @@ def replay(q: Queue, order: Order, backfill: Backfill, submit: FloatArray, arriv
     s = _Live(
         submit, arrivals, q.capacity.copy(), np.empty(jobs, np.int64), np.empty(jobs), np.empty(jobs, np.int64),
         np.empty(jobs), np.empty(jobs, np.int64), np.empty(jobs), held_first, np.empty(held_first[-1], np.int64),
-        np.empty(jobs), np.zeros(users), np.zeros(users), np.zeros(len(q.tier), np.int64), q.capacity.copy(),
+        np.empty(jobs), np.zeros(users + 1), np.zeros(users + 1), np.zeros(len(q.tier), np.int64), q.capacity.copy(),
         np.zeros(4, np.int64),
     )  # fmt: skip
     p = _Profile(np.empty(0), np.empty((0, *q.capacity.shape), np.int64))
@@ -364,7 +365,7 @@ def replay(q: Queue, order: Order, backfill: Backfill, submit: FloatArray, arriv
             now = min(now, s.end[0])
         if order.fair_share != 0.0:
             decay, gap = 0.5 ** ((now - before) / order.half_life), now - before
-            for u in range(users):
+            for u in range(users + 1):
                 s.usage[u] = s.usage[u] * decay + s.rate[u] * gap
             before = now
         _events(q, s, now)

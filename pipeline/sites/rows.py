@@ -179,7 +179,8 @@ def _park(trace: Trace) -> list[dict[str, Json]]:
             "'scontrol show node' as --nodes"
         )
     capacity, names, kinds = trace.machines.capacity, trace.machines.resources, trace.kind_names
-    wanted = [r for r in range(len(names)) if r == 0 or (len(capacity) > 1 and capacity[:, r].any())]
+    pooled = len(capacity) == 1 and kinds == ("",)
+    wanted = [r for r in range(len(names)) if r == 0 or (not pooled and capacity[:, r].any())]
     rows = zip(trace.machines.kind.tolist(), capacity[:, wanted].tolist(), strict=True)
     park = list[dict[str, Json]]()
     for (kind, *amounts), count in Counter((kind, *amounts) for kind, amounts in rows).items():

@@ -134,8 +134,13 @@ def unsupported(config: SlurmConfig, replayed: Collection[str] = ()) -> list[str
         and name.removeprefix("PriorityWeight") not in replayed
     ]
     accounting, preempt = (config.settings.get(name, "") for name in ("AccountingStorageType", "PreemptType"))
+    damping, classic = config.settings.get("FairShareDampeningFactor", ""), "NO_FAIR_TREE" in config.flags
     tiers, gres = {part.tier for part in config.partitions}, {node.gres for node in config.nodes if node.gres}
     others = {
+        "PriorityFlags without NO_FAIR_TREE: Fair Tree, replayed as the classic formula with equal shares": (
+            "FairShare" in replayed and config.weights["FairShare"] > 0 and not classic
+        ),
+        f"FairShareDampeningFactor={damping}: replayed as 1": damping not in (*UNSET, "1"),
         f"PriorityType={config.priority_type}: expected {MULTIFACTOR}": config.priority_type != MULTIFACTOR,
         f"SchedulerType={config.scheduler}: the replay backfills": config.scheduler != "sched/backfill",
         f"SelectType={config.select}: allocation of whole nodes, not replayed": config.select == "select/linear",

@@ -17,6 +17,7 @@ from pipeline.sites.when import HOUR_S, WEEK_S, Moment, Past, futures, moment, p
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # ends of the 80 % and 50 % intervals, and the median
 FUTURES, MOMENTS = 64, 150
+FEWEST_MOMENTS = 20  # with waiting jobs
 NEAREST, FEWEST = 300, 100  # questions that an interval is calibrated by; with fewer than FEWEST there is none
 SCALE_S = 4 * HOUR_S  # starts further apart than this differ by ratio
 
@@ -115,7 +116,7 @@ def intervals(known: Questions | None, asked: Questions) -> FloatArray:
 
 def is_calibrated(known: Questions | None) -> TypeGuard[Questions]:
     """Return whether there are enough earlier questions."""
-    return known is not None and len(known.actual) >= FEWEST
+    return known is not None and len(known.actual) >= FEWEST and len(np.unique(known.now)) >= FEWEST_MOMENTS
 
 
 def weighted_quantiles(values: FloatArray, weight: FloatArray, levels: Sequence[float]) -> FloatArray:

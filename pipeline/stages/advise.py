@@ -34,11 +34,17 @@ def run(params: Params, site: str) -> None:
         run.inputs(storage.LOGS / site)
         row = params.sites[site]
         with progress(f"advise {site}, orders", steps(row)) as advance:
-            found = advise(log.periods, row, params.evaluation, params.seed, params.threads, advance)
-        kept = evidence(site, row.today, found, log)
+            done = [0]
+
+            def more(count: int) -> None:
+                done[0] += count
+                advance(done[0])
+
+            found = advise(log.periods, row, params.evaluation, params.seed, params.threads, more)
+        kept, users = evidence(site, row.today, found, log), limits_table(log.periods["test"])
         storage.discard(FOLDER / site, storage.results_folder("advice", site))
         storage.write_table(FOLDER / site / TABLE, table(found), ORDERS_TABLE)
-        storage.write_table(FOLDER / site / USERS, limits_table(log.periods["test"]), LIMITS)
+        storage.write_table(FOLDER / site / USERS, users, LIMITS)
         storage.write_json(FOLDER / site / EVIDENCE, kept)
         storage.write_json(storage.results_folder("advice", site) / ADVICE, for_gate(kept))
     with progress("update the advice", 1, brief=True):

@@ -72,7 +72,7 @@ def _weights(config: Path | None) -> Multifactor | None:
         say(f"not modelled: {line}")
     weights = weights_of(found)
     if weights is None:
-        say(f"{config}: jobs start in order of submission, as with 'today: fcfs'")
+        say(f"{config}: only the order of submission is replayed, 'today: fcfs'; an existing row keeps its order")
     return weights
 
 

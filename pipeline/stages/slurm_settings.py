@@ -9,9 +9,9 @@ from pipeline.core.config.records import check_known
 from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.sites.evidence import EVIDENCE, FOLDER, read_evidence
-from pipeline.sites.multifactor import REPLAYED
+from pipeline.sites.multifactor import REPLAYED, scale_of, weights_of
 from pipeline.sites.orders import FOR_SLURM, LEARNED
-from pipeline.sites.slurm_config import parse_config, unsupported
+from pipeline.sites.slurm_config import SlurmConfig, parse_config, unsupported
 from pipeline.sites.slurm_files import ExpectedWaits, settings_files
 from pipeline.sites.slurm_settings import SlurmOrder, named_order, plan_settings
 
@@ -40,10 +40,28 @@ def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapp
     config = parse_config(**{what: storage.read_text(path) for what, path in texts.items() if path is not None})
     feature, tau = FOR_SLURM[name]
     order = SlurmOrder(**found["learned"])._replace(tau_s=tau) if name in LEARNED else named_order(feature, tau)
-    settings = plan_settings(order, config, waits[name].longest_s)
+    scale = _replayed_scale(params, site, order, config)
+    settings = plan_settings(order, config, waits[name].longest_s, scale)
     files = settings_files(settings, waits[found["against"]], waits[name])
     for line in unsupported(config, REPLAYED if params.sites[site].slurm else ()):
         say(f"not modelled: {line}")
     for file, text in files.items():
         storage.write(folder / file, text.encode())
     say(f"{len(files)} files for '{name}' in {folder}; begin with {folder / 'instructions.txt'}")
+
+
+def _replayed_scale(params: Params, site: str, order: SlurmOrder, config: SlurmConfig) -> float | None:
+    """Return the scale of the replay; None if it had no weights of the site's Slurm.
+
+    Raises:
+        UserError: the weights of the configuration are not those that were replayed.
+    """
+    weights = params.sites[site].slurm
+    if weights is None:
+        return None
+    if weights_of(config) != weights:
+        raise UserError(
+            f"--config: expected the weights of sites.{site}.slurm, with which the advice was made, found others: "
+            f"run 'site ... --name {site} --config' and 'dvc repro advise@{site}' again"
+        )
+    return scale_of(order, weights)

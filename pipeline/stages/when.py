@@ -25,6 +25,10 @@ HEADER = 1 << 16  # bytes of a log in which its epoch is searched
 DATE = "an ISO date, as 2002-12-24T18:00"
 
 
+class NoJobWaitsError(UserError):
+    """The queue is empty at that time."""
+
+
 class Asked:
     """A site's past, and its jobs' numbers and clock.
 
@@ -38,8 +42,9 @@ class Asked:
             raise UserError(f"{place}: expected the log of {site}, found none; 'python -m pipeline log' links it")
         log = SiteLog(params, site)
         queue, today = queue_of(log.fit), params.sites[site].today
-        if not is_linear(today, queue):
-            raise UserError(f"sites.{site}.today: expected an order that is linear in the wait, found {today}")
+        if params.sites[site].slurm or not is_linear(today, queue):
+            found = f"{today} with sites.{site}.slurm" if params.sites[site].slurm else today
+            raise UserError(f"sites.{site}.today: expected an order that is linear in the wait, found {found}")
         with progress(f"replay {site}", 1, brief=True):
             self.past = past_of(queue, log.fit.wait, today)
         self.own_waits = not np.isnan(log.fit.wait).all()
@@ -91,7 +96,9 @@ def run(params: Params, site: str, jobs: Sequence[int], time: str | None) -> dic
     at, threads = log.at(time), params.threads
     numbers = [log.number[job] for job in at.waiting]
     if not numbers:
-        raise UserError(f"{site}: no job waits at second {at.now + log.began:.0f} of the log; --at names another time")
+        raise NoJobWaitsError(
+            f"{site}: no job waits at second {at.now + log.began:.0f} of the log; --at names another time"
+        )
     if unknown := [job for job in jobs if job not in numbers]:
         some = ", ".join(map(str, numbers[:10]))
         raise UserError(f"{site}: job {unknown[0]} does not wait at second {at.now + log.began:.0f}; waiting: {some}")

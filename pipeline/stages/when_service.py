@@ -1,5 +1,6 @@
 """`when --serve`: a page and JSON of when the waiting jobs of a site start, renewed when its log has changed."""
 
+import re
 from collections.abc import Sequence
 from threading import Lock
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from pipeline.progress import say
 from pipeline.report.advice import duration
 from pipeline.report.templating import template
 from pipeline.serving.listening import bound, server_of
-from pipeline.stages.when import run
+from pipeline.stages.when import NoJobWaitsError, run
 
 HOST = "127.0.0.1"  # users of other machines come through the site's own web server
 
@@ -40,15 +41,21 @@ class Latest:
         with self._one_at_a_time:
             try:
                 if (changed := self._changed()) != self._kept.changed:
-                    self._kept = Answer(run(load_params(), self.site, [], None), changed)
+                    self._kept = Answer(self._answered(), changed)
             except UserError as error:
                 raise HTTPException(503, str(error)) from error
         found = self._kept.found
         jobs: list[dict[str, Json]] = found["jobs"]  # type: ignore[assignment]
         some = [row for row in jobs if job in (None, row["job"])]
-        if not some:
+        if job is not None and not some:
             raise HTTPException(404, f"{self.site}: job {job} does not wait at the end of the log")
         return found | {"jobs": some}
+
+    def _answered(self) -> dict[str, Json]:
+        try:
+            return run(load_params(), self.site, [], None)
+        except NoJobWaitsError:
+            return {"site": self.site, "calibrated": True, "own_waits": True, "jobs": []}
 
     def _changed(self) -> list[float]:
         log = storage.scenario_log(self.site)
@@ -64,14 +71,21 @@ def application(latest: Latest) -> FastAPI:
     app = FastAPI(title=f"When do jobs of {latest.site} start?", docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.get("/when.json", response_model=None)
-    def answer(job: int | None = None) -> dict[str, Json]:
-        return latest.rows(job)
+    def answer(job: str = "") -> dict[str, Json]:
+        return latest.rows(number(job))
 
     @app.get("/", response_class=HTMLResponse)
-    def page(job: int | None = None) -> str:
-        return template("when.html").render(it=latest.rows(job), duration=duration, job=job)
+    def page(job: str = "") -> str:
+        return template("when.html").render(it=latest.rows(number(job)), duration=duration, job=number(job))
 
     return app
+
+
+def number(job: str) -> int | None:
+    """Return the number of a job; None for an empty field, an HTTPException for another text."""
+    if not re.fullmatch(r"\d{0,18}", job.strip()):
+        raise HTTPException(422, f"job: expected a number, got '{job[:40]}'")
+    return int(job) if job.strip() else None
 
 
 def serve(site: str, port: int) -> None:

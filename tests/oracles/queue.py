@@ -4,7 +4,7 @@ Nothing is kept from one pass to the next except the running and the waiting job
 from a list of bookings whenever they are needed.
 """
 
-from math import inf, log, log2
+from math import inf, log2
 from typing import NamedTuple
 
 from pipeline.core.types import FloatArray, IntArray
@@ -88,8 +88,8 @@ class PlainQueue:
             return -limit * cpus / (1 + wait / order.age)
         found = float(order.static[job]) + order.slope * wait
         if order.fair_share:
-            whole = float(q.capacity[:, 0].sum()) / 1000 * order.half_life / log(2)
-            found += order.fair_share * 2.0 ** (-self.usage[q.user[job]] * self.users / whole)
+            part = self.usage[q.user[job]] / sum(self.usage) if sum(self.usage) > 0 else 0.0
+            found += order.fair_share * 2.0 ** (-part * self.users)
         return found
 
     def _pass(self) -> None:

@@ -29,4 +29,11 @@ def test_users_are_listed_by_the_processor_time_that_they_reserve_in_vain() -> N
 def test_jobs_of_a_warm_up_do_not_count() -> None:
     jobs = [Job(at, 60, 1, limit=120, user=1) for at in range(20)]
     assert limits_table(period(queue([8], *jobs), first=8))["jobs"].tolist() == [12]
-    assert len(limits_table(period(queue([8], *jobs), first=11))) == 0
+    none = limits_table(period(queue([8], *jobs), first=11))
+    assert len(none) == 0
+    LIMITS.validate(none)
+
+
+def test_a_limit_of_a_year_is_none() -> None:
+    jobs = [Job(at, 60, 1, limit=365 * 86_400, user=1) for at in range(20)]
+    assert len(limits_table(period(queue([8], *jobs)))) == 0

@@ -30,7 +30,12 @@ def test_weights_come_from_the_configuration() -> None:
     found = parse_config(CONFIG)
     assert weights_of(found._replace(decay_half_life_s=7 * DAY)) == WEIGHTS.model_copy(update={"favor_small": True})
     assert weights_of(found._replace(decay_half_life_s=None)).half_life_days == 3_650  # type: ignore[union-attr]
-    assert [line.partition("=")[0] for line in unsupported(found, REPLAYED)] == ["PriorityWeightQOS"]
+    assert [line.partition("=")[0] for line in unsupported(found, REPLAYED)] == [
+        "PriorityWeightQOS",
+        "PriorityFlags without NO_FAIR_TREE: Fair Tree, replayed as the classic formula with equal shares",
+    ]
+    classic = parse_config(CONFIG + "PriorityFlags = NO_FAIR_TREE\nFairShareDampeningFactor = 3\n")
+    assert [line.partition("=")[0] for line in unsupported(classic, REPLAYED)][-1] == "FairShareDampeningFactor"
 
 
 @pytest.mark.parametrize("changed", [{"priority_type": "priority/basic"}, {"weights": {"FairShare": 0, "JobSize": 0}}])
@@ -46,6 +51,8 @@ def test_the_present_order_has_age_size_and_fair_share() -> None:
     assert found.static.tolist() == pytest.approx([300 * (0.25 + 0.5) / 2, 300])
     small = present(QUEUE, WEIGHTS.model_copy(update={"favor_small": True}))
     assert small.static.tolist() == pytest.approx([300 * (1 - 0.375), 0], abs=1e-9)
+    pool = queue([16], Job(0, 60, 4, limit=HOUR))
+    assert present(pool, WEIGHTS).static.tolist() == pytest.approx([300 * 0.25])  # it has no nodes
 
 
 def test_an_order_keeps_the_other_weights_and_a_second_keeps_its_points() -> None:

@@ -77,6 +77,17 @@ def test_nodes_of_slurm_become_groups_with_gpus_and_partitions(tmp_path: Path) -
         site_rows("mine", path, "slurm", read(path), [], params())
 
 
+def test_nodes_of_one_partition_need_no_kind(tmp_path: Path) -> None:
+    path, nodes = tmp_path / "log.csv", tmp_path / "nodes.txt"
+    jobs = [f"{1_700_000_000 + 1_728 * k},0,864,3600,1,1,40,16,0,compute" for k in range(3_000)]
+    path.write_text("\n".join(["submit,wait,run,limit,user,nodes,cpu,memory,gpu,partition", *jobs]) + "\n")
+    nodes.write_text("NodeName=n1 CPUTot=80 RealMemory=65536 Gres=(null) Partitions=compute\n")
+    for machines in ([], ["1 cpu=80,memory=64"]):
+        found = site_rows("mine", path, "slurm", read(path, nodes=nodes), machines, params(), nodes=nodes)
+        assert found.scenario["loads"] == [19]  # 25 % of the processors, 12.5 % of the memory
+        assert "kind" not in found.scenario["machines"][0]  # type: ignore[index, operator]
+
+
 def test_weights_of_a_slurm_become_the_present_order(tmp_path: Path) -> None:
     path, weights = log(tmp_path), Multifactor(age=1000, fair_share=500)
     found = site_rows("mine", path, "swf", read(path, "swf"), [], params(), slurm=weights)

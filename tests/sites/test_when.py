@@ -283,7 +283,7 @@ def test_a_date_is_a_second_of_the_clock_that_the_log_names(command: Command) ->
             ("mine", "--at", "noon"),
             "--at: expected seconds on the log's clock or an ISO date, as 2002-12-24T18:00; got 'noon'",
         ),
-        (("mine", "--check", "--json"), "--check: expected no jobs, --at or --json with it"),
+        (("mine", "--check", "--json"), "--check, --serve: expected no jobs and no other option with it"),
     ],
 )
 @pytest.mark.usefixtures("mine")

@@ -1,6 +1,7 @@
 """`site` and `advise`: from a log to what a program and a person read of it."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,13 @@ from commands import Command
 from queue_builders import Job, queue
 from swf_lines import line
 
-from pipeline.core.config import MachinesScenario, Params, Site, load_params
+from pipeline.core.config import MachinesScenario, Multifactor, Params, Site, load_params
 from pipeline.core.schemas import ORDERS
 from pipeline.errors import UserError
 from pipeline.sites.orders import FAMILIES, order_of
 from pipeline.sites.orders import ORDERS as EVERY
 from pipeline.sites.replay import Backfill, Queue
-from pipeline.stages import advise, log, site
+from pipeline.stages import advise, log, site, slurm_settings
 from tests.oracles.queue import plain_replay
 
 DAY = 86_400
@@ -177,6 +178,33 @@ def test_the_changes_are_those_of_the_reference_s_replays(
         assert found[name]["value"] == pytest.approx(value, rel=1e-5)  # JSON has six digits
         assert found[name]["today"] == pytest.approx(today, rel=1e-5)
         assert found[name]["change"] == pytest.approx(value / today - 1, rel=1e-4)
+
+
+def test_settings_have_the_weights_and_the_scale_that_were_replayed(
+    tmp_path: Path, params: Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """60,000 points in seven days are 2,857 in 8 hours, the time that a unit of the score is worth."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIPELINE_TRACKING", "off")
+    row = Site(today="multifactor", slurm=Multifactor(age=60_000, fair_share=20_000))
+    known = params.model_copy(update={"scenarios": {"mine": small(tmp_path)[0]}, "sites": {"mine": row}})
+    log.run(known)
+    advise.run(known, "mine")
+    evidence = json.loads((tmp_path / "reports/advice/mine/evidence.json").read_text())
+    assert evidence["against"] == "multifactor"
+    waits = {one["name"]: one["wait"]["value"] for one in evidence["orders"]}
+    assert len({waits["multifactor"], waits["fcfs"], waits["limit_8h"]}) == 3
+    config = tmp_path / "config.txt"
+    text = "PriorityType = priority/multifactor\nPriorityWeightAge = 60000\nPriorityWeightFairShare = 20000\n"
+    config.write_text(text)
+    slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", {"config": config})
+    (scale,) = re.findall(r"local SCALE, TOP, TAU = ([\d.]+)", (tmp_path / "files/job_submit.lua").read_text())
+    assert float(scale) == pytest.approx(60_000 * 28_800 / (7 * DAY))
+    config.write_text(text.replace("20000", "10000"))
+    for other in ({"config": config}, {}):
+        with pytest.raises(UserError, match=r"--config: expected the weights of sites\.mine\.slurm"):
+            slurm_settings.run(known, "mine", tmp_path / "other", "limit_8h", other)
+    assert not (tmp_path / "other").exists()
 
 
 def test_the_same_advice_has_the_same_bytes_and_the_page_can_be_renewed(

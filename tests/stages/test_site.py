@@ -177,7 +177,7 @@ def test_the_configuration_of_a_slurm_gives_the_present_order(place: Path, comma
     assert (found.slurm.age, found.slurm.fair_share, found.slurm.half_life_days) == (1000, 20_000, 7)
     (place / "config.txt").write_text(CONFIG.replace("multifactor", "basic"))
     done = command(*words, "config.txt")
-    assert (done.code, "as with 'today: fcfs'" in done.out + done.err) == (0, True)
+    assert (done.code, "only the order of submission is replayed, 'today: fcfs'" in done.out + done.err) == (0, True)
     assert load_params().sites["ours"] == found  # a Slurm that orders by submission changes no row
     done = command(*words, "nodes.txt")
     assert (done.code, "nodes.txt" in done.err, "\n" in done.err.strip()) == (2, True, False)

@@ -172,7 +172,10 @@ def test_what_knows_the_future_is_nobodys_champion(
     chosen["validation"]["oracle"] = dict.fromkeys(chosen["validation"]["oracle"], 0.5)  # better than can be
     path.write_text(json.dumps(chosen))
     Path("champions.yaml").write_text("# Nobody yet.\n")
-    gate.run(small())
+    params = small()
+    assert params.gate is not None
+    rules = params.gate.model_copy(update={"fewer": {"shared": params.scenarios["shared"].jobsets.test}})
+    gate.run(params.model_copy(update={"gate": rules}))
     verdict = json.loads(Path("reports/gate.json").read_text())["shared"]
     assert verdict["promote"]["policy"] in set(RULES) - {"oracle", "undivided"}
 

@@ -16,6 +16,7 @@ from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.serving.listening import bound, server_of
 from pipeline.stages import when_service
+from pipeline.stages.when import NoJobWaitsError
 from pipeline.stages.when_service import Latest, application, serve
 
 
@@ -33,8 +34,8 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def run(params: object, site: str, jobs: list[int], time: str | None) -> dict[str, Json]:
         seen.append(site)
-        if (tmp_path / "log").read_text() == "none":
-            raise UserError("mine: no job waits")
+        if (tmp_path / "log").read_text() in ("idle", "bad"):
+            raise {"idle": NoJobWaitsError, "bad": UserError}[(tmp_path / "log").read_text()]("mine: said")
         rows = [row(4711, 7_200.0 * len(seen)), row(12, 30.0)]
         return {"site": site, "now": 5.0, "calibrated": True, "own_waits": False, "jobs": list[Json](rows)}
 
@@ -63,6 +64,7 @@ def read(address: str) -> str:
 
 def test_one_job_or_all_are_answered(address: str) -> None:
     whole = json.loads(read(f"{address}/when.json"))
+    assert json.loads(read(f"{address}/when.json?job=")) == whole  # an empty field of the page
     assert [one["job"] for one in whole["jobs"]] == [4711, 12]
     assert json.loads(read(f"{address}/when.json?job=12"))["jobs"] == [row(12, 30.0)]
     page = re.sub(r"<[^>]+>", " ", read(f"{address}/?job=4711"))
@@ -85,10 +87,14 @@ def test_the_answer_is_renewed_when_the_log_has_changed(address: str, asked: lis
     assert (first, len(asked)) == (7_200.0, 1)
     os.utime(tmp_path / "log", (1, 1))
     assert json.loads(read(f"{address}/when.json?job=4711"))["jobs"][0]["median"] == 14_400.0
-    (tmp_path / "log").write_text("none")
+    (tmp_path / "log").write_text("idle")
+    assert json.loads(read(f"{address}/when.json"))["jobs"] == []
+    assert "No job waits." in read(f"{address}/")
+    (tmp_path / "log").write_text("bad")
+    os.utime(tmp_path / "log", (2, 2))
     with pytest.raises(urllib.error.HTTPError) as caught:
         read(f"{address}/")
-    assert (caught.value.code, json.load(caught.value)["detail"]) == (503, "mine: no job waits")
+    assert (caught.value.code, json.load(caught.value)["detail"]) == (503, "mine: said")
     (tmp_path / "log").unlink()
     with pytest.raises(urllib.error.HTTPError, match="503"):
         read(f"{address}/")

@@ -9,6 +9,7 @@ SAMPLES = {
     "alibaba2018": f"{TASK}\n",
     "alibaba2017": "100,110,1,2,3,Terminated,50,0.02\n",
     "cloudsimpy": f"{HEADER}\n0,5,10,0.5,0.02,1,1,3,0\n",
+    "slurm": "submit,wait,run,limit,user,nodes,cpu,memory,gpu,partition\n100,5,10,60,7,1,2,4,0,cpu\n",
     "google2011": "".join(
         f"{600000000 + k},,7,0,,{event},bob,2,9,0.5,0.25,0.1,0\n" for k, event in enumerate((0, 1, 4))
     ),

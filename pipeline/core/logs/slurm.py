@@ -147,4 +147,5 @@ def _kinds(partitions: pd.Series, names: Sequence[str]) -> KeyArray:
     codes, found = pd.factorize(partitions.fillna(""))
     sets = [set(name.split("+")) for name in names]
     bits = [sum(1 << k for k, one in enumerate(sets) if one & set(text.split("|"))) for text in found]
-    return np.array(bits, dtype=np.uint64)[codes]
+    whole = (1 << len(names)) - 1  # then machines need no kind
+    return np.array([ANY_KIND if one == whole else one for one in bits], dtype=np.uint64)[codes]

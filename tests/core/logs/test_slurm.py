@@ -6,6 +6,7 @@ import pytest
 
 from pipeline.core.logs.registry import guess, read
 from pipeline.core.logs.slurm import NO_NODES, NO_PARTITION, UNKNOWN, SlurmNode, nodes_of
+from pipeline.core.types import ANY_KIND
 from pipeline.errors import UserError
 
 HEADER = "submit,wait,run,limit,user,nodes,cpu,memory,gpu,partition\n"
@@ -59,6 +60,14 @@ def test_jobs_run_on_the_nodes_of_their_partitions(log: Path, nodes: Path) -> No
     assert found.machines is not None
     assert found.machines.kind.tolist() == [2, 0, 1]  # n4 is in no partition
     assert found.machines.capacity.tolist() == [[64_000, 250_000, 6_000], [32_000, 125_000, 0], [32_000, 125_000, 0]]
+
+
+def test_jobs_that_every_node_can_run_need_no_kind(log: Path, nodes: Path) -> None:
+    """With one set of partitions, machines without kinds run them too."""
+    nodes.write_text("NodeName=n1 CPUTot=64 RealMemory=256000 Gres=gpu:2 Partitions=cpu,gpu,long\n")
+    found = read(log, nodes=nodes)
+    assert found.kind_names == ("cpu+gpu+long",)
+    assert (found.kinds == ANY_KIND).all()
 
 
 def test_rows_that_are_no_jobs_are_counted(tmp_path: Path, nodes: Path) -> None:
