@@ -275,9 +275,8 @@ def test_a_scenario_with_a_log_says_how_logs_are_read() -> None:
 @pytest.mark.parametrize("format", SAMPLES)
 def test_a_log_of_any_format_with_users_is_read_and_the_others_are_refused(format: str) -> None:
     once = SAMPLES[format]
-    again = {"swf": LINES, "google2011": once.replace("600000000", "900000000").replace(",7,0,", ",8,0,")}.get(
-        format, ""
-    )
+    google = once.replace("600000000", "900000000").replace(",7,0,", ",8,0,")
+    again = {"swf": LINES, "google2011": google, "slurm": "700,5,10,60,8,1,2,4,0,cpu\n"}.get(format, "")
     Path("log.csv").write_text(once + again)
     row = shared(**ONE | {"resources": {"cpu": 100}}).groups_scenario("shared")
     if again:
