@@ -124,16 +124,24 @@ def test_a_job_that_has_waited_too_long_comes_first() -> None:
 
 
 def test_the_user_who_has_used_less_comes_first() -> None:
-    """At 10, A's user has used ((1 / 2^0.1 + 1) / 2^0.8 + 8 = 9.11 processor seconds, and a share is 10 / ln 2 / 2.
+    """At 10, A's user has used all that was used, and a share is a half: 2^(-1 / 0.5) is 0.25.
 
-    2^(-9.11 / 7.21) is 0.417, so that it takes B's own priority 0.583 to come before C.
+    So it takes B's own priority 0.75 to come before C, whose user has used nothing.
     """
     q = queue([1], Job(0, 10), Job(1, 10), Job(2, 10, user=1))
     order = linear(q, slope=0.0)._replace(fair_share=1.0, half_life=10.0)
     assert starts(q, order._replace(fair_share=0.0)) == [0, 10, 20]
     assert starts(q, order) == [0, 20, 10]
-    assert starts(q, order._replace(static=np.array([0, 0.58, 0]))) == [0, 20, 10]
-    assert starts(q, order._replace(static=np.array([0, 0.59, 0]))) == [0, 10, 20]
+    assert starts(q, order._replace(static=np.array([0, 0.74, 0]))) == [0, 20, 10]
+    assert starts(q, order._replace(static=np.array([0, 0.76, 0]))) == [0, 10, 20]
+
+
+def test_past_usage_decays() -> None:
+    """At 30, users 0 and 1 have used 10 seconds each, the former ten and the latter no half-lives ago, and 2 none."""
+    q = queue([1], Job(0, 10), Job(20, 10, user=1), Job(25, 10, user=1), Job(26, 10), Job(27, 10, user=2))
+    order = linear(q, slope=0.0)._replace(fair_share=1.0, half_life=1.0)
+    assert starts(q, order) == [0, 20, 50, 40, 30]
+    assert starts(q, order._replace(half_life=1e9)) == [0, 20, 40, 50, 30]  # a tie of 0 and 1: the first job
 
 
 def test_a_job_that_fits_nowhere_is_an_error_of_the_reference() -> None:
