@@ -21,7 +21,7 @@ from pipeline.core.logs.trace import DAY_S
 from pipeline.core.schemas.tables import BLOCK_DAYS
 from pipeline.problems.machines.env.workload.windows import fitted
 from pipeline.sites import figures as measures
-from pipeline.sites.advice import _more_days, waits_of
+from pipeline.sites.advice import more_days, waits_of
 from pipeline.sites.figures import GAIN, Change, blocks_of, draws, figures
 from pipeline.sites.queue import MOVED_S, Period, part_of, queue_of
 from pipeline.sites.replay import Queue
@@ -97,7 +97,7 @@ def judged(period: Period) -> Iterator[Judged]:
             for name in ("wait", "slowdown", "gain")
         }
         gains = [row["gain"] for row in rows]
-        more = [(int(at), _more_days(one, blocks)) for at, one in zip(starts, gains, strict=True) if one.high >= 0]
+        more = [(int(at), more_days(one, blocks)) for at, one in zip(starts, gains, strict=True) if one.high >= 0]
         longer = [(at, blocks + days // BLOCK_DAYS) for at, days in more if days is not None]
         longer = [(at, size) for at, size in longer if at + size <= last]
         true = [found(at, size)["gain"].high < 0 for at, size in longer]

@@ -56,7 +56,7 @@ class Advice(NamedTuple):
 
     verdict: str  # use | equal | undecided | vetoed | stay
     candidate: str
-    runner_up: str  # the next best order of another family, safe on both periods; "" = none
+    runner_up: str  # the next best order of another family; "" = none, or the test period vetoes it
     learned: SlurmOrder | None  # score of the orders named `learned`; None: the log is too short
     validation: list[Judged]
     test: dict[str, Judged]  # by order
@@ -107,8 +107,9 @@ def advise(
     candidate = safe[0].name if safe else site.today
     period, family = periods["test"], FOR_SLURM.get(candidate, ("",))[0]
     test = {one.name: one for one in _judge(period, found["test"], site, RESAMPLES_OF_CHOICE, settings, seed)}
-    others = [one.name for one in safe if FOR_SLURM[one.name][0] != family and not test[one.name].vetoes]
-    shown = [site.today, candidate, *others[:1]]
+    others = [one.name for one in safe if FOR_SLURM[one.name][0] != family][:1]
+    others = [name for name in others if not test[name].vetoes]  # the test period confirms it or drops it
+    shown = [site.today, candidate, *others]
     waits = {name: found["test"][name] for name in shown}
     test |= {one.name: one for one in _judge(period, waits, site, settings.resamples, settings, seed)}
     blocks = int(blocks_of(period).max()) + 1
@@ -127,7 +128,7 @@ def advise(
         jobs=len(period.run),
         replays=len(period.submit),
         own=_own(period),
-        more_days=_more_days(test[candidate].figures["gain"], blocks) if verdict == "undecided" else None,
+        more_days=more_days(test[candidate].figures["gain"], blocks) if verdict == "undecided" else None,
     )
 
 
@@ -207,10 +208,10 @@ def _verdict(one: Judged, today: str, blocks: int) -> str:
     return "equal" if gain.low > -EQUAL and gain.high < EQUAL else "undecided"
 
 
-def _more_days(gain: Change, blocks: int) -> int | None:
+def more_days(gain: Change, blocks: int) -> int | None:
     """Return the additional days of test period for a clear gain: intervals shrink with the square root of n.
 
-    >>> _more_days(Change(0.8, 1.0, -0.2, -0.6, 0.2), blocks=4), _more_days(Change(1.1, 1.0, 0.1, -0.1, 0.3), blocks=4)
+    >>> more_days(Change(0.8, 1.0, -0.2, -0.6, 0.2), blocks=4), more_days(Change(1.1, 1.0, 0.1, -0.1, 0.3), blocks=4)
     (36, None)
     """
     if gain.change >= 0:

@@ -16,7 +16,6 @@ from pipeline.errors import UserError
 from pipeline.problems.machines.env.workload.windows import Fitted, describe, fitted, read_log
 from pipeline.progress import progress
 from pipeline.sites.advice import Advice, Judged
-from pipeline.sites.limits import limits_table
 from pipeline.sites.orders import FOR_SLURM, names_of
 from pipeline.sites.queue import Period, periods_of
 
@@ -84,8 +83,11 @@ def _changes(one: Judged) -> dict[str, Json]:
     return {name: dict(it._asdict()) for name, it in one.figures.items()}
 
 
-def evidence(site: str, today: str, found: Advice, log: SiteLog) -> dict[str, Json]:
-    """Return all that the page shows of a site; changes are against today's order, and `more_days` are of the log."""
+def evidence(site: str, today: str, found: Advice, log: SiteLog, limits: pd.DataFrame) -> dict[str, Json]:
+    """Return all that the page shows of a site; changes are against today's order, and `more_days` are of the log.
+
+    `limits` is the table of its users' limits.
+    """
     best, users = found.test[found.candidate], found.users
     total = log.fit.park.capacity
     shown = [found.candidate, *([found.runner_up] if found.runner_up else [])]
@@ -114,8 +116,7 @@ def evidence(site: str, today: str, found: Advice, log: SiteLog) -> dict[str, Js
         "own": dict(zip(("wait", "p99_wait", "longest_wait"), (_known(x) for x in found.own), strict=True)),
         "limits": log.trace.has_estimates,
         "in_vain": [
-            {str(key): value for key, value in row.items()}
-            for row in limits_table(log.periods["test"]).head(SHOWN_USERS).to_dict("records")
+            {str(key): value for key, value in row.items()} for row in limits.head(SHOWN_USERS).to_dict("records")
         ],
         "processors": sum(row[0] for row in total) / THOUSANDTHS,
         "log": describe(log.trace, log.fit, {})[:-2],  # without the scaling to other loads

@@ -62,19 +62,12 @@ def site_rows(
     learns = learns or agent in params.agents
     if learns and RECIPE not in params.recipes:
         raise UserError(f"params.yaml: recipes: expected '{RECIPE}', the recipe of the site's agent")
-    known = name in params.sites
-    park = [_group(text) for text in machines]
-    if known:  # what a user wrote in the row stays
-        row = _row_of(params.machines_scenario(name))
-        if row["workload"]["name"] != "log":
-            raise UserError(f"params.yaml: scenarios.{name}.workload: expected a log, found jobs of another source")
-        named = {"nodes": str(nodes)} if nodes else {}
-        park = park or (_park(trace) if nodes else [])
-        row["workload"] |= {"format": format, "path": str(log)} | named
-        row |= {"machines": park} if park else {}
-    else:
-        row = _scenario(park or _park(trace), log, format, trace)
-        row["workload"] |= {"nodes": str(nodes)} if nodes else {}
+    known, park = name in params.sites, [_group(text) for text in machines]
+    row = _known(params, name) if known else _scenario(trace)
+    row |= {"machines": park or _park(trace)} if park or nodes or not known else {}
+    row["workload"] |= {"format": format, "path": str(log)}
+    if nodes or "nodes" in row["workload"]:
+        row["workload"]["nodes"] = str(nodes) if nodes else None
     try:
         scenario = MachinesScenario.model_validate(row)
     except ValidationError as error:
@@ -91,10 +84,7 @@ def site_rows(
             if own[part].get("loads") == old:
                 own[part]["loads"] = loads
         agents[agent] = own
-    workload: MachinesLog = scenario.workload  # type: ignore[assignment]
-    first, after = periods(len(fit.jobs.arrival), workload)["test"]
-    days = (fit.jobs.arrival[after - 1] - fit.jobs.arrival[first]) / DAY_S
-    independent = min((after - first) // workload.window, int(days / BLOCK_DAYS))  # disjoint windows, blocks of days
+    independent = _windows(fit, scenario.workload)  # type: ignore[arg-type]
     tests, fewer = _tests(name, independent, scenario, params)
     return SiteRows(
         scenario={**row, "loads": loads, "jobsets": {**row["jobsets"], "test": tests}},
@@ -104,6 +94,13 @@ def site_rows(
         fewer=fewer,
         windows=independent,
     )
+
+
+def _windows(fit: Fitted, workload: MachinesLog) -> int:
+    """Return the number of independent windows of the test period: disjoint, and blocks of days apart."""
+    first, after = periods(len(fit.jobs.arrival), workload)["test"]
+    days = (fit.jobs.arrival[after - 1] - fit.jobs.arrival[first]) / DAY_S
+    return int(min((after - first) // workload.window, days // BLOCK_DAYS))
 
 
 def _row_of(record: Frozen) -> dict[str, Any]:
@@ -189,17 +186,25 @@ def _park(trace: Trace) -> list[dict[str, Json]]:
     return park
 
 
-def _scenario(park: list[dict[str, Json]], log: Path, format: str, trace: Trace) -> dict[str, Any]:
+def _known(params: Params, name: str) -> dict[str, Any]:
+    """Return the scenario of a site, in which what a user wrote stays."""
+    row = _row_of(params.machines_scenario(name))
+    if row["workload"]["name"] != "log":
+        raise UserError(f"params.yaml: scenarios.{name}.workload: expected a log, found jobs of another source")
+    return row
+
+
+def _scenario(trace: Trace) -> dict[str, Any]:
     cut = {"window": WINDOW, "train_share": TRAIN, "validation_share": VALIDATION}
     return {
         "problem": "machines",
-        "machines": park,
+        "machines": [],
         "slots": SLOTS,
         "dispatch": "easy_dynamic",
         "policies_know": "estimates" if trace.has_estimates else "durations",
         "pause": 16,
         "time_limit": 1_000_000,
-        "workload": {"name": "log", "format": format, "path": str(log), **cut},
+        "workload": {"name": "log", "format": "", "path": "", **cut},
         "loads": [100],
         "jobsets": {"train": 20, "validation": 10, "test": TESTS},
     }

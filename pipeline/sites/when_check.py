@@ -18,7 +18,7 @@ from pipeline.sites.when import HOUR_S, WEEK_S, Moment, Past, futures, moment, p
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # ends of the 80 % and 50 % intervals, and the median
 FUTURES, MOMENTS = 64, 150
 FEWEST_MOMENTS = 20  # with waiting jobs
-NEAREST, FEWEST = 300, 100  # questions that an interval is calibrated by; with fewer than FEWEST there is none
+NEAREST, FEWEST = 300, 100  # questions that an interval is calibrated by; with fewer than FEWEST there is no interval
 SCALE_S = 4 * HOUR_S  # starts further apart than this differ by ratio
 
 
@@ -153,7 +153,8 @@ def check(
     before = sample(past, (began, split), MOMENTS, seed, threads, advance)
     after = sample(past, (split, float(submit[-1])), moments, seed + 1, threads, advance)
     if after is None or not is_calibrated(before):
-        raise UserError(f"expected at least {FEWEST} jobs that wait before the checked period, and one in it")
+        needed = f"{FEWEST} waiting jobs at {FEWEST_MOMENTS} moments"
+        raise UserError(f"expected at least {needed} before the checked period, and one in it; found fewer")
     every = joined([before, after])
     weekly = np.empty((len(QUANTILES), len(after.now)))
     for week in np.arange(split, after.now.max() + 1, WEEK_S):

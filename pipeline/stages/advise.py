@@ -41,7 +41,8 @@ def run(params: Params, site: str) -> None:
                 advance(done[0])
 
             found = advise(log.periods, row, params.evaluation, params.seed, params.threads, more)
-        kept, users = evidence(site, row.today, found, log), limits_table(log.periods["test"])
+        users = limits_table(log.periods["test"])
+        kept = evidence(site, row.today, found, log, users)
         storage.discard(FOLDER / site, storage.results_folder("advice", site))
         storage.write_table(FOLDER / site / TABLE, table(found), ORDERS_TABLE)
         storage.write_table(FOLDER / site / USERS, users, LIMITS)

@@ -9,6 +9,7 @@ import numpy as np
 from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.core.logs.rows import opened
+from pipeline.core.logs.trace import DECADES_S
 from pipeline.core.types import LOG_NAME, Json
 from pipeline.errors import UserError
 from pipeline.progress import progress
@@ -54,7 +55,7 @@ class Asked:
     def at(self, time: str | None) -> Moment:
         """Return the state at a time of the log; without one, at its last submission."""
         last = float(self.past.queue.submit[-1])
-        now = last if time is None else seconds(self.site, time) - self.began
+        now = last if time is None else seconds(self.site, time, self.began) - self.began
         if not 0 <= now <= last:
             log = f"{self.began:.0f} to {self.began + last:.0f} s"
             raise UserError(
@@ -74,8 +75,11 @@ def log_numbers(log: SiteLog) -> Sequence[int]:
     return found
 
 
-def seconds(site: str, time: str) -> float:
-    """Return a time on the clock of a site's log, from seconds or a date; dates without a zone are UTC."""
+def seconds(site: str, time: str, began: float) -> float:
+    """Return a time on the clock of a site's log, from seconds or a date; dates without a zone are UTC.
+
+    A log that began decades after second 0 has Unix time.
+    """
     if re.fullmatch(r"\d+(\.\d+)?", time):
         return float(time)
     try:
@@ -85,9 +89,9 @@ def seconds(site: str, time: str) -> float:
     place = storage.scenario_log(site)
     with opened((place / LOG_NAME if place.is_dir() else place).resolve()) as (content, _):
         epoch = re.search(rb"^; *UnixStartTime: *(\d+)", content.read(HEADER), re.MULTILINE)
-    if epoch is None:
+    if epoch is None and began < DECADES_S:
         raise UserError(f"--at {time}: the log has no UnixStartTime, so that dates are unknown; expected seconds")
-    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - float(epoch[1])
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - float(epoch[1] if epoch else 0)
 
 
 def run(params: Params, site: str, jobs: Sequence[int], time: str | None) -> dict[str, Json]:

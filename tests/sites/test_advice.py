@@ -88,6 +88,12 @@ def test_the_candidate_is_that_of_the_validation_period_whatever_the_test_period
         assert (found.candidate, found.runner_up) == ("limit_8h", "area_2h")
 
 
+def test_a_runner_up_that_the_test_period_vetoes_is_dropped_and_not_replaced(given: Given) -> None:
+    validation: Waits = {"limit_8h": 0.5, "area_2h": 0.6, "area_4h": 0.7}
+    assert given(validation, validation).runner_up == "area_2h"
+    assert given(validation, {"limit_8h": 0.5, "area_2h": 1.5, "area_4h": 0.2}).runner_up == ""
+
+
 def test_what_the_test_period_refutes_is_not_used(given: Given) -> None:
     found = given({"limit_8h": 0.5}, {"limit_8h": 1.04})
     assert (found.verdict, found.more_days) == ("equal", None)

@@ -12,6 +12,7 @@ from swf_lines import HPC2N
 from pipeline.core.config import Params, load_params
 from pipeline.sites.advice import advise
 from pipeline.sites.evidence import SiteLog, evidence
+from pipeline.sites.limits import limits_table
 from pipeline.stages import log, site
 from pipeline.stages.what_if import run as what_if
 
@@ -35,7 +36,7 @@ def test_the_page_has_the_numbers_of_hpc2n(params: Params) -> None:
     """To two points of a percent, since other processors round logarithms differently."""
     own, row = SiteLog(params, "ours"), params.sites["ours"]
     advice = advise(own.periods, row, params.evaluation, params.seed, 2, lambda _: None)
-    found: Any = evidence("ours", row.today, advice, own)
+    found: Any = evidence("ours", row.today, advice, own, limits_table(own.periods["test"]))
     assert f"the candidate is `{found['candidate']}`" in PAGE
     assert f"The verdict is `{found['verdict']}`: {found['n']} blocks" in PAGE
     assert f"about {found['more_days']} more days" in PAGE

@@ -72,6 +72,14 @@ def test_what_tells_short_jobs_is_learned() -> None:
     assert found.past > 0.1
 
 
+def test_leaving_the_beginning_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learned, "NEAR", 1_000.0)
+    with ThreadPoolExecutor(2) as workers:
+        found = learn(busy(), "fcfs", Vetoes(longest=4.0, p99=4.0), 1, workers, lambda _: None)
+    assert found is not None
+    assert abs(found.past) < 0.05  # no order by hand has it
+
+
 def test_a_short_log_teaches_nothing() -> None:
     steps: list[int] = []
     with ThreadPoolExecutor(1) as workers:

@@ -28,12 +28,13 @@ from pipeline.sites.when_check import (
     at_positions,
     check,
     intervals,
+    is_calibrated,
     known_by,
     positions,
     score,
 )
 from pipeline.stages import log
-from pipeline.stages.when import CHECKED
+from pipeline.stages.when import CHECKED, seconds
 
 PAGE = REPOSITORY / "docs/how-to/when.md"
 command, place = commands.command, commands.place  # fixtures
@@ -178,6 +179,14 @@ def test_a_position_is_the_share_of_futures_below_and_continues_outside_by_ratio
     np.testing.assert_allclose(back, HOUR_S * np.tile([6.0, 0.0, 20.0, 12.0], (2, 1)), atol=1e-6)
 
 
+def test_many_jobs_that_wait_at_one_moment_calibrate_nothing() -> None:
+    many = asked(np.zeros((2, 400)), np.zeros(400))
+    for moments, enough in ((19, False), (20, True)):
+        assert is_calibrated(many._replace(now=np.arange(400.0) % moments)) is enough
+    assert not is_calibrated(asked(np.zeros((2, 99)), np.zeros(99)))
+    assert not is_calibrated(None)
+
+
 def test_intervals_are_widened_by_what_earlier_starts_were() -> None:
     """Simulated starts are 10 h, give or take 1 h; actual ones vary four times as much."""
     rng = np.random.default_rng(1)
@@ -301,6 +310,7 @@ def test_a_site_that_cannot_be_asked_is_refused_in_one_line(command: Command, mi
     (mine / "mine.swf").write_text((mine / "mine.swf").read_text().replace("; UnixStartTime: 1000000000\n", ""))
     params.write_text(params.read_text().replace("today: wfp3", "today: fcfs"))
     assert "the log has no UnixStartTime" in command("when", "mine", "--at", "2001-09-10").err
+    assert seconds("mine", "2023-11-14T22:13:20", 1_700_000_000.0) == 1_700_000_000  # Unix time
     shutil.rmtree(mine / "data")
     assert "expected the log of mine, found none; 'python -m pipeline log' links it" in command("when", "mine").err
 
@@ -334,9 +344,12 @@ def test_the_page_has_what_the_check_finds_for_hpc2n() -> None:
         submit=trace.submit_s - trace.submit_s[0], run=trace.run_s, limit=trace.estimate_s, nodes=ones,
         demand=trace.demand[:, :1].copy(), cpus=trace.demand[:, 0] / 1000, user=user, partition=0 * ones,
     )  # fmt: skip
-    found = check(
-        past_of(jobs, trace.wait_s, "fcfs"), 0.4, 0.6, CHECKED, load_params(REPOSITORY / "params.yaml").seed, 2
-    )
+    past = past_of(jobs, trace.wait_s, "fcfs")
+    late = np.random.default_rng(1).uniform(jobs.submit[int(0.6 * len(ones))], jobs.submit[-1], 300)
+    fits = [jobs.cpus[at.waiting] <= 240 - jobs.cpus[at.running].sum() for at in (moment(past, time) for time in late)]
+    assert "(98 %)" in PAGE.read_text()
+    assert np.concatenate(fits).mean() == pytest.approx(0.98, abs=0.005)
+    found = check(past, 0.4, 0.6, CHECKED, load_params(REPOSITORY / "params.yaml").seed, 2)
     for name, it in found.items():
         (said,) = re.findall(rf"^\| HPC2N, {name} +\| (.*) \|$", PAGE.read_text(), re.MULTILINE)
         numbers = [float(cell.split()[0].replace(",", "")) for cell in said.split("|")]

@@ -113,9 +113,10 @@ def test_the_candidate_has_the_lowest_gain_of_the_families_without_a_veto_on_val
     rows = orders[(orders["period"] == "validation") & orders["for_slurm"] & (orders["vetoes"] == "")]
     assert evidence["candidate"] == rows.loc[rows["gain_change"].idxmin(), "order"]
     family = evidence["candidate"].split("_")[0]
-    safe = orders[(orders["period"] == "test") & (orders["vetoes"] == "")]["order"]
-    rows = rows[~rows["order"].str.startswith(family) & (rows["gain_change"] < 0) & rows["order"].isin(safe)]
-    assert evidence["runner_up"] == (rows.loc[rows["gain_change"].idxmin(), "order"] if len(rows) else "")
+    safe = set(orders[(orders["period"] == "test") & (orders["vetoes"] == "")]["order"])
+    rows = rows[~rows["order"].str.startswith(family) & (rows["gain_change"] < 0)]
+    best = rows.loc[rows["gain_change"].idxmin(), "order"] if len(rows) else ""
+    assert evidence["runner_up"] == (best if best in safe else "")  # the test period confirms it or drops it
 
 
 def small(folder: Path) -> tuple[MachinesScenario, Queue]:
@@ -183,10 +184,13 @@ def test_the_changes_are_those_of_the_reference_s_replays(
 def test_settings_have_the_weights_and_the_scale_that_were_replayed(
     tmp_path: Path, params: Params, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """60,000 points in seven days are 2,857 in 8 hours, the time that a unit of the score is worth."""
+    """Without age, the largest replayed weight sets the scale: 20,000 points from one minute to one year of limit.
+
+    Weights that the replay does not know, as that of QOS, do not change it.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIPELINE_TRACKING", "off")
-    row = Site(today="multifactor", slurm=Multifactor(age=60_000, fair_share=20_000))
+    row = Site(today="multifactor", slurm=Multifactor(fair_share=20_000))
     known = params.model_copy(update={"scenarios": {"mine": small(tmp_path)[0]}, "sites": {"mine": row}})
     log.run(known)
     advise.run(known, "mine")
@@ -195,11 +199,11 @@ def test_settings_have_the_weights_and_the_scale_that_were_replayed(
     waits = {one["name"]: one["wait"]["value"] for one in evidence["orders"]}
     assert len({waits["multifactor"], waits["fcfs"], waits["limit_8h"]}) == 3
     config = tmp_path / "config.txt"
-    text = "PriorityType = priority/multifactor\nPriorityWeightAge = 60000\nPriorityWeightFairShare = 20000\n"
+    text = "PriorityType = priority/multifactor\nPriorityWeightQOS = 900000\nPriorityWeightFairShare = 20000\n"
     config.write_text(text)
     slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", {"config": config})
     (scale,) = re.findall(r"local SCALE, TOP, TAU = ([\d.]+)", (tmp_path / "files/job_submit.lua").read_text())
-    assert float(scale) == pytest.approx(60_000 * 28_800 / (7 * DAY))
+    assert float(scale) == pytest.approx(20_000 / np.log(365 * 24 * 60))
     config.write_text(text.replace("20000", "10000"))
     for other in ({"config": config}, {}):
         with pytest.raises(UserError, match=r"--config: expected the weights of sites\.mine\.slurm"):

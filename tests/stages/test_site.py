@@ -9,7 +9,7 @@ from commands import Command
 from ruamel.yaml import YAML
 from swf_lines import line
 
-from pipeline.core.config import check_params, load_params
+from pipeline.core.config import MachinesLog, check_params, load_params
 
 DAY_S = 86_400
 LIMITS, NONE = 3_600, -1
@@ -181,6 +181,31 @@ def test_the_configuration_of_a_slurm_gives_the_present_order(place: Path, comma
     assert load_params().sites["ours"] == found  # a Slurm that orders by submission changes no row
     done = command(*words, "nodes.txt")
     assert (done.code, "nodes.txt" in done.err, "\n" in done.err.strip()) == (2, True, False)
+
+
+def test_a_site_keeps_its_file_of_nodes_until_its_log_has_none(place: Path, command: Command) -> None:
+    rows = [f"{10**9 + 2_160 * k},0,900,3600,1,1,4,1,{k % 2},{'gpu' if k % 2 else 'cpu'}" for k in range(60 * 40)]
+    (place / "log.csv").write_text(
+        "\n".join(["submit,wait,run,limit,user,nodes,cpu,memory,gpu,partition", *rows]) + "\n"
+    )
+    (place / "nodes.txt").write_text(
+        "NodeName=n1 CPUTot=8 RealMemory=8192 Gres=gpu:2 Partitions=gpu\n"
+        "NodeName=n2 CPUTot=8 RealMemory=8192 Gres=(null) Partitions=cpu\n"
+    )
+    words = ("site", "log.csv", "--name", "ours")
+    assert command(*words, "--nodes", "nodes.txt").code == 0
+    found = load_params().machines_scenario("ours")
+    assert isinstance(found.workload, MachinesLog)
+    assert found.workload.nodes == "nodes.txt"
+    again = command(*words)
+    assert "its rows are those of this log" in again.out + again.err
+    assert load_params().machines_scenario("ours") == found
+    other = ("site", str(log(place / "ours.swf", 60)), "--name", "ours")
+    assert "the log has no resource 'memory'" in command(*other).err
+    assert command(*other, "--machines", "1 cpu=8").code == 0
+    later = load_params().machines_scenario("ours")
+    assert isinstance(later.workload, MachinesLog)
+    assert (later.workload.format, later.workload.nodes) == ("swf", None)
 
 
 def test_a_log_without_limits_is_said_to_assume_perfect_knowledge(place: Path, command: Command) -> None:

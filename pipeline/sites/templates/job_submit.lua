@@ -100,8 +100,7 @@ local function order_submitted(desc, part_list)
   local mode = read_mode()
   if mode == "off" or known(desc.site_factor) then return end  -- the site's rule has set one
   set_factor(mode, desc, {minutes = desc.time_limit, cpus = count_cpus(desc.min_cpus, desc.min_nodes),
-    user = desc.user_name, partitions = names_of(desc.partition, part_list)},
-    part_list, true)
+    user = desc.user_name, partitions = names_of(desc.partition, part_list)}, part_list, true)
 end
 
 -- Jobs submitted before this file was installed have no factor yet and get theirs at any change.
@@ -112,7 +111,8 @@ local function order_modified(desc, rec, part_list)
     and rec.site_factor ~= 0 then return end
   local function new(name) return known(desc[name]) and desc[name] or rec[name] end
   set_factor(mode, desc, {minutes = new("time_limit"), cpus = count_cpus(new("min_cpus"), new("min_nodes")),
-    user = desc.user_name or rec.user_name, partitions = names_of(desc.partition or rec.partition, part_list)}, part_list, false)
+    user = desc.user_name or rec.user_name, partitions = names_of(desc.partition or rec.partition, part_list)},
+    part_list, false)
 end
 
 local function guarded(result, change, ...)
