@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from pipeline.core.config import MachinesLog, MachinesScenario, Multifactor, Params
+from pipeline.core.config import MachinesLog, MachinesScenario, Multifactor, Params, repository_root
 from pipeline.core.config.evaluation import LEAST
 from pipeline.core.config.records import Frozen, first_error
 from pipeline.core.logs.plausible import unconfirmed, word
@@ -94,6 +94,13 @@ def site_rows(
         fewer=fewer,
         windows=independent,
     )
+
+
+def known_nodes(params: Params, site: str, format: str) -> Path | None:
+    """Return the file of nodes that the site's row names for a log of this format."""
+    workload = params.machines_scenario(site).workload if site in params.sites else None
+    known = isinstance(workload, MachinesLog) and workload.format == format and workload.nodes
+    return repository_root() / known if known else None
 
 
 def _windows(fit: Fitted, workload: MachinesLog) -> int:

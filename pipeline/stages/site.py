@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.core import storage
-from pipeline.core.config import PARAMS_FILE, MachinesLog, Multifactor, Params, check_params, repository_root
+from pipeline.core.config import PARAMS_FILE, Multifactor, Params, check_params, repository_root
 from pipeline.core.config.evaluation import too_few
 from pipeline.core.config.parsing import parsed
 from pipeline.core.config.records import NAME, NAMED
@@ -20,7 +20,7 @@ from pipeline.interactive.logs.overview import tables
 from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS
 from pipeline.sites.multifactor import REPLAYED, weights_of
-from pipeline.sites.rows import RECIPE, site_rows
+from pipeline.sites.rows import RECIPE, known_nodes, site_rows
 from pipeline.sites.slurm_config import parse_config, unsupported
 
 WEEK_S = 7 * DAY_S
@@ -40,7 +40,7 @@ def run(
     format = format or log_format(log)
     if format is None:
         raise UserError(f"{log}: expected a log of docs/logs.md, found another first line; --format names its format")
-    nodes = nodes or _known_nodes(params, name, format)
+    nodes = nodes or known_nodes(params, name, format)
     with progress(f"read {log}, percent", 100, brief=True) as advance:
         trace = read(log, format, advance, nodes=nodes)
     for line in [*description(trace), *([] if trace.has_estimates else [f"warning: {NO_LIMITS}"])]:
@@ -75,13 +75,6 @@ def _weights(config: Path | None) -> Multifactor | None:
     if weights is None:
         say(f"{config}: only the order of submission is replayed, 'today: fcfs'; an existing row keeps its order")
     return weights
-
-
-def _known_nodes(params: Params, site: str, format: str) -> Path | None:
-    """Return the file of nodes that the site's row names for a log of this format."""
-    workload = params.machines_scenario(site).workload if site in params.sites else None
-    known = isinstance(workload, MachinesLog) and workload.format == format and workload.nodes
-    return repository_root() / known if known else None
 
 
 def _named(file: Path) -> Path:
