@@ -10,8 +10,6 @@ the checkpoint holds the cost of every candidate, and resuming reports these cos
 from typing import Any
 
 import numpy as np
-import torch
-from cmaes import CMA, SepCMA
 
 from pipeline.core.types import FloatArray
 
@@ -30,6 +28,8 @@ class Evolution:
     """
 
     def __init__(self, mean: FloatArray, spread: float, population: int, seed: int, averaged: float = 0.0) -> None:
+        from cmaes import CMA, SepCMA  # takes a second, and `site` and the gate import this module
+
         kind = SepCMA if len(mean) >= DIAGONAL_FROM else CMA
         self._search = kind(mean=mean.astype(np.float64), sigma=spread, seed=seed, population_size=population)
         self._costs: list[FloatArray] = []
@@ -54,6 +54,8 @@ class Evolution:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the costs of all generations so far [generations, population]."""
+        import torch
+
         costs = np.array(self._costs).reshape(-1, self._search.population_size)
         return {"costs": torch.from_numpy(costs)}
 

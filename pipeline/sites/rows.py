@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pipeline.core.config import MachinesLog, MachinesScenario, Multifactor, Params, repository_root
 from pipeline.core.config.evaluation import LEAST
 from pipeline.core.config.records import Frozen, first_error
-from pipeline.core.logs.plausible import unconfirmed, word
+from pipeline.core.logs.plausible import ESTIMATES, implausible, word
 from pipeline.core.logs.trace import DAY_S, Trace
 from pipeline.core.logs.windows import periods
 from pipeline.core.schemas.tables import BLOCK_DAYS
@@ -72,9 +72,9 @@ def site_rows(
         scenario = MachinesScenario.model_validate(row)
     except ValidationError as error:
         raise UserError(first_error(error, row, "--machines" if machines else str(log))) from error
-    fit, doubts = _usable(trace, scenario, log, confirmed)
-    if doubts:
-        row["workload"]["accept"] = sorted({*row["workload"].get("accept", ()), *map(word, doubts)})
+    fit, doubts = _usable(trace, scenario, log, confirmed, known)
+    if words := set(map(word, doubts)) - {ESTIMATES}:  # those are confirmed by `policies_know: durations`
+        row["workload"]["accept"] = sorted({*row["workload"].get("accept", ()), *words})
     old, load = list(scenario.loads), max(1, round(100 * fit.own_load))
     loads = old if known and len(old) > 1 else [load]  # several are a user's
     agents: dict[str, dict[str, Json]] = {}
@@ -115,7 +115,9 @@ def _row_of(record: Frozen) -> dict[str, Any]:
     return record.model_dump(mode="json", exclude_unset=True)
 
 
-def _usable(trace: Trace, scenario: MachinesScenario, log: Path, confirmed: bool) -> tuple[Fitted, list[str]]:
+def _usable(
+    trace: Trace, scenario: MachinesScenario, log: Path, confirmed: bool, known: bool
+) -> tuple[Fitted, list[str]]:
     """Return a log as jobs of the machines, and what is implausible in it and confirmed.
 
     Raises:
@@ -139,9 +141,10 @@ def _usable(trace: Trace, scenario: MachinesScenario, log: Path, confirmed: bool
         raise UserError(short) if short else error from error
     jobs, left = len(fit.jobs.arrival), fit.left_out[NO_MACHINE]
     total = np.array(fit.park.capacity).sum(axis=0) / THOUSANDTHS
-    accepted = scenario.workload.accept  # type: ignore[union-attr]
-    doubts = list(unconfirmed(trace, accepted, dict(zip(fit.park.resources, total.tolist(), strict=True))))
-    if left > MOST_MISFITS * (jobs + left) and "misfits" not in {*accepted, *map(word, doubts)}:
+    accepted = {*scenario.workload.accept, *((ESTIMATES,) if known else ())}  # type: ignore[union-attr]
+    found = implausible(trace, dict(zip(fit.park.resources, total.tolist(), strict=True)))
+    doubts = [doubt for doubt in found if word(doubt) not in accepted]
+    if left > MOST_MISFITS * (jobs + left) and "misfits" not in accepted | set(map(word, doubts)):
         doubts.append(f"misfits: {left:,} of {jobs + left:,} jobs {NO_MACHINE}")
     said = [f"{log}: {'; '.join(doubts)}: correct the log, name its --machines, or accept it by --yes"]
     if wrong := [*([short] if short else []), *(said if doubts and not confirmed else [])]:

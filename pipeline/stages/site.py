@@ -68,7 +68,10 @@ def _weights(config: Path | None) -> Multifactor | None:
     """Return the weights of a site's Slurm, and say what is not replayed."""
     if config is None:
         return None
-    found = parse_config(storage.read_text(config))
+    try:
+        found = parse_config(storage.read_text(config))
+    except UserError as error:
+        raise UserError(f"{config}: {error}") from error
     for line in unsupported(found, REPLAYED):
         say(f"not modelled: {line}")
     weights = weights_of(found)

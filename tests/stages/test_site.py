@@ -179,8 +179,10 @@ def test_the_configuration_of_a_slurm_gives_the_present_order(place: Path, comma
     done = command(*words, "config.txt")
     assert (done.code, "only the order of submission is replayed, 'today: fcfs'" in done.out + done.err) == (0, True)
     assert load_params().sites["ours"] == found  # a Slurm that orders by submission changes no row
-    done = command(*words, "nodes.txt")
-    assert (done.code, "nodes.txt" in done.err, "\n" in done.err.strip()) == (2, True, False)
+    (place / "nodes.txt").write_text("NodeName=n1\n")
+    for wrong in ("nodes.txt", "gone.txt"):
+        done = command(*words, wrong)
+        assert (done.code, done.err.count("\n"), done.err.partition(wrong)[0]) == (2, 1, "error: ")
 
 
 def test_a_site_keeps_its_file_of_nodes_until_its_log_has_none(place: Path, command: Command) -> None:
@@ -208,9 +210,19 @@ def test_a_site_keeps_its_file_of_nodes_until_its_log_has_none(place: Path, comm
     assert (later.workload.format, later.workload.nodes) == ("swf", None)
 
 
-def test_a_log_without_limits_is_said_to_assume_perfect_knowledge(place: Path, command: Command) -> None:
-    done = command("site", str(log(place / "ours.swf", 60, limit=NONE)), "--name", "mine", "--yes")
+def test_a_log_without_limits_needs_confirmation_and_is_said_to_assume_perfect_knowledge(
+    place: Path, command: Command
+) -> None:
+    words = ("site", str(log(place / "ours.swf", 60, limit=NONE)), "--name", "mine")
+    refused = command(*words)
+    assert refused.code == 2
+    assert "estimates: the log has no limits of run times" in refused.err.splitlines()[-1]
+    assert "mine" not in load_params().sites
+    done = command(*words, "--yes")
     assert done.code == 0
+    assert load_params().machines_scenario("mine").policies_know == "durations"
+    again = command(*words)
+    assert (again.code, "its rows are those of this log" in again.err) == (0, True)
     assert "warning: the log has no run-time limits (estimates)" in done.err
     assert command("site", str(log(place / "theirs.swf", 60)), "--name", "theirs").err.count("warning") == 0
 
