@@ -1,19 +1,20 @@
 """What `publish` adds to MLflow, and that it adds it once."""
 
+import os
 import shlex
 import shutil
-import subprocess
-import sys
+import signal
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlflow.cli
 import pytest
 from click.testing import CliRunner
 from laid_out import LaidOut, snapshot
 from mlflow import MlflowClient
-from tracking_records import FOREIGN, Records, environment
+from tracking_records import FOREIGN, Records
 
 from pipeline.core.config import Params, load_params
 from pipeline.errors import UserError
@@ -25,17 +26,9 @@ from pipeline.tracking.store import LARGEST_BATCH
 
 STAGES = ["compare", "evaluate@deeprm", "finetune@deeprm", "generate@online", "heuristics@online", "pretrain@deeprm"]
 NOWHERE = "http://127.0.0.1:9"  # the port of `discard`: nobody listens
-
-KILLED = """
-import os, signal
-from pathlib import Path
-from pipeline.core.config import load_params
-from pipeline.tracking import stage
-with stage("finetune", "deeprm", load_params()) as run:
-    run.inputs(Path("data/jobsets/online"))
-    run.metrics({"return": 1.5}, step=7)
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
+TWO = ("generate@online", "finetune@deeprm")
+# Where MLflow's tables name the folder of a repository.
+PLACES = (("experiments", "artifact_location"), ("runs", "artifact_uri"), ("logged_models", "artifact_location"))
 
 
 @pytest.fixture
@@ -86,21 +79,60 @@ def gone_after(events: int) -> Callable[[Delivery, Event], None]:
     return sending
 
 
+class Published(NamedTuple):
+    """A repository that was published once, not to be changed; what `publish` said, and what MLflow says."""
+
+    root: Path
+    lines: list[str]
+    whole: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def published_once(tmp_path_factory: pytest.TempPathFactory, laid_once: Path, database: Path) -> Published:
+    root = tmp_path_factory.mktemp("whole")
+    shutil.copytree(laid_once, root, symlinks=True, dirs_exist_ok=True)
+    shutil.copy(database, root / "mlflow.db")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in FOREIGN:
+            patch.delenv(name, raising=False)
+        patch.setenv("PIPELINE_TRACKING", "live")
+        patch.chdir(root)
+        lines = published()
+        return Published(root, lines, snapshot(root, exact=False))
+
+
+@pytest.fixture
+def known(bare: Path, published_once: Published) -> LaidOut:
+    """A repository of which MLflow has every stage."""
+    shutil.copytree(published_once.root, bare, symlinks=True, dirs_exist_ok=True)
+    with sqlite3.connect(bare / "mlflow.db") as database:
+        for table, column in PLACES:
+            moved = (str(published_once.root), str(bare))
+            database.execute(f"UPDATE {table} SET {column} = replace({column}, ?, ?)", moved)
+    return LaidOut(bare)
+
+
+@pytest.fixture
+def narrow(laid: LaidOut) -> LaidOut:
+    """A repository of two stages, which are restored in a third of the time of all."""
+    laid.lock(*TWO)
+    laid.git("commit", "--quiet", "--all", "--amend", "--no-edit")
+    return laid
+
+
 # What is restored
 
 
-def test_stages_without_a_run_get_one_and_a_second_time_adds_nothing(laid: LaidOut) -> None:
-    (line,) = published()
-    assert line == f"publish: {pipeline_id(laid.root)}: 6 stages, 6 restored"
-    before = snapshot(laid.root)
+def test_stages_without_a_run_get_one_and_a_second_time_adds_nothing(known: LaidOut, published_once: Published) -> None:
+    assert published_once.lines == [f"publish: {pipeline_id(published_once.root)}: 6 stages, 6 restored"]
+    before = snapshot(known.root)
     (line,) = published()
     assert line.endswith(": 6 stages, 6 recorded")
-    assert snapshot(laid.root) == before
+    assert snapshot(known.root) == before
 
 
-def test_a_restored_run_says_what_the_outputs_tell(laid: LaidOut) -> None:
-    published()
-    seen = Records(laid.root)
+def test_a_restored_run_says_what_the_outputs_tell(published_once: Published) -> None:
+    seen = Records(published_once.root)
     assert sorted(run.info.run_name for run in seen.runs()) == STAGES
     assert {run.data.tags["source"] for run in seen.runs()} == {"restored"}
     (parent,) = seen.parents()
@@ -133,21 +165,19 @@ def test_what_ran_is_recorded_and_left_alone(laid: LaidOut, small: Params) -> No
     assert (again.info.run_id, again.data.tags) == (own.info.run_id, own.data.tags)
 
 
-def test_a_deleted_database_is_rebuilt_the_same(laid: LaidOut, database: Path) -> None:
+def test_a_deleted_database_is_rebuilt_the_same(known: LaidOut, database: Path, published_once: Published) -> None:
+    shutil.rmtree(known.root / "mlartifacts")
+    shutil.copy(database, known.root / "mlflow.db")
     published()
-    before = snapshot(laid.root, exact=False)
-    shutil.rmtree(laid.root / "mlartifacts")
-    shutil.copy(database, laid.root / "mlflow.db")
-    published()
-    assert snapshot(laid.root, exact=False) == before
+    assert snapshot(known.root, exact=False) == published_once.whole
 
 
-def test_deleted_outputs_come_from_the_cache(laid: LaidOut, whole: dict[str, Any]) -> None:
+def test_deleted_outputs_come_from_the_cache(laid: LaidOut, published_once: Published) -> None:
     laid.cache()
     for name in ("data/jobsets", "models", "reports"):
         shutil.rmtree(laid.root / name)
     published()
-    assert snapshot(laid.root, exact=False) == whole
+    assert snapshot(laid.root, exact=False) == published_once.whole
 
 
 def test_outputs_that_are_kept_nowhere_are_named(laid: LaidOut) -> None:
@@ -159,63 +189,45 @@ def test_outputs_that_are_kept_nowhere_are_named(laid: LaidOut) -> None:
     assert (run.data.metrics, run.outputs.model_outputs) == ({}, [])
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, laid_once: Path, database: Path) -> dict[str, Any]:
-    """What MLflow says after one publish of all that is laid out."""
-    root = tmp_path_factory.mktemp("whole")
-    shutil.copytree(laid_once, root, symlinks=True, dirs_exist_ok=True)
-    shutil.copy(database, root / "mlflow.db")
-    with pytest.MonkeyPatch.context() as patch:
-        for name in FOREIGN:
-            patch.delenv(name, raising=False)
-        patch.setenv("PIPELINE_TRACKING", "live")
-        patch.chdir(root)
-        published()
-        return snapshot(root, exact=False)
-
-
 @pytest.mark.parametrize("after", [1, 6, 11, 14])
 def test_a_publish_that_is_cut_short_is_finished_by_the_next(
-    laid: LaidOut, whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch, after: int
+    laid: LaidOut, published_once: Published, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     with monkeypatch.context() as dead:
         dead.setattr(Delivery, "send", gone_after(after))
         with pytest.raises(UserError, match="publish: gone; no result is lost"):
             published()
     published()
-    assert snapshot(laid.root, exact=False) == whole
+    assert snapshot(laid.root, exact=False) == published_once.whole
 
 
 # Which revisions
 
 
-def test_a_commit_is_the_pipeline_run_of_the_tree_it_was_made_of(laid: LaidOut) -> None:
-    laid.edit(lambda rows: rows["evaluation"].update(resamples=100))
-    laid.lock()
+def test_a_commit_is_the_pipeline_run_of_the_tree_it_was_made_of(narrow: LaidOut) -> None:
+    narrow.edit(lambda rows: rows["evaluation"].update(resamples=100))
     published()
-    assert Records(laid.root).parents()[0].data.tags["git.dirty"] == "true"
-    commit = laid.commit("two")
-    laid.git("tag", "v1")
-    for rev in ("HEAD", "v1", commit):
-        (line,) = published(rev)
-        assert line == f"publish: {pipeline_id(laid.root)}: 6 stages, 6 recorded"
-    tags = Records(laid.root).parents()[0].data.tags
+    assert Records(narrow.root).parents()[0].data.tags["git.dirty"] == "true"
+    commit = narrow.commit("two")
+    narrow.git("tag", "v1")
+    expected = f"publish: {pipeline_id(narrow.root)}: 2 stages, 2 recorded"
+    assert published("HEAD", "v1", commit) == [expected] * 3
+    tags = Records(narrow.root).parents()[0].data.tags
     assert (tags["git.commit"], tags["git.dirty"]) == (commit, "false")
 
 
-def test_an_experiment_is_published_by_name_and_reuses_what_it_shares(laid: LaidOut) -> None:
-    published()
-    laid.cache()
-    laid.edit(lambda rows: rows["evaluation"].update(resamples=100))
-    laid.write("reports/comparison.md", "another one")
-    laid.lock()
-    rev = laid.experiment("bold")
+def test_an_experiment_is_published_by_name_and_reuses_what_it_shares(known: LaidOut) -> None:
+    known.cache()
+    known.edit(lambda rows: rows["evaluation"].update(resamples=100))
+    known.write("reports/comparison.md", "another one")
+    known.lock()
+    rev = known.experiment("bold")
     (line,) = published("bold")
     assert line.startswith("publish: bold-")
     assert line.endswith(": 6 stages, 5 reused, 1 restored")
-    seen = Records(laid.root)
+    seen = Records(known.root)
     (bold,) = [run for run in seen.parents() if run.data.tags.get("dvc.exp.name") == "bold"]
-    assert (bold.data.tags["git.rev"], bold.data.tags["git.commit"]) == (rev, laid.git("rev-parse", "HEAD"))
+    assert (bold.data.tags["git.rev"], bold.data.tags["git.commit"]) == (rev, known.git("rev-parse", "HEAD"))
     assert seen.points(bold, "online/deeprm") == [(10, 1.25), (190, 4.5)]
     first, second = seen.runs("finetune")
     assert {first.data.tags.get("reused.from"), second.data.tags.get("reused.from")} & {
@@ -226,29 +238,29 @@ def test_an_experiment_is_published_by_name_and_reuses_what_it_shares(laid: Laid
     assert len(seen.client.search_logged_models([seen.experiment.experiment_id])) == 1
 
 
-def test_a_workspace_with_an_experiments_content_is_that_experiment(laid: LaidOut) -> None:
-    laid.edit(lambda rows: rows.update(seed=2))
-    laid.lock()
-    rev = laid.experiment("same")
+def test_a_workspace_with_an_experiments_content_is_that_experiment(narrow: LaidOut) -> None:
+    narrow.edit(lambda rows: rows.update(seed=2))
+    narrow.lock(*TWO)
+    rev = narrow.experiment("same")
     published("same")
-    laid.git("checkout", "--quiet", rev, "--", "params.yaml", "dvc.lock")
+    narrow.git("checkout", "--quiet", rev, "--", "params.yaml", "dvc.lock")
     (line,) = published()
-    assert line == f"publish: {pipeline_id(laid.root)}: 6 stages, 6 recorded"
+    assert line == f"publish: {pipeline_id(narrow.root)}: 2 stages, 2 recorded"
     assert line.startswith("publish: same-")
 
 
-def test_all_is_every_experiment_commit_and_the_workspace(laid: LaidOut) -> None:
-    laid.edit(lambda rows: rows.update(seed=2))
-    laid.lock()
-    laid.experiment("bold")
-    laid.edit(lambda rows: rows.update(seed=3))
-    laid.lock()
+def test_all_is_every_experiment_commit_and_the_workspace(narrow: LaidOut) -> None:
+    narrow.edit(lambda rows: rows.update(seed=2))
+    narrow.lock(*TWO)
+    narrow.experiment("bold")
+    narrow.edit(lambda rows: rows.update(seed=3))
+    narrow.lock(*TWO)
     lines = published(everything=True)
     assert [line.split()[1].split("-")[0] for line in lines] == ["bold", "repro", "repro"]
-    assert len(Records(laid.root).parents()) == 3
-    before = snapshot(laid.root)
+    assert len(Records(narrow.root).parents()) == 3
+    before = snapshot(narrow.root)
     published(everything=True)
-    assert snapshot(laid.root) == before
+    assert snapshot(narrow.root) == before
 
 
 def test_stages_of_other_code_or_params_are_not_taken_for_this_ones(laid: LaidOut) -> None:
@@ -281,28 +293,28 @@ def test_an_unknown_revision_is_one_line(laid: LaidOut) -> None:
         published("v9")
 
 
-def test_a_revision_of_older_code_is_one_line_and_the_others_are_published(laid: LaidOut) -> None:
-    laid.edit(lambda rows: rows.update(momentum=0.9))
-    laid.commit("older")
-    laid.git("tag", "old")
-    laid.git("reset", "--quiet", "--hard", "HEAD~")
+def test_a_revision_of_older_code_is_one_line_and_the_others_are_published(narrow: LaidOut) -> None:
+    narrow.edit(lambda rows: rows.update(momentum=0.9))
+    narrow.commit("older")
+    narrow.git("tag", "old")
+    narrow.git("reset", "--quiet", "--hard", "HEAD~")
     lines, error = told("old", "HEAD")
     assert error == "publish: 1 of 2 skipped: old"
     assert lines[0] == "publish: skipped: old: params.yaml: momentum: unknown key"
-    assert lines[1].endswith("6 stages, 6 restored")
+    assert lines[1].endswith("2 stages, 2 restored")
 
 
-def test_of_everything_a_commit_of_older_code_is_left_out_with_a_line(laid: LaidOut) -> None:
-    laid.edit(lambda rows: rows.update(momentum=0.9, seed=7))
-    laid.lock()
-    laid.commit("older")
-    laid.edit(lambda rows: rows.update(seed=8) or rows.pop("momentum"))
-    laid.lock()
-    laid.commit("newer")
+def test_of_everything_a_commit_of_older_code_is_left_out_with_a_line(narrow: LaidOut) -> None:
+    narrow.edit(lambda rows: rows.update(momentum=0.9, seed=7))
+    narrow.lock(*TWO)
+    narrow.commit("older")
+    narrow.edit(lambda rows: rows.update(seed=8) or rows.pop("momentum"))
+    narrow.lock(*TWO)
+    narrow.commit("newer")
     lines = published(everything=True)
     assert [line for line in lines if "skipped" in line] == [line for line in lines if "momentum" in line]
     assert len([line for line in lines if "momentum: unknown key" in line]) == 1
-    assert lines[-1].endswith("6 stages, 6 recorded")
+    assert lines[-1].endswith("2 stages, 2 recorded")
 
 
 def test_without_stages_in_dvc_lock_there_is_one_line(laid: LaidOut) -> None:
@@ -327,10 +339,9 @@ def spool(laid: LaidOut) -> list[Path]:
 
 
 def test_a_deleted_experiment_is_named_with_a_command_that_restores_it(
-    laid: LaidOut, monkeypatch: pytest.MonkeyPatch
+    known: LaidOut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    published()
-    client = MlflowClient(f"sqlite:///{laid.root / 'mlflow.db'}")
+    client = MlflowClient(f"sqlite:///{known.root / 'mlflow.db'}")
     number = client.get_experiment_by_name("scheduler-pipeline").experiment_id
     client.delete_experiment(number)
     with pytest.raises(UserError, match=r"^publish: experiment 'scheduler-pipeline' was deleted in MLflow: ") as found:
@@ -343,43 +354,44 @@ def test_a_deleted_experiment_is_named_with_a_command_that_restores_it(
 
 
 def test_what_a_dead_server_missed_is_sent_later_and_once(
-    laid: LaidOut, small: Params, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    narrow: LaidOut, small: Params, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as away:
         away.setenv("MLFLOW_TRACKING_URI", NOWHERE)
+        away.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
         finetune(small)
-        (kept,) = spool(laid)
+        (kept,) = spool(narrow)
         with pytest.raises(
             UserError, match=r"^publish: API request to .* failed; no result is lost; once that is fixed, run it again$"
         ):
             published()
     assert len(capfd.readouterr().err.splitlines()) == 1
-    assert spool(laid) == [kept]
+    assert spool(narrow) == [kept]
     spooled, line = published()
     assert spooled.startswith("publish: spooled: finetune@deeprm of repro-")
     assert spooled.endswith(", finished")
-    assert line.endswith(": 6 stages, 1 recorded, 5 restored")
-    assert spool(laid) == []
-    seen = Records(laid.root)
+    assert line.endswith(": 2 stages, 1 recorded, 1 restored")
+    assert spool(narrow) == []
+    seen = Records(narrow.root)
     run = seen.only("finetune")
     assert "source" not in run.data.tags
     assert seen.points(run, "validation") == [(1, 2.5), (2, 2.25)]
     assert len(run.outputs.model_outputs) == 1
-    before = snapshot(laid.root)
+    before = snapshot(narrow.root)
     published()
-    assert snapshot(laid.root) == before
+    assert snapshot(narrow.root) == before
 
 
 @pytest.mark.parametrize("after", [1, 3, 4, 5])
 def test_a_spooled_record_that_is_sent_twice_is_there_once(
-    laid: LaidOut, small: Params, monkeypatch: pytest.MonkeyPatch, after: int
+    narrow: LaidOut, small: Params, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     with monkeypatch.context() as dead:
         dead.setattr(Delivery, "send", gone_after(after))
         finetune(small)
-    assert len(spool(laid)) == 1
+    assert len(spool(narrow)) == 1
     published()
-    seen = Records(laid.root)
+    seen = Records(narrow.root)
     run = seen.only("finetune")
     assert run.info.status == "FINISHED"
     assert seen.points(run, "validation") == [(1, 2.5), (2, 2.25)]
@@ -387,37 +399,50 @@ def test_a_spooled_record_that_is_sent_twice_is_there_once(
     assert len(seen.client.search_logged_models([seen.experiment.experiment_id])) == 1
 
 
-def test_a_killed_stage_is_published_as_killed(laid: LaidOut) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED], env=environment(), capture_output=True, check=False)
-    assert done.returncode < 0
-    seen = Records(laid.root)
+def end_killed(params: Params) -> None:
+    """Let a process of its own begin the stage, and kill it there."""
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == signal.SIGKILL
+        return
+    try:
+        with stage("finetune", "deeprm", params) as run:
+            run.inputs(Path("data/jobsets/online"))
+            run.metrics({"return": 1.5}, step=7)
+            os.kill(os.getpid(), signal.SIGKILL)
+    finally:
+        os._exit(1)
+
+
+def test_a_killed_stage_is_published_as_killed(narrow: LaidOut, small: Params) -> None:
+    end_killed(small)
+    seen = Records(narrow.root)
     assert seen.only("finetune").info.status == "RUNNING"
     spooled, line = published()
     assert spooled.endswith(", killed")
-    assert line.endswith("6 restored")
+    assert line.endswith(": 2 stages, 2 restored")
     (killed,) = [run for run in seen.runs("finetune") if run.info.status == "KILLED"]
     assert seen.points(killed, "return") == [(7, 1.5)]
     assert len(killed.inputs.dataset_inputs) == 1
 
 
-def test_a_stage_that_still_runs_is_left_alone(laid: LaidOut, small: Params) -> None:
+def test_a_stage_that_still_runs_is_left_alone(narrow: LaidOut, small: Params) -> None:
     with stage("finetune", "deeprm", small):
         (running, _) = published()
         assert running.endswith("its stage is still running")
-        assert len(spool(laid)) == 1
-    assert spool(laid) == []
+        assert len(spool(narrow)) == 1
+    assert spool(narrow) == []
 
 
-def test_junk_in_the_spool_is_named_and_kept(laid: LaidOut) -> None:
+def test_junk_in_the_spool_is_named_and_kept(narrow: LaidOut) -> None:
     for name, text in (("a.jsonl", "junk\nmore\n"), ("b.jsonl", '{"kind": "end", "at": 1, "status": "FINISHED"}\n')):
-        laid.write(f".dvc/tmp/mlflow-spool/{name}", text)
+        narrow.write(f".dvc/tmp/mlflow-spool/{name}", text)
     first, second, _ = published()
     assert "a.jsonl: not the record of a stage" in first
     assert "b.jsonl: not the record of a stage (it does not begin with a stage)" in second
-    assert len(spool(laid)) == 2
+    assert len(spool(narrow)) == 2
 
 
-def test_an_empty_record_goes(laid: LaidOut) -> None:
-    laid.write(".dvc/tmp/mlflow-spool/a.jsonl", "")
+def test_an_empty_record_goes(narrow: LaidOut) -> None:
+    narrow.write(".dvc/tmp/mlflow-spool/a.jsonl", "")
     published()
-    assert spool(laid) == []
+    assert spool(narrow) == []
