@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -81,8 +82,8 @@ def test_so_is_one_with_a_fault(params: Params, monkeypatch: pytest.MonkeyPatch)
 class Started(Folder):
     """A repository in which `compile` runs; what it compiles is its own."""
 
-    def begin(self) -> subprocess.Popen[str]:
-        """Begin it, and wait until its processes play."""
+    def begin(self) -> tuple[subprocess.Popen[str], Path]:
+        """Begin it, and return where one of its processes plays: it has drawn jobsets, and compiles who plays them."""
         process = subprocess.Popen(
             [sys.executable, "-m", "pipeline", "compile"],
             cwd=self.root,
@@ -91,21 +92,31 @@ class Started(Folder):
             stderr=subprocess.STDOUT,
             text=True,
         )
-        while not list((self.root / "pipeline" / "__pycache__").glob("compiled-*/*/*.nbc")):
+        while not (drawn := list(self.scratch.glob("*/*/data/jobsets/online/origin.json"))):
             assert process.poll() is None, process.communicate()[0]
             time.sleep(0.05)
-        return process
+        return process, drawn[0].parents[3]
+
+    @property
+    def scratch(self) -> Path:
+        """Where it has its temporary folders."""
+        return Path(self._environment["TMPDIR"])
 
 
 @pytest.fixture
 def started(tmp_path: Path) -> Started:
-    more = {"HOME": str(tmp_path), "DVC_SITE_CACHE_DIR": str(tmp_path / "dvc")}
+    (tmp_path / "scratch").mkdir()
+    more = {
+        "HOME": str(tmp_path),
+        "DVC_SITE_CACHE_DIR": str(tmp_path / "dvc"),
+        "TMPDIR": str(tmp_path / "scratch"),
+    }
     return Started(begin(tmp_path / "folder", more).root, more)
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_all_its_processes(started: Started, sent: signal.Signals, code: int) -> None:
-    process = started.begin()
+    process, _ = started.begin()
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(sent)
     said = process.communicate(timeout=30)[0]
@@ -117,12 +128,17 @@ def test_a_signal_ends_all_its_processes(started: Started, sent: signal.Signals,
     assert alive == []
 
 
+def working_directory(process: psutil.Process) -> set[Path]:
+    """Return it, unless the process has ended meanwhile."""
+    with suppress(psutil.NoSuchProcess):
+        return {Path(process.cwd())}
+    return set()
+
+
 def test_a_process_that_the_system_ends_is_told_and_no_harm(started: Started) -> None:
-    process = started.begin()
-    playing = [
-        child for child in psutil.Process(process.pid).children() if "stages.compiling" in " ".join(child.cmdline())
-    ]
-    playing[0].kill()
+    process, place = started.begin()
+    (playing,) = [child for child in psutil.Process(process.pid).children() if place in working_directory(child)]
+    playing.kill()
     said = process.communicate(timeout=30)[0].splitlines()
     assert process.returncode == 0
     assert said[-1].startswith("compile: a process was killed")
