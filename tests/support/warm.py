@@ -26,6 +26,7 @@ MODULES = ("dvc", "pipeline")
 LIBRARIES = (
     "pandas",
     "pandera.pandas",
+    "pyarrow.parquet",
     "torch",
     "torch.fx.experimental.symbolic_shapes",
     "scipy.linalg",
@@ -34,6 +35,11 @@ LIBRARIES = (
     "mlflow.store.tracking.sqlalchemy_store",
     "dvc.cli.parser",
     "dvc.repo",
+    "dvc.repo.experiments",
+    "dvc_render",
+    "dulwich.repo",
+    "scmrepo.git",
+    "pygit2",
     "typer",
     "ruamel.yaml",
 )
