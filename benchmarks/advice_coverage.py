@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core.config import MachinesScenario, load_params
+from pipeline.core.config import MachinesScenario, Site, load_params
 from pipeline.core.logs.registry import read
 from pipeline.core.logs.trace import DAY_S
 from pipeline.core.schemas.tables import BLOCK_DAYS
@@ -23,7 +23,7 @@ from pipeline.problems.machines.env.workload.windows import fitted
 from pipeline.sites import figures as measures
 from pipeline.sites.advice import more_days, waits_of
 from pipeline.sites.figures import GAIN, Change, blocks_of, draws, figures
-from pipeline.sites.queue import MOVED_S, Period, part_of, queue_of
+from pipeline.sites.queue import MOVED_S, Period, backfill_of, part_of, queue_of
 from pipeline.sites.replay import Queue
 from pipeline.sites.rows import site_rows
 
@@ -72,7 +72,8 @@ def period_of(queue: Queue) -> Period:
     rng = np.random.default_rng(SEED + 1)
     submit = queue.submit + rng.uniform(-MOVED_S, MOVED_S, (REPLAYS, len(queue.submit)))
     unknown = np.full(len(queue.submit), np.nan)
-    return Period(queue, 0, submit, np.argsort(submit, axis=1, kind="stable"), unknown, queue.user, unknown)
+    arrivals, backfill = np.argsort(submit, axis=1, kind="stable"), backfill_of(Site())
+    return Period(queue, 0, submit, arrivals, unknown, queue.user, unknown, backfill=backfill)
 
 
 def judged(period: Period) -> Iterator[Judged]:

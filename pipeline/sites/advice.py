@@ -19,7 +19,7 @@ from pipeline.sites.figures import Change, Draws, blocks_of, draws, figures, rel
 from pipeline.sites.learned import GENERATIONS, MARGIN, learn, score_of
 from pipeline.sites.orders import FOR_SLURM, LEARNED, names_of, order_of
 from pipeline.sites.queue import Period
-from pipeline.sites.replay import Backfill, Order, replay
+from pipeline.sites.replay import Order, replay
 from pipeline.sites.slurm_settings import SlurmOrder
 
 LEAST_BLOCKS = 4  # of three days, in the test period
@@ -29,7 +29,6 @@ EQUAL = 0.05  # a gain within this share either way is none
 LOSES = 0.1  # a user loses whose mean wait grows by more than this share, and by more than LEAST_S
 LEAST_S = 60.0  # shorter growth of a wait neither loses nor is vetoed
 MOST_DAYS = 3_650  # longer logs are not suggested
-EASY = Backfill()
 RESAMPLES_OF_CHOICE = 2  # where no interval is needed
 
 
@@ -74,11 +73,11 @@ def waits_of(period: Period, name: str, workers: ThreadPoolExecutor) -> FloatArr
     return replayed(period, order_of(name, period.queue, period.slurm), workers)
 
 
-def replayed(period: Period, order: Order, workers: ThreadPoolExecutor, backfill: Backfill = EASY) -> FloatArray:
+def replayed(period: Period, order: Order, workers: ThreadPoolExecutor) -> FloatArray:
     """Return the waits [E, J] of the jobs that count."""
 
     def one(e: int) -> FloatArray:
-        start = replay(period.queue, order, backfill, period.submit[e], period.arrivals[e])
+        start = replay(period.queue, order, period.backfill, period.submit[e], period.arrivals[e])
         return np.asarray((start - period.submit[e])[period.first :])
 
     return np.stack(list(workers.map(one, range(len(period.submit)))))

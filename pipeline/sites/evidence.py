@@ -45,9 +45,8 @@ class SiteLog:
         knows = "estimates" if self.trace.has_estimates else "durations"
         with progress(f"prepare the log of {site}", 1, brief=True):
             self.fit: Fitted = fitted(self.trace, workload, scenario.model_copy(update={"policies_know": knows}))
-            self.periods: Mapping[str, Period] = periods_of(
-                self.fit, scenario, row.warm_up_days, params.seed, row.slurm
-            )
+            self.periods: Mapping[str, Period] = periods_of(self.fit, scenario, row, params.seed)
+            self.backfill: Mapping[str, Json] = row.backfill.model_dump()
             self.test_share: float = 1 - workload.train_share - workload.validation_share
 
 
@@ -115,6 +114,7 @@ def evidence(site: str, today: str, found: Advice, log: SiteLog, limits: pd.Data
         "users": {"gain": users[0], "lose": users[1], "all": users[2]},
         "own": dict(zip(("wait", "p99_wait", "longest_wait"), (_known(x) for x in found.own), strict=True)),
         "limits": log.trace.has_estimates,
+        "backfill": dict(log.backfill),
         "in_vain": [
             {str(key): value for key, value in row.items()} for row in limits.head(SHOWN_USERS).to_dict("records")
         ],

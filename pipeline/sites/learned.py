@@ -21,7 +21,7 @@ from pipeline.learning.evolution import Evolution
 from pipeline.sites.multifactor import deployed
 from pipeline.sites.orders import FAMILIES, HOUR_S, order_of
 from pipeline.sites.queue import Period
-from pipeline.sites.replay import LINEAR, Backfill, Order, replay
+from pipeline.sites.replay import LINEAR, Order, replay
 from pipeline.sites.slurm_settings import LONGEST_S, SHORTEST_S, SlurmOrder, named_order
 
 TAU_S = 8 * HOUR_S  # of scores under way; afterwards validation chooses it, as for the families
@@ -104,7 +104,7 @@ def _order(weights: FloatArray, past_s: float) -> SlurmOrder:
 
 
 def _outcome(period: Period, order: Order, e: int) -> Outcome:
-    start = replay(period.queue, order, Backfill(), period.submit[e], period.arrivals[e])
+    start = replay(period.queue, order, period.backfill, period.submit[e], period.arrivals[e])
     wait = (start - period.submit[e])[period.first :]
     slowdown = np.maximum((wait + period.run) / np.maximum(period.run, 10.0), 1.0)
     p99 = np.quantile(wait, 0.99, method="inverted_cdf")

@@ -4,7 +4,7 @@
 it; `area_8h` does so for limit times processors, and `learned_8h` for a learned score. Ages are linear, so that no job
 waits for ever. Sources:
 
-    fcfs                    order of submission; with backfilling this is EASY (Lifka 1995)
+    fcfs                    order of submission
     saf, f1                 Carastan-Santos and de Camargo, SC 2017
     wfp3, unicep            Tang et al., Cluster 2009
     *_first_after           the order, but a job that has waited for a day comes first

@@ -10,14 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core.config import MachinesLog, MachinesScenario, Multifactor
+from pipeline.core.config import MachinesLog, MachinesScenario, Multifactor, Site
 from pipeline.core.logs.trace import DAY_S
 from pipeline.core.logs.windows import periods
 from pipeline.core.types import SPLIT_NUMBERS, THOUSANDTHS, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.workload.windows import Fitted
-from pipeline.sites.replay import Queue
+from pipeline.sites.replay import Backfill, Queue
 
+HOUR_S = 3_600.0
 MOVED_S = 60.0  # the most that a submission is moved, either way
 REPLAYS = 12
 MOST_TRAINED = 8_000  # last jobs of the training period
@@ -36,6 +37,7 @@ class Period(NamedTuple):
     user: IntArray  # [J]  in the log; -1 = unknown
     past: FloatArray  # [J]  s, of the user's last two jobs, as known at the midnight before; nan = nothing
     slurm: Multifactor | None = None  # weights of the site's Slurm
+    backfill: Backfill = Backfill()
 
     @property
     def run(self) -> FloatArray:
@@ -111,18 +113,22 @@ def period(queue: Queue, history: History, span: tuple[int, int], warm_up_days: 
     return Period(some, first - begin, submit, arrivals, *(column[begin:after] for column in history))  # type: ignore[arg-type]
 
 
-def periods_of(
-    fit: Fitted, scenario: MachinesScenario, warm_up_days: float, seed: int, slurm: Multifactor | None = None
-) -> Mapping[str, Period]:
+def backfill_of(site: Site) -> Backfill:
+    """Return the rules for jobs that cannot start."""
+    return Backfill(site.backfill.reservations, site.backfill.tested, site.backfill.window_h * HOUR_S)
+
+
+def periods_of(fit: Fitted, scenario: MachinesScenario, site: Site, seed: int) -> Mapping[str, Period]:
     """Return the training, the validation and the test period of a log."""
     workload: MachinesLog = scenario.workload  # type: ignore[assignment]
     queue, history = queue_of(fit), history_of(fit)
     spans = periods(len(queue.submit), workload)
     learnable = max(0, spans["train"][1] - MOST_TRAINED), spans["train"][1]
-    return {
-        name: period(queue, history, span, warm_up_days, (seed, SPLIT_NUMBERS[name]))._replace(slurm=slurm)
+    found = {
+        name: period(queue, history, span, site.warm_up_days, (seed, SPLIT_NUMBERS[name]))
         for name, span in (spans | {"train": learnable}).items()
     }
+    return {name: one._replace(slurm=site.slurm, backfill=backfill_of(site)) for name, one in found.items()}
 
 
 def history_of(fit: Fitted) -> History:

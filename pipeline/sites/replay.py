@@ -2,7 +2,8 @@
 
 Whenever a job arrives or ends, a pass starts jobs by priority. A job that cannot start is given a reservation, at the
 earliest time at which it fits by the requested limits; later jobs start only where they delay no reservation. With one
-reservation for each partition this is EASY (Lifka 1995; Mu'alem and Feitelson 2001), with many it is Slurm's backfill.
+reservation for each partition this is EASY (Lifka 1995; Mu'alem and Feitelson 2001), with many it is Slurm's backfill,
+which plans every job that it tests.
 
 This module holds all compiled code of the package, so that numba itself notices its changes.
 """
@@ -17,7 +18,7 @@ from pipeline.simulation.compiled import inlined
 
 LINEAR, WFP3, UNICEP, AREA_AGED = range(4)  # rules of `Order`
 TINY = 1e-15  # keeps UNICEP's logarithm and quotient finite
-QUEUED, RUNNING, ARRIVED, STEPS = range(4)  # counts of `_Live`
+QUEUED, RUNNING, ARRIVED, STEPS, WANTED, LEFT = range(6)  # counts of `_Live`
 
 
 class Queue(NamedTuple):
@@ -75,7 +76,7 @@ class _Live(NamedTuple):
     rate: FloatArray  # [U + 1]  processors in use
     made: IntArray  # [P]  reservations of this pass
     low: IntArray  # [K, R]  least amount free during a job
-    counts: IntArray  # [4]  jobs that wait, that run, that have arrived; steps of the profile
+    counts: IntArray  # [6]  jobs that wait, run, have arrived; steps of the profile; wanted jobs, those not begun
 
 
 class _Profile(NamedTuple):
@@ -208,6 +209,7 @@ def _start(q: Queue, s: _Live, job: int, room: IntArray, now: float) -> None:
     _insert(s.running, s.end, s.counts[RUNNING], job, now + q.run[job])
     _insert(s.limited, s.due, s.counts[RUNNING], job, now + q.limit[job])
     s.counts[RUNNING] += 1
+    s.counts[LEFT] -= job < s.counts[WANTED]
 
 
 @inlined
@@ -238,19 +240,17 @@ def _project(q: Queue, s: _Live, p: _Profile, now: float) -> None:
 
 
 @inlined
-def _fits_from(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> bool:
-    """Return whether a job fits from a step on for its whole limit; writes `low`."""
-    end = p.times[at] + q.limit[job]
-    for k in range(s.low.shape[0]):
-        for r in range(s.low.shape[1]):
-            s.low[k, r] = p.room[at, k, r]
-    j = at + 1
+def _next_try(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> int:
+    """Return a step if a job fits from it on for its whole limit, else the next step at which it may; writes `low`."""
+    j, end = at, p.times[at] + q.limit[job]
     while j < s.counts[STEPS] and p.times[j] < end:
         for k in range(s.low.shape[0]):
             for r in range(s.low.shape[1]):
-                s.low[k, r] = min(s.low[k, r], p.room[j, k, r])
+                s.low[k, r] = p.room[j, k, r] if j == at else min(s.low[k, r], p.room[j, k, r])
+        if not _fits(q, s.low, job):
+            return at + 1 if _fits(q, p.room[j], job) else j + 1
         j += 1
-    return _fits(q, s.low, job)
+    return at
 
 
 @inlined
@@ -277,14 +277,6 @@ def _take(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> None:
 
 
 @inlined
-def _any_fits(q: Queue, s: _Live, after: int) -> bool:
-    j = after + 1
-    while j < s.counts[QUEUED] and not _fits(q, s.free, s.waiting[j]):
-        j += 1
-    return bool(j < s.counts[QUEUED])
-
-
-@inlined
 def _begins(q: Queue, s: _Live, p: _Profile, job: int, now: float) -> bool:
     """Start a job if it fits now and delays no reservation; return whether it started."""
     if not _fits(q, s.free, job):
@@ -292,7 +284,7 @@ def _begins(q: Queue, s: _Live, p: _Profile, job: int, now: float) -> bool:
     if s.counts[STEPS] == 0:
         _start(q, s, job, s.free, now)
         return True
-    if not _fits_from(q, s, p, 0, job):
+    if _next_try(q, s, p, 0, job) != 0:
         return False
     _take(q, s, p, 0, job)
     _start(q, s, job, s.low, now)
@@ -302,41 +294,44 @@ def _begins(q: Queue, s: _Live, p: _Profile, job: int, now: float) -> bool:
 @inlined
 def _reserve(q: Queue, s: _Live, p: _Profile, backfill: Backfill, job: int, now: float) -> None:
     """Reserve the earliest time at which a job fits, if that is not too far ahead."""
-    at = 0
-    while at < s.counts[STEPS] and not _fits_from(q, s, p, at, job):
-        at += 1
-    if at < s.counts[STEPS] and p.times[at] <= now + backfill.window:
+    at, to = 0, _next_try(q, s, p, 0, job)
+    while to != at and to < s.counts[STEPS] and p.times[to] <= now + backfill.window:
+        at, to = to, _next_try(q, s, p, to, job)
+    if to == at and p.times[at] <= now + backfill.window:
         s.made[q.partition[job]] += 1
         _take(q, s, p, at, job)
 
 
 @inlined
 def _pass(q: Queue, backfill: Backfill, s: _Live, p: _Profile, now: float) -> None:
-    """Start every waiting job that may start, in order."""
-    left, useful = 0, True
+    """Start every waiting job that may start, in order.
+
+    No job after `last`, the last one that fits now, can start, so reservations from there on would make no difference.
+    """
+    left, last = 0, min(s.counts[QUEUED], backfill.tested) - 1
     s.counts[STEPS] = 0
     for part in range(s.made.shape[0]):
         s.made[part] = 0
     for i in range(s.counts[QUEUED]):
         job = s.waiting[i]
-        tried = useful and i < backfill.tested
-        if tried and _begins(q, s, p, job, now):
+        while last > i and not _fits(q, s.free, s.waiting[last]):
+            last -= 1
+        if i <= last and _begins(q, s, p, job, now):
             continue
         s.waiting[left] = job
         s.score[left] = s.score[i]
         left += 1
-        if tried and s.made[q.partition[job]] < backfill.reservations:
+        if i < last and s.made[q.partition[job]] < backfill.reservations:
             if s.counts[STEPS] == 0:
-                useful = _any_fits(q, s, i)  # if not, a reservation makes no difference
-                if useful:
-                    _project(q, s, p, now)
-            if useful:
-                _reserve(q, s, p, backfill, job, now)
+                _project(q, s, p, now)
+            _reserve(q, s, p, backfill, job, now)
     s.counts[QUEUED] = left
 
 
 @njit(cache=True, nogil=True)
-def replay(q: Queue, order: Order, backfill: Backfill, submit: FloatArray, arrivals: IntArray) -> FloatArray:
+def replay(
+    q: Queue, order: Order, backfill: Backfill, submit: FloatArray, arrivals: IntArray, wanted: int = 1 << 60
+) -> FloatArray:
     """Return the start of each job [J].
 
     Args:
@@ -345,6 +340,7 @@ def replay(q: Queue, order: Order, backfill: Backfill, submit: FloatArray, arriv
         backfill: rules for jobs that cannot start.
         submit: [J] times that replace those of the queue.
         arrivals: [J] the jobs in order of `submit`.
+        wanted: only the starts of the first jobs are needed, so that the replay ends with the last of these.
     """
     jobs, users = len(submit), q.user.max() + 1
     held_first = np.zeros(jobs + 1, np.int64)
@@ -353,11 +349,12 @@ def replay(q: Queue, order: Order, backfill: Backfill, submit: FloatArray, arriv
         submit, arrivals, q.capacity.copy(), np.empty(jobs, np.int64), np.empty(jobs), np.empty(jobs, np.int64),
         np.empty(jobs), np.empty(jobs, np.int64), np.empty(jobs), held_first, np.empty(held_first[-1], np.int64),
         np.empty(jobs), np.zeros(users + 1), np.zeros(users + 1), np.zeros(len(q.tier), np.int64), q.capacity.copy(),
-        np.zeros(4, np.int64),
+        np.zeros(6, np.int64),
     )  # fmt: skip
+    s.counts[WANTED] = s.counts[LEFT] = min(wanted, jobs)
     p = _Profile(np.empty(0), np.empty((0, *q.capacity.shape), np.int64))
     before = submit[arrivals[0]]
-    while s.counts[ARRIVED] < jobs or s.counts[RUNNING] > 0:
+    while s.counts[LEFT] > 0:
         now = np.inf
         if s.counts[ARRIVED] < jobs:
             now = submit[arrivals[s.counts[ARRIVED]]]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from pipeline.core.config import MachinesLog, MachinesScenario, Multifactor, Params, repository_root
+from pipeline.core.config import MachinesLog, MachinesScenario, Params, repository_root
 from pipeline.core.config.evaluation import LEAST
 from pipeline.core.config.records import Frozen, first_error
 from pipeline.core.logs.plausible import ESTIMATES, implausible, word
@@ -22,7 +22,6 @@ from pipeline.core.schemas.tables import BLOCK_DAYS
 from pipeline.core.types import THOUSANDTHS, Json
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.workload.windows import NO_MACHINE, Fitted, fitted
-from pipeline.sites.multifactor import MULTIFACTOR
 
 TRAIN, VALIDATION = 0.4, 0.2
 LEAST_DAYS = 14.0  # of the test period
@@ -46,11 +45,12 @@ class SiteRows(NamedTuple):
 
 def site_rows(
     name: str, log: Path, format: str, trace: Trace, machines: Sequence[str], params: Params,
-    confirmed: bool = False, learns: bool = False, nodes: Path | None = None, slurm: Multifactor | None = None,
+    confirmed: bool = False, learns: bool = False, nodes: Path | None = None, settings: Mapping[str, Json] = {},
 ) -> SiteRows:  # fmt: skip
     """Return the rows for a log, which params.yaml names as `log`; for a known site, its rows with the new log.
 
-    The log's file of machines is named as `nodes`, if it has one. `slurm` are the weights of the site's present order.
+    The log's file of machines is named as `nodes`, if it has one. `settings` are keys of the site's row that follow
+    from the configuration of its Slurm.
 
     Machines are those that a user names, as "4 cpu=64,memory=256"; else those of the site's row or of the log.
     `confirmed` accepts what is implausible in the log; `learns` adds an agent that is trained on it.
@@ -89,8 +89,7 @@ def site_rows(
     return SiteRows(
         scenario={**row, "loads": loads, "jobsets": {**row["jobsets"], "test": tests}},
         agents=agents,
-        site=(_row_of(params.sites[name]) if known else {"today": "fcfs"})
-        | ({"today": MULTIFACTOR, "slurm": _row_of(slurm)} if slurm else {}),
+        site={**(_row_of(params.sites[name]) if known else {"today": "fcfs"}), **settings},
         fewer=fewer,
         windows=independent,
     )

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from pipeline.core.config import Backfilling
 from pipeline.core.logs.slurm import UNSET, SlurmNode, nodes_of, records, whole
 from pipeline.errors import UserError
 
@@ -18,8 +19,12 @@ NOT_REPLAYED = {
     "PrioritySiteFactorPlugin": "a plugin that sets site factors itself",
     "PriorityFlags": "rules for the computation of priorities",
     "EnforcePartLimits": "rejection of jobs above a partition's limits",
-    "SchedulerParameters": "limits and intervals of the scheduler and of backfill",
 }
+
+
+# Of SchedulerParameters, what the replay does.
+BACKFILL = ("bf_job_part_count_reserve", "bf_max_job_test", "bf_window", "bf_continue")
+MOST_TESTED, MOST_MINUTES = 1_000_000, 6_000_000
 
 
 class SlurmPartition(NamedTuple):
@@ -91,6 +96,17 @@ def _parse_settings(text: str) -> SlurmConfig:
     )
 
 
+def backfill_of(config: SlurmConfig) -> Backfilling:
+    """Return how a Slurm backfills; values that it does not print are its defaults."""
+    reserved, tested, minutes = (whole(config.scheduler_parameters, name, CONFIG, "0") for name in BACKFILL[:3])
+    found = {
+        "reservations": min(reserved or tested, MOST_TESTED),  # without a number, all jobs that are tested
+        "tested": min(tested, MOST_TESTED),
+        "window_h": min(minutes, MOST_MINUTES) / 60,
+    }
+    return Backfilling.model_validate({name: value for name, value in found.items() if value})
+
+
 def _partition(row: Mapping[str, str]) -> SlurmPartition:
     where = f"{PARTITION}, {row['PartitionName']}"
     return SlurmPartition(
@@ -136,7 +152,9 @@ def unsupported(config: SlurmConfig, replayed: Collection[str] = ()) -> list[str
     accounting, preempt = (config.settings.get(name, "") for name in ("AccountingStorageType", "PreemptType"))
     damping, classic = config.settings.get("FairShareDampeningFactor", ""), "NO_FAIR_TREE" in config.flags
     tiers, gres = {part.tier for part in config.partitions}, {node.gres for node in config.nodes if node.gres}
+    more = [f"{name}={value}" for name, value in config.scheduler_parameters.items() if name not in BACKFILL]
     others = {
+        f"SchedulerParameters={','.join(more)[:80]}: not replayed": bool(more),
         "PriorityFlags without NO_FAIR_TREE: Fair Tree, replayed as the classic formula with equal shares": (
             "FairShare" in replayed and config.weights["FairShare"] > 0 and not classic
         ),

@@ -31,6 +31,7 @@ class Past(NamedTuple):
     queue: Queue
     start: FloatArray  # [J]
     order: str  # linear in the wait
+    backfill: Backfill
     hidden: FloatArray  # [T]  hidden load, every STEP_S from 0 on; empty: not modelled
 
 
@@ -63,13 +64,13 @@ def is_linear(order: str, queue: Queue) -> bool:
     return found.rule == LINEAR and found.longest == Order(LINEAR, found.static).longest
 
 
-def past_of(queue: Queue, wait: FloatArray, order: str) -> Past:
-    """Return a log with its own starts; one that records no waits is replayed with backfilling (EASY)."""
+def past_of(queue: Queue, wait: FloatArray, order: str, backfill: Backfill) -> Past:
+    """Return a log with its own starts; one that records no waits is replayed."""
     if np.isnan(wait).all():
-        start = replay(queue, order_of(order, queue), Backfill(), queue.submit, np.arange(len(queue.submit)))
+        start = replay(queue, order_of(order, queue), backfill, queue.submit, np.arange(len(queue.submit)))
     else:
         start = queue.submit + np.nan_to_num(wait)
-    past = Past(queue, start, order, np.empty(0))
+    past = Past(queue, start, order, backfill, np.empty(0))
     if queue.capacity.shape != (1, 1):
         return past
     times = np.arange(0.0, queue.submit[-1], STEP_S)
@@ -82,7 +83,7 @@ def hidden_load(at: Moment) -> float:
     if not len(at.waiting):
         return 0.0
     taken = _rows(queue, at.open)._replace(run=np.maximum(queue.limit[at.open], 2 * at.elapsed))
-    begins = _starts(at, taken, 0, Backfill()) == 0
+    begins = _starts(at, taken, 0, at.past.backfill) == 0
     held = queue.cpus[at.waiting[begins & (at.now - queue.submit[at.waiting] > HELD_S)]]
     free = queue.capacity[0, 0] / THOUSANDTHS - queue.cpus[at.running].sum()
     return float(max(free - held.min() + 1, 0.0)) if len(held) else 0.0
@@ -124,7 +125,7 @@ def futures(at: Moment, count: int, rng: np.random.Generator) -> FloatArray:
             load = _hidden(at, back, ahead)
             hidden = len(load.submit)
             rows = _joined(rows, arrivals._replace(submit=arrivals.submit + back), load)
-        found.append(_starts(at, rows, hidden, Backfill()))
+        found.append(_starts(at, rows, hidden, at.past.backfill))
     return np.sort(np.stack(found), axis=0)
 
 
@@ -178,7 +179,8 @@ def _starts(at: Moment, rows: Queue, hidden: int, backfill: Backfill) -> FloatAr
         run=np.maximum(rows.run - elapsed, SHORTEST_S),
         limit=np.where(rows.limit > elapsed, rows.limit - elapsed, elapsed),  # the kernel doubles exceeded limits too
     )
-    start = replay(rows, order._replace(static=static), backfill, submit, np.argsort(submit, kind="stable"))
+    arrivals, wanted = np.argsort(submit, kind="stable"), len(at.open)
+    start = replay(rows, order._replace(static=static), backfill, submit, arrivals, wanted)
     return np.asarray(start[len(at.running) : len(at.open)])
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.core import storage
-from pipeline.core.config import PARAMS_FILE, Multifactor, Params, check_params, repository_root
+from pipeline.core.config import PARAMS_FILE, Params, check_params, repository_root
 from pipeline.core.config.evaluation import too_few
 from pipeline.core.config.parsing import parsed
 from pipeline.core.config.records import NAME, NAMED
@@ -19,9 +19,9 @@ from pipeline.errors import UserError
 from pipeline.interactive.logs.overview import tables
 from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS
-from pipeline.sites.multifactor import REPLAYED, weights_of
+from pipeline.sites.multifactor import MULTIFACTOR, REPLAYED, weights_of
 from pipeline.sites.rows import RECIPE, known_nodes, site_rows
-from pipeline.sites.slurm_config import parse_config, unsupported
+from pipeline.sites.slurm_config import backfill_of, parse_config, unsupported
 
 WEEK_S = 7 * DAY_S
 MOST_WEEKS, MOST_USERS = 8, 5  # that are listed
@@ -36,7 +36,7 @@ def run(
 ) -> None:  # fmt: skip
     """Describe a log, then put its scenario and site into params.yaml; an existing site gets the new log."""
     _check_name(params, name)
-    slurm = _weights(config)
+    settings = _settings(config)
     format = format or log_format(log)
     if format is None:
         raise UserError(f"{log}: expected a log of docs/logs.md, found another first line; --format names its format")
@@ -47,7 +47,7 @@ def run(
         say(line)
     with progress(f"fit {log} to its machines", 1, brief=True):
         place = nodes and _named(nodes)
-        rows = site_rows(name, _named(log), format, trace, machines, params, sure, learns, place, slurm)
+        rows = site_rows(name, _named(log), format, trace, machines, params, sure, learns, place, settings)
     wanted: dict[str, Mapping[str, Mapping[str, Json]]] = {
         "scenarios": {name: rows.scenario},
         "sites": {name: rows.site},
@@ -64,20 +64,22 @@ def run(
     say(f"next: dvc repro advise@{name} (only this site), or make repro (all): {storage.REPORTS}/advice.html")
 
 
-def _weights(config: Path | None) -> Multifactor | None:
-    """Return the weights of a site's Slurm, and say what is not replayed."""
+def _settings(config: Path | None) -> dict[str, Json]:
+    """Return what the configuration of a site's Slurm says of its row, and say what is not replayed."""
     if config is None:
-        return None
+        return {}
     try:
         found = parse_config(storage.read_text(config))
     except UserError as error:
         raise UserError(f"{config}: {error}") from error
     for line in unsupported(found, REPLAYED):
         say(f"not modelled: {line}")
-    weights = weights_of(found)
+    weights, backfill = weights_of(found), backfill_of(found)
+    rows: dict[str, Json] = {"backfill": backfill.model_dump(exclude_unset=True)} if backfill.model_fields_set else {}
     if weights is None:
         say(f"{config}: only the order of submission is replayed, 'today: fcfs'; an existing row keeps its order")
-    return weights
+        return rows
+    return rows | {"today": MULTIFACTOR, "slurm": weights.model_dump(exclude_unset=True)}
 
 
 def _named(file: Path) -> Path:

@@ -15,7 +15,7 @@ from pipeline.errors import UserError
 from pipeline.progress import progress
 from pipeline.report.advice import duration
 from pipeline.sites.evidence import SiteLog
-from pipeline.sites.queue import queue_of
+from pipeline.sites.queue import backfill_of, queue_of
 from pipeline.sites.when import Moment, is_linear, moment, past_of
 from pipeline.sites.when_check import MOMENTS, ask, check, intervals, is_calibrated, known_by, sample
 
@@ -47,7 +47,7 @@ class Asked:
             found = f"{today} with sites.{site}.slurm" if params.sites[site].slurm else today
             raise UserError(f"sites.{site}.today: expected an order that is linear in the wait, found {found}")
         with progress(f"replay {site}", 1, brief=True):
-            self.past = past_of(queue, log.fit.wait, today)
+            self.past = past_of(queue, log.fit.wait, today, backfill_of(params.sites[site]))
         self.own_waits = not np.isnan(log.fit.wait).all()
         self.number, self.began = log_numbers(log), float(log.fit.jobs.arrival[0])
         self.site, self.params, self.test = site, params, 1 - log.test_share

@@ -48,6 +48,7 @@ FOUND: dict[str, Any] = {
     "users": {"gain": 31, "lose": 4, "all": 57},
     "own": {"wait": 10_800.0, "p99_wait": None, "longest_wait": 800_000.0},
     "limits": True,
+    "backfill": {"reservations": 7, "tested": 50, "window_h": 24.0},
     "in_vain": [
         {
             "user": 77,
@@ -118,6 +119,8 @@ def test_the_page_holds_the_figures_of_the_candidate_and_of_the_runner_up() -> N
     assert "The runner-up, of another family: area_4h against fcfs" in text
     assert "95 % interval" in text
     assert "7 replays of " in text
+    assert "Backfill: 50 waiting jobs are tested, and 7 of each partition have reservations, up to 24.0 hours" in text
+    assert "Backfill" not in page([{key: value for key, value in FOUND.items() if key != "backfill"}], 0.95)
     assert f'<p class="use">use limit_8h: {AGAINST}</p>' in text
     assert '<p class="use stay">' in page([{**FOUND, "verdict": "equal"}], 0.95)
     assert "runner-up" not in page([{**FOUND, "runner_up": "", "others": {}}], 0.95)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from queue_builders import Job, queue
 
-from pipeline.core.config import MachinePark, MachinesScenario
+from pipeline.core.config import Backfilling, MachinePark, MachinesScenario, Site
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.nouns import Jobs
 from pipeline.problems.machines.env.workload.windows import Fitted
@@ -19,6 +19,7 @@ from pipeline.sites.queue import (
     queue_of,
     replays_of,
 )
+from pipeline.sites.replay import Backfill
 
 DAY = 86_400.0
 CPU, GPU = 1, 2  # bits of the kinds of machines
@@ -145,13 +146,14 @@ def test_a_job_with_an_unknown_wait_counts_as_started_at_once() -> None:
 
 
 def test_the_periods_of_a_log_are_the_shares_of_its_jobs(scenario: MachinesScenario) -> None:
-    found = periods_of(fit(20), scenario, warm_up_days=3.0, seed=5)
+    found = periods_of(fit(20), scenario, Site(warm_up_days=3.0, backfill=Backfilling(tested=7, window_h=2.0)), seed=5)
     assert {name: (one.first, len(one.run)) for name, one in found.items()} == {
         "train": (0, 8),
         "validation": (3, 4),
         "test": (3, 8),
     }
     assert found["test"].wait[-1] == 95.0
+    assert {one.backfill for one in found.values()} == {Backfill(500, 7, 7_200.0)}
     assert found["test"].queue.submit[3] == 12 * DAY
     moved = [found[name].submit - (it := found[name].queue.submit) + it[0] for name in ("validation", "test")]
     assert (moved[0] != moved[1][:, :7]).all()  # each period has random numbers of its own

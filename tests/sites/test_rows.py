@@ -90,7 +90,8 @@ def test_nodes_of_one_partition_need_no_kind(tmp_path: Path) -> None:
 
 def test_weights_of_a_slurm_become_the_present_order(tmp_path: Path) -> None:
     path, weights = log(tmp_path), Multifactor(age=1000, fair_share=500)
-    found = site_rows("mine", path, "swf", read(path, "swf"), [], params(), slurm=weights)
+    settings = {"today": "multifactor", "slurm": weights.model_dump(exclude_unset=True)}
+    found = site_rows("mine", path, "swf", read(path, "swf"), [], params(), settings=settings)
     assert found.site == {"today": "multifactor", "slurm": {"age": 1000, "fair_share": 500}}
     assert checked(found).sites["mine"] == Site(today="multifactor", slurm=weights)
 

@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.core.logs.slurm import SlurmNode
 from pipeline.errors import UserError
-from pipeline.sites.slurm_config import SlurmConfig, SlurmPartition, parse_config, unsupported
+from pipeline.sites.slurm_config import SlurmConfig, SlurmPartition, backfill_of, parse_config, unsupported
 
 CONFIG = """Configuration data as of 2026-11-27T15:47:16
 AccountingStorageType   = accounting_storage/slurmdbd
@@ -102,6 +102,24 @@ def test_a_text_that_is_something_else_is_one_line(texts: dict[str, str], said: 
     assert str(caught.value).startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "found"),
+    [
+        ("(null)", {}),
+        ("bf_continue,sched_interval=60", {}),
+        ("bf_max_job_test=100,bf_window=2880", {"reservations": 100, "tested": 100, "window_h": 48.0}),
+        ("bf_job_part_count_reserve=1", {"reservations": 1}),
+        ("bf_max_job_test=50,bf_job_part_count_reserve=10", {"reservations": 10, "tested": 50}),
+        ("bf_max_job_test=5000000,bf_window=99999999", {"reservations": 10**6, "tested": 10**6, "window_h": 1e5}),
+    ],
+)
+def test_slurm_reserves_for_every_job_that_it_tests_unless_it_is_told_a_number(
+    parameters: str, found: dict[str, float]
+) -> None:
+    text = CONFIG.replace("bf_interval=60,bf_continue,bf_max_job_test=500", parameters)
+    assert backfill_of(parse_config(text)).model_dump(exclude_unset=True) == found
+
+
 def test_each_setting_that_is_not_replayed_is_a_line() -> None:
     changed = CONFIG.replace("storage/slurmdbd", "storage/none").replace("preempt/none", "preempt/qos")
     found = unsupported(parse_config(changed, PARTITIONS, NODES))
@@ -115,4 +133,5 @@ def test_each_setting_that_is_not_replayed_is_a_line() -> None:
         "AccountingStorageType",
     ]
     assert found[0] == "PriorityWeightFairShare=10000: a term of the priority, not replayed"
+    assert "SchedulerParameters=bf_interval=60: not replayed" in found
     assert not [line for line in found if "\n" in line]

@@ -37,6 +37,7 @@ from pipeline.stages import log
 from pipeline.stages.when import CHECKED, seconds
 
 PAGE = REPOSITORY / "docs/how-to/when.md"
+EASY = Backfill()
 command, place = commands.command, commands.place  # fixtures
 
 
@@ -58,8 +59,8 @@ def unknown(jobs: Queue) -> np.ndarray:
 def test_with_known_run_times_and_no_arrivals_a_future_is_what_the_replay_does() -> None:
     jobs = exact()
     order = "limit_8h"
-    whole = replay(jobs, order_of(order, jobs), Backfill(), jobs.submit, np.arange(200))
-    past = past_of(jobs, unknown(jobs), order)
+    whole = replay(jobs, order_of(order, jobs), EASY, jobs.submit, np.arange(200))
+    past = past_of(jobs, unknown(jobs), order, EASY)
     assert past.start.tolist() == whole.tolist()
     at = moment(past, float(jobs.submit[-1]))  # nothing arrives later
     assert len(at.waiting) > 5
@@ -70,12 +71,12 @@ def test_with_known_run_times_and_no_arrivals_a_future_is_what_the_replay_does()
 
 def test_the_state_is_that_of_the_log_and_nothing_later_is_read() -> None:
     jobs = queue([4], Job(0, 100, 4), Job(10, 50, 2), Job(20, 50, 4), Job(500, 10))
-    past = past_of(jobs, np.array([0.0, 90.0, 200.0, 0.0]), "fcfs")
+    past = past_of(jobs, np.array([0.0, 90.0, 200.0, 0.0]), "fcfs", EASY)
     at = moment(past, 110.0)
     assert (at.finished.tolist(), at.running.tolist(), at.waiting.tolist()) == ([0], [1], [2])
     assert at.elapsed.tolist() == [10.0, 0.0]
     other = jobs._replace(run=np.array([100.0, 999.0, 999.0, 999.0]))
-    later = moment(past_of(other, np.array([0.0, 90.0, 900.0, 9.0]), "fcfs"), 110.0)
+    later = moment(past_of(other, np.array([0.0, 90.0, 900.0, 9.0]), "fcfs", EASY), 110.0)
     one, two = (futures(some, 3, np.random.default_rng(1)) for some in (at, later))
     assert one.tolist() == two.tolist()
 
@@ -85,7 +86,7 @@ def test_run_times_are_drawn_from_shares_of_the_same_user_that_are_longer_than_t
     shares = [0.1, 0.9] * 15
     done = [Job(0.0, 100.0 * share, limit=100, user=0) for share in shares] + [Job(0, 100, limit=100, user=1)] * 30
     jobs = queue([100], *done, Job(900, 9_999, limit=1_000, user=0), Job(1_000, 9_999, limit=1_000, user=0))
-    at = moment(past_of(jobs, np.array([0.0] * 61 + [500.0]), "fcfs"), 1_100.0)
+    at = moment(past_of(jobs, np.array([0.0] * 61 + [500.0]), "fcfs", EASY), 1_100.0)
     assert (at.running.tolist(), at.waiting.tolist()) == ([60], [61])
     drawn = drawn_runs(at, 200, np.random.default_rng(1))
     assert set(drawn[:, 0].round().tolist()) == {900.0}  # has run for 200 s
@@ -95,7 +96,7 @@ def test_run_times_are_drawn_from_shares_of_the_same_user_that_are_longer_than_t
 
 def test_a_job_that_ran_longer_than_all_others_may_run_as_long_again() -> None:
     jobs = queue([1], Job(0, 5_000, limit=100), Job(10, 10, limit=100))
-    at = moment(past_of(jobs, np.array([0.0, 6_000.0]), "fcfs"), 1_000.0)
+    at = moment(past_of(jobs, np.array([0.0, 6_000.0]), "fcfs", EASY), 1_000.0)
     assert drawn_runs(at, 1, np.random.default_rng(1))[0].tolist() == [2_000.0, 100.0]
     assert plan(at).tolist() == [1_000.0]
 
@@ -105,26 +106,26 @@ def test_the_plan_takes_limits_and_knows_no_arrivals() -> None:
     jobs = queue(
         [2], Job(0, 10, 1, limit=100), Job(1, 10, 2, limit=50), Job(2, 10, 1, limit=200), Job(3, 5, 1, limit=80)
     )
-    at = moment(past_of(jobs, np.array([0.0, 20.0, 60.0, 60.0]), "fcfs"), 5.0)
+    at = moment(past_of(jobs, np.array([0.0, 20.0, 60.0, 60.0]), "fcfs", EASY), 5.0)
     assert plan(at).tolist() == [95.0, 145.0, 0.0]
 
 
 def test_a_job_that_a_replay_would_start_shows_a_hidden_load_and_others_do_not() -> None:
     jobs = queue([10], Job(0, 1_000, 4), Job(100, 10, 3), Job(100, 10, 2), Job(100, 10, 9))
-    past = past_of(jobs, np.array([0.0, 5_000.0, 5_000.0, 6_000.0]), "fcfs")
+    past = past_of(jobs, np.array([0.0, 5_000.0, 5_000.0, 6_000.0]), "fcfs", EASY)
     assert hidden_load(moment(past, 900.0)) == 5  # 6 are free and a job wants 2: at least 5 are held
     assert hidden_load(moment(past, 600.0)) == 0  # it has not waited for ten minutes
     assert hidden_load(moment(past, 50.0)) == 0
-    fits = past_of(exact(), unknown(exact()), "fcfs")
+    fits = past_of(exact(), unknown(exact()), "fcfs", EASY)
     assert not fits.hidden.any()
-    assert past_of(queue([4, 6], Job(0, 1)), np.zeros(1), "fcfs").hidden.tolist() == []
+    assert past_of(queue([4, 6], Job(0, 1)), np.zeros(1), "fcfs", EASY).hidden.tolist() == []
 
 
 def test_a_hidden_load_delays_what_would_start_at_once() -> None:
     """Eight weeks in which a narrow job always waits for 20 h next to free processors."""
     rows = [Job(20 * HOUR_S * k, HOUR_S, 4) for k in range(70)]
     jobs = queue([10], *rows)
-    at = moment(past_of(jobs, np.full(70, 19 * HOUR_S), "fcfs"), 69 * 20 * HOUR_S + 4 * HOUR_S)
+    at = moment(past_of(jobs, np.full(70, 19 * HOUR_S), "fcfs", EASY), 69 * 20 * HOUR_S + 4 * HOUR_S)
     assert len(at.waiting) == 1
     assert futures(at, 16, np.random.default_rng(1)).mean() > HOUR_S
     bare = moment(at.past._replace(hidden=np.empty(0)), at.now)
@@ -136,7 +137,7 @@ def test_arrivals_of_earlier_weeks_delay_jobs_with_a_lower_priority() -> None:
     rows = [Job(HOUR_S * k, HOUR_S * 1.5) for k in range(24 * 15)]
     last = len(rows) * HOUR_S
     jobs = queue([2], *rows, Job(last - HOUR_S * 0.5, HOUR_S, 2, limit=100 * HOUR_S, user=1))
-    at = moment(past_of(jobs, np.array([0.0] * len(rows) + [9 * HOUR_S]), "sjf"), last - HOUR_S * 0.4)
+    at = moment(past_of(jobs, np.array([0.0] * len(rows) + [9 * HOUR_S]), "sjf", EASY), last - HOUR_S * 0.4)
     assert len(at.waiting) == 1
     assert at.now > 2 * WEEK_S
     found = futures(at._replace(past=at.past._replace(hidden=np.empty(0))), 8, np.random.default_rng(1))
@@ -144,7 +145,7 @@ def test_arrivals_of_earlier_weeks_delay_jobs_with_a_lower_priority() -> None:
 
 
 def test_answers_depend_on_the_seed_and_the_moment_alone() -> None:
-    past = past_of(exact(), unknown(exact()), "fcfs")
+    past = past_of(exact(), unknown(exact()), "fcfs", EASY)
     past = past._replace(queue=past.queue._replace(limit=past.queue.limit * np.tile([1.0, 3.0], 100)))
     at = moment(past, float(past.queue.submit[150]))
     one, two, other = (ask(at, seed).future for seed in (1, 1, 2))
@@ -344,7 +345,7 @@ def test_the_page_has_what_the_check_finds_for_hpc2n() -> None:
         submit=trace.submit_s - trace.submit_s[0], run=trace.run_s, limit=trace.estimate_s, nodes=ones,
         demand=trace.demand[:, :1].copy(), cpus=trace.demand[:, 0] / 1000, user=user, partition=0 * ones,
     )  # fmt: skip
-    past = past_of(jobs, trace.wait_s, "fcfs")
+    past = past_of(jobs, trace.wait_s, "fcfs", EASY)
     late = np.random.default_rng(1).uniform(jobs.submit[int(0.6 * len(ones))], jobs.submit[-1], 300)
     fits = [jobs.cpus[at.waiting] <= 240 - jobs.cpus[at.running].sum() for at in (moment(past, time) for time in late)]
     assert "(98 %)" in PAGE.read_text()

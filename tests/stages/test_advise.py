@@ -19,7 +19,8 @@ from pipeline.core.schemas import ORDERS
 from pipeline.errors import UserError
 from pipeline.sites.orders import FAMILIES, order_of
 from pipeline.sites.orders import ORDERS as EVERY
-from pipeline.sites.replay import Backfill, Queue
+from pipeline.sites.queue import backfill_of
+from pipeline.sites.replay import Queue
 from pipeline.stages import advise, log, site, slurm_settings
 from tests.oracles.queue import plain_replay
 
@@ -161,7 +162,8 @@ def test_the_changes_are_those_of_the_reference_s_replays(
     waits = {}
     for name in ("fcfs", found["candidate"]):
         order = order_of(name, q)
-        starts = [plain_replay(q, order, Backfill(), row, np.argsort(row, kind="stable")).start for row in submit]
+        arrivals, backfill = np.argsort(submit, axis=1, kind="stable"), backfill_of(Site())
+        starts = [plain_replay(q, order, backfill, *pair).start for pair in zip(submit, arrivals, strict=True)]
         waits[name] = (np.array(starts) - submit)[:, -100:]
     run = q.run[-100:]
     measured = {

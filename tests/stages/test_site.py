@@ -162,6 +162,7 @@ CONFIG = """PriorityType = priority/multifactor
 PriorityWeightAge = 1000
 PriorityWeightFairShare = 20000
 PriorityWeightQOS = 50
+SchedulerParameters = bf_max_job_test=200,bf_interval=20
 """
 
 
@@ -175,6 +176,8 @@ def test_the_configuration_of_a_slurm_gives_the_present_order(place: Path, comma
     assert found.today == "multifactor"
     assert found.slurm is not None
     assert (found.slurm.age, found.slurm.fair_share, found.slurm.half_life_days) == (1000, 20_000, 7)
+    assert (found.backfill.reservations, found.backfill.tested, found.backfill.window_h) == (200, 200, 24)
+    assert "not modelled: SchedulerParameters=bf_interval=20: not replayed" in done.out + done.err
     (place / "config.txt").write_text(CONFIG.replace("multifactor", "basic"))
     done = command(*words, "config.txt")
     assert (done.code, "only the order of submission is replayed, 'today: fcfs'" in done.out + done.err) == (0, True)

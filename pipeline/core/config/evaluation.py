@@ -121,10 +121,19 @@ class Multifactor(Frozen):
     favor_small: bool = False  # PriorityFavorSmall
 
 
+class Backfilling(Frozen):
+    """How jobs start before others of higher priority. The defaults are Slurm's; `site --config` reads a site's."""
+
+    reservations: Many = 500  # for as many jobs of each partition (bf_job_part_count_reserve); 1 is EASY
+    tested: Many = 500  # waiting jobs that may start, in order of priority (bf_max_job_test)
+    window_h: Annotated[float, Field(gt=0, le=100_000)] = 24.0  # no reservation is further ahead (bf_window)
+
+
 class Site(Frozen):
     """A site whose queue is to be advised."""
 
     today: Name = "fcfs"  # the order of its queue now; with backfilling, fcfs is EASY
     slurm: Multifactor | None = None  # weights of its priority/multifactor; `today: multifactor` is their order
+    backfill: Backfilling = Backfilling()
     warm_up_days: Annotated[float, Field(ge=0, le=365)] = 7.0  # replayed before a period and not counted
     most: Vetoes = Vetoes()  # growth of waits that is accepted
