@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -27,10 +28,17 @@ from pipeline.execution.worker import work_file
 TWO = Setting(backend="processes", workers=2)
 
 
+@pytest.fixture
+def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a stage that has not imported torch: workers need not, either, which takes seconds each."""
+    monkeypatch.setattr(worker, "sys", SimpleNamespace(modules={}))
+
+
 def stored(place: Path) -> list[str]:
     return sorted(path.name for path in (place / FOLDER).glob("*"))
 
 
+@pytest.mark.usefixtures("without_torch")
 def test_processes_find_what_is_found_here_and_leave_nothing(place: Path) -> None:
     tasks, told = sums(place, 7), list[float]()
     with executor(1) as alone:
@@ -88,6 +96,7 @@ def test_a_task_that_kills_every_worker_is_given_up(place: Path) -> None:
         workers.map(killed_always, sums(place, 1))
 
 
+@pytest.mark.usefixtures("without_torch")
 def test_what_a_task_refuses_is_one_line_and_what_was_done_is_kept(place: Path) -> None:
     one = Setting(backend="processes", workers=1)
     with pytest.raises(UserError, match=r"^task 2: expected another$"), executor(1, one) as workers:
@@ -97,6 +106,7 @@ def test_what_a_task_refuses_is_one_line_and_what_was_done_is_kept(place: Path) 
         workers.map(broken, [-1, 0])
 
 
+@pytest.mark.usefixtures("without_torch")
 def test_a_stage_that_was_ended_goes_on_where_it_was(place: Path) -> None:
     tasks, one = sums(place, 4), Setting(backend="processes", workers=1)
     Executor(one, 1, place).map(total, tasks)  # and is killed before it comes to its end
@@ -108,6 +118,7 @@ def test_a_stage_that_was_ended_goes_on_where_it_was(place: Path) -> None:
     assert stored(place) == []
 
 
+@pytest.mark.usefixtures("without_torch")
 def test_another_version_of_the_code_is_refused_by_its_digest(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "code_digest", lambda: "0123456789abcdef")
     said = (
@@ -138,6 +149,7 @@ def unseen(store: Store, *_: object) -> Iterator[Path]:
     yield store.folder / "0.work"
 
 
+@pytest.mark.usefixtures("without_torch")
 def test_workers_take_tasks_that_no_other_has_and_each_its_own_share_first(place: Path) -> None:
     store = Store(place / "tasks")
     tasks = {f"task-{number}": pickle.dumps((abs, -number)) for number in range(4)}
