@@ -6,7 +6,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +26,8 @@ HEAD = "jobset,job,arrival,duration,cpu,memory"
 RESOURCES = {"cpu": 10, "memory": 10}
 SJF = "schedule jobs.csv --scenario online --policy sjf --out"
 
+MANY = 30_000  # jobs of which every kind of schedule takes more than 20 KB
+
 needs_root = pytest.mark.skipif(not ROOT, reason="only root may act as another user, or mount a file system")
 
 
@@ -34,10 +36,11 @@ class Said(NamedTuple):
     lines: list[str]
 
 
-def run(folder: Path, words: str, **how: object) -> Said:
-    """Run a command as users do."""
-    named = {**os.environ, "PIPELINE_TRACKING": "off", "PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pipeline", *words.split()]
+def run(folder: Path, words: str, forked: Mapping[str, str] | None = None, **how: object) -> Said:
+    """Run a command as users do, or forked from a process that has imported its libraries."""
+    named = {**os.environ, "PIPELINE_TRACKING": "off", "PYTHONDONTWRITEBYTECODE": "1", **(forked or {})}
+    named["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), *filter(None, [(forked or {}).get("PYTHONPATH")])])
+    command = ["python" if forked else sys.executable, "-m", "pipeline", *words.split()]
     done = subprocess.run(command, check=False, cwd=folder, env=named, capture_output=True, text=True, **how)  # type: ignore[call-overload]
     return Said(done.returncode, [line for line in done.stderr.splitlines() if not line.endswith(": started")])
 
@@ -62,14 +65,14 @@ def fill(folder: Path, jobs: int = 3) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 600 KB, of which a file takes all but 60."""
+    """A file system of 600 KB, of which a file takes all but 20."""
     place = tmp_path / "disk"
     place.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(place)], check=False)
     if mounted.returncode:
         pytest.skip("this system lets nobody mount a tmpfs")
     try:
-        (place / "taken").write_bytes(b"0" * 550_000)
+        (place / "taken").write_bytes(b"0" * 590_000)
         yield place
     finally:
         subprocess.run(["umount", str(place)], check=True)
@@ -77,20 +80,25 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @needs_root
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
-def test_a_full_disk_keeps_the_older_schedule(tmp_path: Path, small_disk: Path, name: str) -> None:
-    fill(tmp_path, jobs=100_000)
+def test_a_full_disk_keeps_the_older_schedule(
+    tmp_path: Path, small_disk: Path, name: str, warm_environment: dict[str, str]
+) -> None:
+    fill(tmp_path, jobs=MANY)
     (small_disk / name).write_bytes(b"older")
     before = files(small_disk)
-    refused(run(tmp_path, f"{SJF} disk/{name}"), f"disk/{name}: cannot be written (No space left on device)")
+    said = run(tmp_path, f"{SJF} disk/{name}", warm_environment)
+    refused(said, f"disk/{name}: cannot be written (No space left on device)")
     assert files(small_disk) == before
 
 
 @needs_root
-def test_a_full_disk_keeps_older_jobsets_or_leaves_none(tmp_path: Path, small_disk: Path) -> None:
+def test_a_full_disk_keeps_older_jobsets_or_leaves_none(
+    tmp_path: Path, small_disk: Path, warm_environment: dict[str, str]
+) -> None:
     fill(tmp_path)
     (small_disk / "log").write_bytes(b"")
     (tmp_path / "data").symlink_to(small_disk)
-    said = run(tmp_path, "generate online")
+    said = run(tmp_path, "generate online", warm_environment)
     assert said.code == 2
     assert said.lines[-1].startswith("error: data/jobsets/online/")
     assert said.lines[-1].endswith(".parquet: cannot be written (No space left on device)")
@@ -101,10 +109,10 @@ def test_a_full_disk_keeps_older_jobsets_or_leaves_none(tmp_path: Path, small_di
 
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
 def test_a_file_larger_than_allowed_keeps_the_older_schedule(tmp_path: Path, name: str) -> None:
-    fill(tmp_path, jobs=60_000)
+    fill(tmp_path, jobs=MANY)
     (tmp_path / name).write_bytes(b"older")
     before = files(tmp_path)
-    limit = 100_000
+    limit = 20_000
     said = run(tmp_path, f"{SJF} {name}", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
     refused(said, f"{name}: cannot be written (File too large)")
     assert files(tmp_path) == before
@@ -174,11 +182,17 @@ class Nobody(NamedTuple):
     changed: dict[str, bool]  # is there anything else in its folder behind it?
 
 
+FEWER = ("jobsets: {train: 100, validation: 50, test: 200}", "jobsets: {train: 40, validation: 10, test: 10}")
+
+
 def closed(tmp_path: Path) -> Path:
     """A folder of root's, with all that commands read, for a user who is not root."""
     for place in (tmp_path / "open", tmp_path / "closed"):
         place.mkdir(parents=True)
         fill(place)
+        text = (place / "params.yaml").read_text()
+        assert text.count(FEWER[0]) >= 1
+        (place / "params.yaml").write_text(text.replace(*FEWER))
         pd.read_csv(place / "jobs.csv").to_parquet(place / "jobs.parquet")
         (place / "log.swf").write_text("1 0 0 60 1 -1 -1 1 -1 -1 1 1 1 1 1 -1 -1 -1\n")
     return tmp_path / "closed"
@@ -224,11 +238,13 @@ def test_a_file_that_may_not_be_read_is_named(nobody: Nobody, name: str, line: s
 
 
 @needs_root
-def test_a_folder_that_is_read_only_for_everybody_is_named(tmp_path: Path, small_disk: Path) -> None:
+def test_a_folder_that_is_read_only_for_everybody_is_named(
+    tmp_path: Path, small_disk: Path, warm_environment: dict[str, str]
+) -> None:
     fill(tmp_path)
     (small_disk / "out.csv").write_bytes(b"older")
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    said = run(tmp_path, f"{SJF} disk/out.csv")
+    said = run(tmp_path, f"{SJF} disk/out.csv", warm_environment)
     assert said.code == 2
     assert said.lines[0].startswith("error: disk/out.csv: cannot be written (")
     assert (small_disk / "out.csv").read_bytes() == b"older"
@@ -278,26 +294,31 @@ def cached(folder: Folder, content: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("split", ["train", "validation", "test"])
-def test_jobsets_from_a_damaged_cache_are_not_taken(folder: Folder, split: str) -> None:
-    # DVC does not look into files of its cache that nobody may write to: it puts the damaged one in place.
-    table = folder.root / f"data/jobsets/online/{split}.parquet"
-    whole = table.read_bytes()
-    damage(cached(folder, whole))
+def test_jobsets_from_a_damaged_cache_are_not_taken(folder: Folder) -> None:
+    # DVC does not look into files of its cache that nobody may write to: it puts the damaged ones in place.
+    place = folder.root / "data/jobsets/online"
+    whole = {split: (place / f"{split}.parquet").read_bytes() for split in ("train", "validation", "test")}
+    for content in whole.values():
+        damage(cached(folder, content))
     shutil.rmtree(folder.root / "data/jobsets")
     assert "data/jobsets/online" in folder.dvc("checkout", "--allow-missing")
-    assert table.read_bytes() != whole
-    said = run_in(folder, "evaluate heuristics online")
-    assert said.code == 2
-    (line,) = said.lines
-    assert line.startswith(f"error: data/jobsets/online/{split}.parquet: not a readable table (")
-    assert files(folder.root / "reports/tables") == {}
+    damaged = {split: (place / f"{split}.parquet").read_bytes() for split in whole}
+    for split, bad in damaged.items():
+        assert bad != whole[split]
+        for name, content in (whole | {split: bad}).items():
+            (place / f"{name}.parquet").unlink()
+            (place / f"{name}.parquet").write_bytes(content)
+        said = run_in(folder, "evaluate heuristics online")
+        assert said.code == 2
+        (line,) = said.lines
+        assert line.startswith(f"error: data/jobsets/online/{split}.parquet: not a readable table (")
+        assert files(folder.root / "reports/tables") == {}
 
 
 def test_no_damaged_byte_gives_other_jobsets(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    arrival, duration = np.sort(rng.integers(0, 50, 150)), rng.integers(1, 20, 150)
-    jobs = JobSet(arrival, duration, rng.integers(1, 10, (150, 2)))
+    arrival, duration = np.sort(rng.integers(0, 50, 60)), rng.integers(1, 20, 60)
+    jobs = JobSet(arrival, duration, rng.integers(1, 10, (60, 2)))
     write_jobsets(tmp_path, "train", {50: [jobs]}, RESOURCES)
     whole = (tmp_path / "train.parquet").read_bytes()
     values = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")  # what stands before the footer
@@ -352,8 +373,7 @@ def test_without_git_the_pipeline_runs_and_experiments_are_refused(folder: Folde
     shutil.rmtree(folder.root / "data/jobsets")
     assert run_in(folder, "generate online") == Said(0, [])
     assert bytes_of(folder.root) == before
-    command = [sys.executable, "-m", "dvc", "exp", "run", "--dry"]
-    named = {**os.environ, "DVC_NO_ANALYTICS": "1"}
+    command, named = ["python", "-m", "dvc", "exp", "run", "--dry"], folder._environment
     done = subprocess.run(command, check=False, cwd=folder.root, env=named, capture_output=True, text=True)
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
