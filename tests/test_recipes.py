@@ -100,8 +100,10 @@ def test_a_fourth_problem_goes_through_every_stage(copy: Copy) -> None:
         rows["scenarios"] = {"weighted": rows["scenarios"]["weighted"]}
         rows["agents"] = {"due_dates": rows["agents"]["due_dates"]}
         rows["transfers"], rows["hindsight"]["scenarios"], rows["gate"]["fewer"] = {}, [], {}
-        rows["scenarios"]["weighted"]["jobsets"] = {"train": 12, "validation": 6, "test": 10}
-        rows["agents"]["due_dates"]["finetune"] |= {"updates": 5, "validate_every": 5}
+        rows["scenarios"]["weighted"]["jobsets"] = {"train": 4, "validation": 2, "test": 6}
+        rows["agents"]["due_dates"]["pretrain"] |= {"jobsets": 4, "epochs": 40}
+        rows["agents"]["due_dates"]["finetune"] |= {"updates": 2, "validate_every": 2, "jobsets": 2, "episodes": 2}
+        rows["evaluation"]["resamples"] = 100
     copy.run("python", "-m", "dvc", "repro")
     scored = [
         pd.read_parquet(copy.root / "reports" / "tables" / kind / name / "jobsets.parquet")
