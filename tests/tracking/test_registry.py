@@ -16,6 +16,15 @@ from pipeline.tracking.registry import Verdict, verdicts
 
 NAME = "scheduler-deeprm"
 HEADER = "scenario,load,policy,against,n,difference,difference_low,difference_high\n"
+NEEDED = ("finetune@deeprm", "compare")
+
+
+@pytest.fixture
+def laid(laid: LaidOut) -> LaidOut:
+    """The same with only the stages that matter to a registered model: others take time to restore."""
+    laid.lock(*NEEDED)
+    laid.git("commit", "--quiet", "--all", "--amend", "--no-edit")
+    return laid
 
 
 def said(everything: bool = False) -> list[str]:
@@ -74,7 +83,7 @@ def test_a_new_policy_is_the_next_version_and_the_first_keeps_its_verdict(laid: 
     said()
     another_policy(laid)
     laid.compared(0.05, -0.01, 0.11)
-    laid.lock()
+    laid.lock(*NEEDED)
     assert said() == [f"publish: models: {NAME} 2 registered"]
     assert [one.tags["verdict.word"] for one in versions(laid)] == ["better", "not clearly apart"]
     (model,) = Records(laid.root).client.search_registered_models()
@@ -84,7 +93,7 @@ def test_a_new_policy_is_the_next_version_and_the_first_keeps_its_verdict(laid: 
 def test_another_verdict_on_the_same_policy_replaces_the_first(laid: LaidOut) -> None:
     said()
     laid.compared(0.05, 0.01, 0.11)
-    laid.lock()
+    laid.lock(*NEEDED)
     assert said() == []
     assert [one.tags["verdict"] for one in versions(laid)] == ["worse: +5.0 % (+1.0 to +11.0)"]
     assert "**worse" in versions(laid)[0].description
@@ -94,10 +103,10 @@ def test_of_all_revisions_each_policy_is_registered_once(laid: LaidOut) -> None:
     laid.write(".git/info/exclude", ".dvc/cache\n")
     laid.cache()
     another_policy(laid)
-    laid.lock()
+    laid.lock(*NEEDED)
     laid.experiment("bold")
     laid.compared(0.05, 0.01, 0.11)
-    laid.lock()
+    laid.lock(*NEEDED)
     assert said(everything=True) == [f"publish: models: {NAME} 1, {NAME} 2 registered"]
     before = registered(laid)
     assert said(everything=True) == []
@@ -154,7 +163,7 @@ def test_the_champion_has_an_alias_and_a_tag_which_follow_its_line(laid: LaidOut
     said()
     assert crowned(laid) == {"champion": "1", "1 champion.online": "against hold -5.0 %"}
     another_policy(laid)
-    laid.lock()
+    laid.lock(*NEEDED)
     said()
     assert crowned(laid) == {"champion": "1", "1 champion.online": "against hold -5.0 %"}
     champion(laid, measured(Path("models/deeprm/policy")), "streams")
