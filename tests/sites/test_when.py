@@ -14,11 +14,12 @@ from commands import Command
 from queue_builders import Job, queue
 from swf_lines import HPC2N, line
 
-from pipeline.core.config import Params, load_params
+from pipeline.core.config import Params, Site, load_params
 from pipeline.core.logs import swf
 from pipeline.core.storage.params_file import with_rows
 from pipeline.core.types import Json
 from pipeline.sites.orders import order_of
+from pipeline.sites.queue import backfill_of
 from pipeline.sites.replay import Backfill, Queue, replay
 from pipeline.sites.when import HOUR_S, WEEK_S, drawn_runs, futures, hidden_load, is_linear, moment, past_of, plan
 from pipeline.sites.when_check import (
@@ -334,6 +335,7 @@ def test_a_log_without_waits_is_replayed_and_jobs_keep_its_numbers(
 # The page
 
 
+@pytest.mark.slow
 def test_the_page_has_what_the_check_finds_for_hpc2n() -> None:
     """To four points of a percent and half an hour, since other processors round differently."""
     if not HPC2N.is_file():
@@ -345,7 +347,7 @@ def test_the_page_has_what_the_check_finds_for_hpc2n() -> None:
         submit=trace.submit_s - trace.submit_s[0], run=trace.run_s, limit=trace.estimate_s, nodes=ones,
         demand=trace.demand[:, :1].copy(), cpus=trace.demand[:, 0] / 1000, user=user, partition=0 * ones,
     )  # fmt: skip
-    past = past_of(jobs, trace.wait_s, "fcfs", EASY)
+    past = past_of(jobs, trace.wait_s, "fcfs", backfill_of(Site()))
     late = np.random.default_rng(1).uniform(jobs.submit[int(0.6 * len(ones))], jobs.submit[-1], 300)
     fits = [jobs.cpus[at.waiting] <= 240 - jobs.cpus[at.running].sum() for at in (moment(past, time) for time in late)]
     assert "(98 %)" in PAGE.read_text()
