@@ -17,9 +17,13 @@ UPDATES = 25
 
 
 @pytest.fixture(scope="module")
-def ready(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Trained:
-    """A repository ready to finetune the agent `plain`."""
-    return ready_to_train(tmp_path_factory.mktemp("signals") / "ready", environment, UPDATES)
+def ready(tmp_path_factory: pytest.TempPathFactory, warm_environment: dict[str, str]) -> Trained:
+    """A repository ready to finetune the agent `plain`.
+
+    A training to be killed, and the one that nobody kills, are processes of their own (`stage`, and `sys.executable`);
+    what comes before and behind them is forked from one that has imported its libraries (`pipeline`).
+    """
+    return ready_to_train(tmp_path_factory.mktemp("signals") / "ready", warm_environment, UPDATES)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +69,7 @@ def test_a_killed_training_goes_on_to_the_same_bytes(
         assert list(folder.root.rglob("*.part")) == []
     assert not (folder.root / "models" / "plain" / "policy").exists()
 
-    again = folder.run(sys.executable, "-m", "pipeline", "finetune", "plain")
+    again = folder.pipeline("finetune", "plain")
     (resumed,) = [row for row in again.splitlines() if "resumed" in row]
     done = int(resumed.removeprefix("finetune plain: resumed at update ").removesuffix(f" of {UPDATES}"))
     assert 0 <= done < UPDATES
@@ -98,9 +102,12 @@ def test_models_made_for_other_parameters_are_refused_where_a_stage_is_run_by_ha
     shutil.copytree(ready.root, tmp_path / "copy")
     folder = Trained(tmp_path / "copy", ready._environment)
     folder.edit(agents__plain__network={"name": "mlp", "hidden": 5, "clock": False})
-    process = folder.stage("finetune", "plain")
-    (line,) = process.communicate()[0].splitlines()
-    assert process.returncode == 2
+    command = ["python", "-m", "pipeline", "finetune", "plain"]
+    done = subprocess.run(
+        command, check=False, cwd=folder.root, env=folder._environment, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
     assert line == (
         "error: models/plain/pretrained: network {'name': 'mlp', 'hidden': 4, 'clock': False}; params.yaml: "
         "agents.plain.network has {'name': 'mlp', 'hidden': 5, 'clock': False}: run 'dvc repro' first"

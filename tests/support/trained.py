@@ -32,5 +32,5 @@ def ready_to_train(root: Path, environment: Mapping[str, str], updates: int) -> 
     folder = begin(root, more)
     folder.edit(threads=2, agents__plain__finetune__updates=updates, agents__plain__finetune__validate_every=7)
     for words in (("log",), ("generate", "online"), ("pretrain", "plain")):
-        folder.run(sys.executable, "-m", "pipeline", *words)
+        folder.pipeline(*words)
     return Trained(root, more)
