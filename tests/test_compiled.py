@@ -45,30 +45,20 @@ def folders(place: Path) -> list[str]:
     return sorted(path.name for path in place.glob("compiled-*"))
 
 
-def test_a_change_in_another_file_is_compiled(root: Path) -> None:
-    place = root / "pipeline" / "__pycache__"
+def test_a_change_in_another_file_is_compiled_and_one_of_no_kernel_s_is_not(root: Path) -> None:
+    package = root / "pipeline"
     assert said(root) == ["2", "0"]
+    (package / "kernels" / "plain.py").write_text("x = 1\n")
+    (package / "report").mkdir()  # no kernel is given a record of this package
+    (package / "report" / "page.py").write_text("from typing import NamedTuple\n")
     assert said(root) == ["2", "1"]
-    assert len(folders(place)) == 1
-    (root / "pipeline" / "kernels" / "inner.py").write_text(INNER.format(number=5))
+    assert len(folders(package / "__pycache__")) == 1
+    (package / "kernels" / "record.py").write_text("from typing import NamedTuple\n")
+    assert said(root) == ["2", "0"]
+    (package / "kernels" / "inner.py").write_text(INNER.format(number=5))
     assert said(root) == ["6", "0"]
     assert said(root) == ["6", "1"]
-    assert len(folders(place)) == 2
-
-
-def test_a_change_in_what_is_not_compiled_is_not(root: Path) -> None:
-    assert said(root) == ["2", "0"]
-    (root / "pipeline" / "kernels" / "plain.py").write_text("x = 1\n")
-    assert said(root) == ["2", "1"]
-
-
-def test_a_record_of_a_package_that_no_kernel_is_given_is_not(root: Path) -> None:
-    assert said(root) == ["2", "0"]
-    (root / "pipeline" / "report").mkdir()
-    (root / "pipeline" / "report" / "page.py").write_text("from typing import NamedTuple\n")
-    assert said(root) == ["2", "1"]
-    (root / "pipeline" / "kernels" / "record.py").write_text("from typing import NamedTuple\n")
-    assert said(root) == ["2", "0"]
+    assert len(folders(package / "__pycache__")) == 3
 
 
 def test_no_package_without_kernels_has_one() -> None:
@@ -90,15 +80,18 @@ def test_all_that_sites_compiles_is_in_one_file_which_numba_itself_checks() -> N
     ]
 
 
+NAMED = "import os, pipeline; print(os.environ['NUMBA_CACHE_DIR'])"
+
+
 def test_a_source_is_known_by_its_folder_too(root: Path) -> None:
-    place = root / "pipeline" / "__pycache__"
-    assert said(root) == ["2", "0"]
+    found = said(root, NAMED)
     (root / "pipeline" / "other").mkdir()
     (root / "pipeline" / "other" / "inner.py").write_text(INNER.format(number=1))
-    said(root)
+    found += said(root, NAMED)
     (root / "pipeline" / "other").rename(root / "pipeline" / "others")  # of the same content and order
-    said(root)
-    assert len(folders(place)) == 3
+    found += said(root, NAMED)
+    assert len(set(found)) == 3
+    assert {Path(name).parent for name in found} == {root / "pipeline" / "__pycache__"}
 
 
 def test_numba_may_be_there_before(root: Path) -> None:
