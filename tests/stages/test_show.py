@@ -77,6 +77,7 @@ def test_a_policy_is_told_when_arrivals_end_of_the_scenarios_jobsets_and_not_of_
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("jobs.csv").write_text(JOBS)
+    monkeypatch.setattr("pipeline.interactive.showing.show.png", lambda _: b"")
     player = Recorder()
     for module in (showing, scheduling):
         monkeypatch.setattr(module, "policy_for", lambda *_: (player, True))

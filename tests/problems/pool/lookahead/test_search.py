@@ -107,13 +107,13 @@ def test_what_comes_later_changes_no_decision_of_a_network(params: Params, store
 def test_the_same_bytes_come_twice_and_in_any_company(params: Params, stored: Path) -> None:
     row = params.pool_scenario("online")
     cluster = Cluster.of(row)
-    jobsets, tables = [drawn(k, 14) for k in range(3)], []
-    for group in (jobsets, jobsets, jobsets[:2]):
+    jobsets, tables = [drawn(k, 9) for k in range(2)], []
+    for group in (jobsets, jobsets, jobsets[:1]):
         policy, _ = policy_for(params, f"plan_{stored}", row, "online", cluster)
         found = score({"plan": policy}, {90: group}, cluster, 500, seed=1)["plan"]
         tables.append(found.jobsets)
     pd.testing.assert_frame_equal(tables[0], tables[1], check_exact=True)
-    pd.testing.assert_frame_equal(tables[0].head(2), tables[2], check_exact=True)
+    pd.testing.assert_frame_equal(tables[0].head(1), tables[2], check_exact=True)
 
 
 @pytest.mark.parametrize("agent", ["deeprm", pytest.param("deeprm2", marks=pytest.mark.slow)])
