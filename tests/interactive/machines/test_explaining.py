@@ -85,7 +85,9 @@ def alone(dispatch: int) -> tuple[list[Jobs], Machines]:
     """One machine of one unit: `a` holds it from 0 to 10, `b` and `c` come at 1, all want the whole of it."""
     run, every = np.array([10.0, 2.0, 3.0]), np.ones(3, dtype=np.int64)
     jobs = Jobs(np.array([0.0, 1.0, 1.0]), run, run, 1000 * every[:, None], every, np.full(3, ANY_KIND))
-    return [jobs], Machines(np.array([[1000]]), np.array([0]), slots=3, dispatch=dispatch, pause=16, time_limit=1000)
+    # Times are floats, as scenarios have them: for others all of the simulator would be compiled once more.
+    machines = Machines(np.array([[1000]]), np.array([0]), slots=3, dispatch=dispatch, pause=16.0, time_limit=1000.0)
+    return [jobs], machines
 
 
 def played(jobsets: Sequence[Jobs], machines: Machines, rule: Policy) -> Decisions:

@@ -23,7 +23,7 @@ def tried_by_kernel(simulator: Batched, of: Cluster, jobs: JobSet, policy: Heuri
     actions = np.arange(of.slots + 1)[None]
     tried = Tried(*(np.zeros((1, of.slots + 1, 1)) for _ in range(3)), np.zeros(1, dtype=np.int64))
     rules = Rules(of.place_ahead, 10**6, 0, False, False, of.stalled_after, -1)
-    columns = (np.ascontiguousarray(one) for one in jobs[:3])  # as look-ahead has them; else the kernel is compiled twice
+    columns = (np.ascontiguousarray(one) for one in jobs[:3])  # as look-ahead has them, or all is compiled twice
     futures = Futures(np.array([0, len(jobs.arrival)]), *columns)
     state, who = buffer(1, ROOM, of), players([policy.rule], np.zeros(1, dtype=np.uint64))
     chosen, limits = np.zeros((1, 1), dtype=np.int64), Limits(False, ahead, 10**6)
