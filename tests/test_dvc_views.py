@@ -24,7 +24,7 @@ def changed(
     root = tmp_path_factory.mktemp("views") / "copy"
     shutil.copytree(reproduced[0].root, root, symlinks=True)
     folder = Folder(root, warm_environment)
-    folder.dvc("exp", "run", "-n", "early", "-S", f"{KNOB}=[0.9]")
+    folder.dvc("exp", "run", "-n", "early", "-S", f"{KNOB}=[0.9]", "compare")
     return folder
 
 
