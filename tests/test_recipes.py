@@ -37,6 +37,8 @@ def test_a_new_system_is_trained_and_scored(copy: Copy) -> None:
     assert {"generate@three_resources", "heuristics@three_resources", "finetune@narrow", "evaluate@narrow"} <= set(
         stages
     )
+    with copy.rows() as rows:
+        rows["agents"]["narrow"]["finetune"] |= {"updates": 2, "jobsets": 2, "episodes": 2, "validate_every": 2}
     copy.stages("log", "generate three_resources", "pretrain narrow", "finetune narrow", "evaluate agent narrow")
     scored = pd.read_parquet(copy.root / "reports" / "tables" / "agents" / "narrow" / "jobsets.parquet")
     assert scored.groupby(["policy", "load"]).size().to_dict() == {
