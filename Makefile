@@ -11,7 +11,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test test-live test-slow bench check docs format ui lock clean
+.PHONY: help setup repro test test-live test-whole test-slow bench check docs format ui lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,11 +37,14 @@ repro: $(COMPILED)  ## Run the pipeline: whatever params.yaml, code or data make
 
 # A file's tests stay together, for those that are slow to set up share that; the longest files begin first
 # (tests/support/order.py).
-test: $(COMPILED)  ## Run the tests (without those marked slow or live)
-	python -m pytest -m "not slow and not live" -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+test: $(COMPILED)  ## Run the tests (without those marked slow, live or whole)
+	python -m pytest -m "not slow and not live and not whole" -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-live: $(COMPILED)  ## Run the tests that start servers: Slurm, Ray, PostgreSQL, workflows
 	python -m pytest -m "live and not slow" -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
+test-whole: $(COMPILED)  ## Run the tests that run the whole pipeline, or kill processes
+	python -m pytest -m "whole and not slow" -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(READY)  ## Run the tests marked slow
 	python -m pytest -m slow

@@ -17,7 +17,7 @@ import torch
 from builders import REPOSITORY
 from builders import params as read_params
 from hypothesis import settings
-from live import FILES
+from live import LIVE, WHOLE
 from once import once
 from order import place
 from repositories import Folder, begin
@@ -35,9 +35,10 @@ settings.load_profile("compiled")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what needs a real server."""
-    if item.path.stem in FILES:
-        item.add_marker("live")
+    """Mark what needs a real server, and what runs the whole pipeline."""
+    for marker, files in {"live": LIVE, "whole": WHOLE}.items():
+        if item.path.stem in files:
+            item.add_marker(marker)
 
 
 @pytest.hookimpl(trylast=True)

@@ -13,7 +13,7 @@ from typing import Union, get_args, get_origin
 
 import pytest
 from builders import REPOSITORY
-from live import FILES
+from live import LIVE, WHOLE
 from order import LONG
 
 from pipeline.core import config
@@ -220,8 +220,9 @@ def test_files_that_begin_first_are_there() -> None:
     assert set(LONG) <= {path.stem for path in (REPOSITORY / "tests").rglob("test_*.py")}
 
 
-def test_files_that_start_servers_are_there() -> None:
-    assert {path.stem for path in (REPOSITORY / "tests").rglob("test_*.py")} >= FILES
+def test_files_that_are_left_out_of_make_test_are_there() -> None:
+    assert {path.stem for path in (REPOSITORY / "tests").rglob("test_*.py")} >= LIVE | WHOLE
+    assert not LIVE & WHOLE
 
 
 def test_at_the_root_are_tests_of_the_whole_only() -> None:

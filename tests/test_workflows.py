@@ -135,7 +135,10 @@ def test_checks_on_push_and_pull_request_are_those_at_home() -> None:
 WHEEL = "python -m pytest -m slow -n 2 tests/test_packaging.py"
 
 
-@pytest.mark.parametrize(("code", "then"), [(0, ["make check", WHEEL, "make test-live", "make test"]), (1, [])])
+TESTS = ["make test-live", "make test-whole", "make test"]
+
+
+@pytest.mark.parametrize(("code", "then"), [(0, ["make check", WHEEL, *TESTS]), (1, [])])
 def test_ci_asks_whether_the_lock_is_fresh_and_ends_where_it_is_not(tmp_path: Path, code: int, then: list[str]) -> None:
     root, said = tmp_path / "root", tmp_path / "said"
     for place in ("bin", "root/.ci", "root/.venv/bin"):

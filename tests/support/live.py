@@ -1,6 +1,7 @@
-"""Test files that start a Slurm, Ray, PostgreSQL, S3, containers or workflows; their tests are marked `live`."""
+"""Test files that `make test` leaves out: those that start real servers, and those of whole runs and their processes."""
 
-FILES = {
+# They start a Slurm, Ray, PostgreSQL, S3, containers or workflows; their tests are marked `live`.
+LIVE = {
     "test_containers",
     "test_controller",
     "test_controller_bulk",
@@ -18,4 +19,24 @@ FILES = {
     "test_relay",
     "test_remotes",
     "test_workflows",
+}
+
+# They run DVC's whole pipeline, kill its processes, or wait for what does not answer; their tests are marked `whole`.
+WHOLE = {
+    "test_compiling",
+    "test_dvc_views",
+    "test_everything",
+    "test_executor",
+    "test_failures",
+    "test_farm",
+    "test_gateway",
+    "test_kills",
+    "test_pipeline",
+    "test_policy",
+    "test_publish",
+    "test_recipe_objective",
+    "test_recipes",
+    "test_signals",
+    "test_stages_machines",
+    "test_tracking_outages",
 }
