@@ -1,4 +1,4 @@
-"""Test files that `make test` leaves out: those that start real servers, and those of whole runs and their processes."""
+"""Test files that `make test` leaves out: they start real servers, or run whole pipelines and kill processes."""
 
 # They start a Slurm, Ray, PostgreSQL, S3, containers or workflows; their tests are marked `live`.
 LIVE = {
