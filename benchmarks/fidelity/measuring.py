@@ -13,7 +13,7 @@ from benchmarks.slurm.configuration import Cluster
 from pipeline.core.storage.files import check_out, write_table
 from pipeline.progress import progress
 
-PLAYERS = ("easy, exact", "easy, drawn", "easy_dynamic, drawn")
+PLAYERS = ("easy, exact", "easy, drawn", "easy_dynamic, drawn", "planned, drawn")
 DIGITS = 12
 
 

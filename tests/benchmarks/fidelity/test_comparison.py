@@ -104,3 +104,20 @@ def test_the_simulator_puts_first_what_slurm_tells_apart(kept: pd.DataFrame) -> 
         for player in ("easy, exact", "easy, drawn"):
             place = ranked(found, player)
             assert place.index(low) < place.index(high)
+
+
+def test_a_reservation_for_every_job_is_closer_to_slurm_than_one(kept: pd.DataFrame) -> None:
+    found = figures(kept, Cluster())
+    inside = {player: sum(row.inside for row in within(found, player)) for player in ("easy, drawn", "planned, drawn")}
+    assert inside == {"easy, drawn": 5, "planned, drawn": 7}
+    page = (REPOSITORY / "docs/results/fidelity.md").read_text()
+    short = [100 * (1 - row.ours / row.mean) for row in within(found, "planned, drawn") if row.measure == "mean_wait"]
+    assert f"mean waits are {min(short):.0f} to {max(short):.0f} % too short" in page.replace("\n", " ")
+
+
+def test_planned_reserves_for_every_waiting_job() -> None:
+    """On two CPUs, two jobs need both after the first ends; a fourth, of three minutes, would delay only the second."""
+    rows = {"arrival_s": [0.0, 1.0, 2.0, 3.0], "run_s": [60, 30, 30, 1], "limit_min": [1, 1, 1, 3]}
+    jobs = jobs_of(pd.DataFrame(rows | {"cpus": [1, 2, 1, 1], "nodes": 1}))
+    two = Cluster(nodes=1, cpus=2)
+    assert starts(jobs, "fcfs", "planned", "exact", two, 0).tolist() == [0.0, 60.0, 90.0, 90.0]
