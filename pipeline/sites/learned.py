@@ -25,6 +25,7 @@ from pipeline.sites.replay import LINEAR, Order, replay
 from pipeline.sites.slurm_settings import LONGEST_S, SHORTEST_S, SlurmOrder, named_order
 
 TAU_S = 8 * HOUR_S  # of scores under way; afterwards validation chooses it, as for the families
+PLANNED = 10  # reservations of the search, which would take five times as long with Slurm's 500
 LEAST_JOBS = 1_000  # of the training period
 REPLAYS, GENERATIONS, POPULATION, SPREAD = 6, 24, 10, 0.2
 NEAR = 0.05  # cost of a distance of 1 from the beginning
@@ -76,6 +77,7 @@ def learn(
     if len(period.run) < LEAST_JOBS:
         advance(GENERATIONS)
         return None
+    period = period._replace(backfill=period.backfill._replace(reservations=min(period.backfill.reservations, PLANNED)))
     past_s, replays = float(np.median(period.run)), min(REPLAYS, len(period.submit))
 
     def outcomes(orders: Sequence[Order]) -> list[Outcome]:
