@@ -11,7 +11,7 @@ from pipeline.progress import say
 from pipeline.sites.evidence import EVIDENCE, FOLDER, read_evidence
 from pipeline.sites.multifactor import REPLAYED, scale_of, weights_of
 from pipeline.sites.orders import FOR_SLURM, LEARNED
-from pipeline.sites.slurm_config import SlurmConfig, parse_config, unsupported
+from pipeline.sites.slurm_config import SlurmConfig, backfill_of, parse_config, unsupported
 from pipeline.sites.slurm_files import ExpectedWaits, settings_files
 from pipeline.sites.slurm_settings import SlurmOrder, named_order, plan_settings
 
@@ -45,6 +45,9 @@ def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapp
     files = settings_files(settings, waits[found["against"]], waits[name])
     for line in unsupported(config, REPLAYED if params.sites[site].slurm else ()):
         say(f"not modelled: {line}")
+    ours, theirs = params.sites[site].backfill.model_dump(), backfill_of(config).model_dump()
+    if config.settings and ours != theirs:
+        say(f"replayed with backfill {ours}, this Slurm has {theirs}: run 'site ... --name {site} --config' again")
     for file, text in files.items():
         storage.write(folder / file, text.encode())
     say(f"{len(files)} files for '{name}' in {folder}; begin with {folder / 'instructions.txt'}")

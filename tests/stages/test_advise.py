@@ -184,7 +184,7 @@ def test_the_changes_are_those_of_the_reference_s_replays(
 
 
 def test_settings_have_the_weights_and_the_scale_that_were_replayed(
-    tmp_path: Path, params: Params, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, params: Params, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without age, the largest replayed weight sets the scale: 20,000 points from one minute to one year of limit.
 
@@ -206,6 +206,10 @@ def test_settings_have_the_weights_and_the_scale_that_were_replayed(
     slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", {"config": config})
     (scale,) = re.findall(r"local SCALE, TOP, TAU = ([\d.]+)", (tmp_path / "files/job_submit.lua").read_text())
     assert float(scale) == pytest.approx(20_000 / np.log(365 * 24 * 60))
+    assert "replayed with backfill" not in capsys.readouterr().err
+    config.write_text(f"{text}SchedulerParameters = bf_max_job_test=100\n")
+    slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", {"config": config})
+    assert "this Slurm has {'reservations': 100, 'tested': 100, 'window_h': 24.0}: run" in capsys.readouterr().err
     config.write_text(text.replace("20000", "10000"))
     for other in ({"config": config}, {}):
         with pytest.raises(UserError, match=r"--config: expected the weights of sites\.mine\.slurm"):
@@ -240,6 +244,7 @@ def test_a_site_that_is_not_there_is_named(params: Params) -> None:
         ("    today: fcsf\n", "params.yaml: sites.mine.today: unknown 'fcsf'; there are: area_16h, "),
         ("    today: fcfs\n    agent: mine_ppo\n", "params.yaml: sites.mine.agent: "),
         ("    most: {longest: -1}\n", "params.yaml: sites.mine.most.longest: "),
+        ("    backfill: {reservations: 0}\n", "params.yaml: sites.mine.backfill.reservations: "),
     ],
 )
 def test_a_wrong_row_of_a_site_is_refused_in_one_line(
