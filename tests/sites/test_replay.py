@@ -101,6 +101,15 @@ def test_the_random_queues_have_what_they_are_to_test(replayed: list[tuple[Case,
     assert {one.order.rule for one, _, _ in replayed} == {LINEAR, WFP3, UNICEP, AREA_AGED}
 
 
+@pytest.mark.parametrize("wanted", [0, 1, JOBS // 2, JOBS, 10 * JOBS])
+def test_a_replay_that_ends_early_has_the_starts_that_are_wanted(
+    replayed: list[tuple[Case, np.ndarray, Replayed]], wanted: int
+) -> None:
+    for one, got, _ in replayed[:40]:
+        found = replay(one.queue, one.order, one.backfill, one.submit, one.arrivals, wanted)
+        assert found[:wanted].tolist() == got[:wanted].tolist()
+
+
 def test_no_machine_is_ever_overcommitted(replayed: list[tuple[Case, np.ndarray, Replayed]]) -> None:
     for one, got, wanted in replayed:
         q = one.queue
