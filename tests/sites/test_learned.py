@@ -10,7 +10,7 @@ from pipeline.core.config import Vetoes
 from pipeline.sites import learned
 from pipeline.sites.learned import GENERATIONS, TAU_S, Outcome, features, learn, score_of
 from pipeline.sites.queue import Period
-from pipeline.sites.replay import LINEAR
+from pipeline.sites.replay import LINEAR, Backfill, Order, Queue, replay
 from pipeline.sites.slurm_config import SlurmConfig
 from pipeline.sites.slurm_settings import SlurmOrder, Submission, plan_settings, site_factor
 
@@ -57,6 +57,22 @@ def test_the_factors_of_slurm_order_jobs_as_the_replay_does() -> None:
     static = score_of(ORDER, one).static
     assert np.asarray(factors) / 100_000 - settings.top == pytest.approx(static, abs=1e-5)
     assert len(set(factors)) > 200
+
+
+@pytest.mark.parametrize(("reservations", "searched"), [(500, 10), (1, 1)])
+def test_the_search_has_few_reservations(monkeypatch: pytest.MonkeyPatch, reservations: int, searched: int) -> None:
+    used = set()
+
+    def remembered(queue: Queue, order: Order, backfill: Backfill, *moved: np.ndarray) -> np.ndarray:
+        used.add(backfill)
+        return replay(queue, order, backfill, *moved)
+
+    monkeypatch.setattr(learned, "replay", remembered)
+    monkeypatch.setattr(learned, "GENERATIONS", 1)
+    with ThreadPoolExecutor(2) as workers:
+        site = busy()._replace(backfill=Backfill(reservations, 400))
+        learn(site, "fcfs", Vetoes(), 1, workers, lambda _: None)
+    assert used == {Backfill(searched, 400)}
 
 
 def test_what_tells_short_jobs_is_learned() -> None:

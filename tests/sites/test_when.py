@@ -35,7 +35,7 @@ from pipeline.sites.when_check import (
     score,
 )
 from pipeline.stages import log
-from pipeline.stages.when import CHECKED, seconds
+from pipeline.stages.when import CHECKED, Asked, seconds
 
 PAGE = REPOSITORY / "docs/how-to/when.md"
 EASY = Backfill()
@@ -100,6 +100,16 @@ def test_a_job_that_ran_longer_than_all_others_may_run_as_long_again() -> None:
     at = moment(past_of(jobs, np.array([0.0, 6_000.0]), "fcfs", EASY), 1_000.0)
     assert drawn_runs(at, 1, np.random.default_rng(1))[0].tolist() == [2_000.0, 100.0]
     assert plan(at).tolist() == [1_000.0]
+
+
+def test_futures_backfill_as_the_site_does() -> None:
+    """Without earlier runs, limits are used: the narrow job overtakes the wide one only if that has no reservation."""
+    jobs = queue([2], Job(0, 10, 1, limit=100), Job(1, 10, 2, limit=50), Job(2, 10, 1, limit=200))
+    starts = {}
+    for reservations in (0, 1):
+        past = past_of(jobs, np.array([0.0, 20.0, 60.0]), "fcfs", Backfill(reservations))
+        starts[reservations] = futures(moment(past, 5.0), 1, np.random.default_rng(1))[0].tolist()
+    assert starts == {0: [200.0, 0.0], 1: [95.0, 145.0]}
 
 
 def test_the_plan_takes_limits_and_knows_no_arrivals() -> None:
@@ -330,6 +340,9 @@ def test_a_log_without_waits_is_replayed_and_jobs_keep_its_numbers(
     assert found["own_waits"] is False
     assert found["jobs"][-1]["job"] == 200
     assert "warning: the log records no waits" in command("when", "mine", 200).err
+    params = place / "params.yaml"
+    params.write_text(params.read_text().replace("    today: fcfs\n", "    today: fcfs\n    backfill: {tested: 3}\n"))
+    assert Asked(load_params(), "mine").past.backfill == Backfill(500, 3, 86_400.0)
 
 
 # The page
