@@ -1,10 +1,11 @@
 """What `publish` adds to MLflow, and that it adds it once."""
 
-import os
 import shlex
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from laid_out import LaidOut, snapshot
 from mlflow import MlflowClient
-from tracking_records import FOREIGN, Records
+from tracking_records import FOREIGN, Records, environment
 
 from pipeline.core.config import Params, load_params
 from pipeline.errors import UserError
@@ -25,6 +26,16 @@ from pipeline.tracking.record import Event
 from pipeline.tracking.store import LARGEST_BATCH
 
 STAGES = ["compare", "evaluate@deeprm", "finetune@deeprm", "generate@online", "heuristics@online", "pretrain@deeprm"]
+KILLED = """
+import os, signal
+from pathlib import Path
+from pipeline.core.config import load_params
+from pipeline.tracking import stage
+with stage("finetune", "deeprm", load_params()) as run:
+    run.inputs(Path("data/jobsets/online"))
+    run.metrics({"return": 1.5}, step=7)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 NOWHERE = "http://127.0.0.1:9"  # the port of `discard`: nobody listens
 TWO = ("generate@online", "finetune@deeprm")
 # Where MLflow's tables name the folder of a repository.
@@ -399,22 +410,9 @@ def test_a_spooled_record_that_is_sent_twice_is_there_once(
     assert len(seen.client.search_logged_models([seen.experiment.experiment_id])) == 1
 
 
-def end_killed(params: Params) -> None:
-    """Let a process of its own begin the stage, and kill it there."""
-    if child := os.fork():
-        assert os.waitpid(child, 0)[1] == signal.SIGKILL
-        return
-    try:
-        with stage("finetune", "deeprm", params) as run:
-            run.inputs(Path("data/jobsets/online"))
-            run.metrics({"return": 1.5}, step=7)
-            os.kill(os.getpid(), signal.SIGKILL)
-    finally:
-        os._exit(1)
-
-
-def test_a_killed_stage_is_published_as_killed(narrow: LaidOut, small: Params) -> None:
-    end_killed(small)
+def test_a_killed_stage_is_published_as_killed(narrow: LaidOut) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED], env=environment(), capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL
     seen = Records(narrow.root)
     assert seen.only("finetune").info.status == "RUNNING"
     spooled, line = published()

@@ -1,11 +1,9 @@
-import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -25,18 +23,6 @@ from pipeline.tracking import stage
 with stage("generate", "online", load_params()) as run:
     run.metrics({"jobs": float(sys.argv[1])}, step=0)
 """
-
-
-FORK = get_context("fork")  # processes that need not import MLflow, which takes seconds
-
-
-def record(params: Params, jobs: float, ended_by: int = 0) -> None:
-    """A stage, for a process of its own; a signal ends it in the middle, if one is given."""
-    with stage("generate", "online", params) as run:
-        run.metrics({"jobs": jobs}, step=0)
-        if ended_by:
-            os.kill(os.getpid(), ended_by)
-            print("not reached")  # noqa: T201
 
 
 def git(*words: str) -> str:
@@ -314,13 +300,11 @@ def test_an_interrupted_stage_is_recorded_as_killed(root: Path, params: Params) 
     assert Records(root).only().info.status == "KILLED"
 
 
-def test_a_terminated_stage_is_recorded_as_killed(
-    root: Path, params: Params, capfd: pytest.CaptureFixture[str]
-) -> None:
-    terminated = FORK.Process(target=record, args=(params, 1.0, signal.SIGTERM))
-    terminated.start()
-    terminated.join()
-    assert (terminated.exitcode, capfd.readouterr()) == (128 + signal.SIGTERM, ("", ""))
+def test_a_terminated_stage_is_recorded_as_killed(root: Path) -> None:
+    terminate = "    import os, signal\n    os.kill(os.getpid(), signal.SIGTERM)\n    print('not reached')\n"
+    command = [sys.executable, "-c", SCRIPT + terminate, "1"]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGTERM, "", "")
     assert Records(root).only().info.status == "KILLED"
 
 
@@ -403,14 +387,13 @@ def test_the_bodys_exception_passes_on_where_nothing_is_recorded(
 # Where the database is
 
 
-def test_four_processes_set_up_one_new_database(bare: Path, params: Params, capfd: pytest.CaptureFixture[str]) -> None:
-    started = [FORK.Process(target=record, args=(params, float(k))) for k in range(4)]
-    for process in started:
-        process.start()
-    for process in started:
-        process.join()
-    assert [process.exitcode for process in started] == [0] * 4
-    assert capfd.readouterr().err == ""
+def test_four_processes_set_up_one_new_database(bare: Path) -> None:
+    started = [
+        subprocess.Popen([sys.executable, "-c", SCRIPT, str(k)], env=environment(), stderr=subprocess.PIPE, text=True)
+        for k in range(4)
+    ]
+    said = [process.communicate()[1] for process in started]
+    assert said == [""] * 4
     seen = Records(bare)
     assert len(seen.parents()) == 1
     assert sorted(run.data.metrics["jobs"] for run in seen.runs()) == [0, 1, 2, 3]
