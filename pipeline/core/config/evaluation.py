@@ -134,6 +134,6 @@ class Site(Frozen):
 
     today: Name = "fcfs"  # the order of its queue now; with backfilling, fcfs is EASY
     slurm: Multifactor | None = None  # weights of its priority/multifactor; `today: multifactor` is their order
-    backfill: Backfilling = Backfilling()
+    backfill: Backfilling = Backfilling()  # jobs that start before others of higher priority
     warm_up_days: Annotated[float, Field(ge=0, le=365)] = 7.0  # replayed before a period and not counted
     most: Vetoes = Vetoes()  # growth of waits that is accepted
