@@ -10,7 +10,7 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import packages_distributions
+from importlib.metadata import metadata, packages_distributions
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -18,6 +18,7 @@ import nbformat
 import pytest
 from builders import REPOSITORY
 from nbclient import NotebookClient
+from packaging.specifiers import SpecifierSet
 
 from pipeline.errors import EXTRAS, UserError, missing_packages_named
 
@@ -78,6 +79,15 @@ def test_the_lock_pins_whatever_is_needed_and_names_no_place() -> None:
     assert {bare(one) for one in wanted} - {bare(line) for line in lines} == {bare(PROJECT["name"])}
     assert "torch==2.13.0" in lines
     assert not (REPOSITORY / "uv.lock").exists()
+
+
+def test_every_pinned_package_takes_the_oldest_python_that_is_supported() -> None:
+    """Distributions stay at an early patch release: Debian 12 has Python 3.11.2."""
+    oldest = PROJECT["requires-python"].removeprefix(">=") + ".0"
+    pins = re.findall(r"^([\w.-]+)==", (REPOSITORY / "requirements.lock").read_text(), re.MULTILINE)
+    needed = {name: metadata(name).get("Requires-Python") for name in pins}
+    assert len(needed) > 100
+    assert {name: pythons for name, pythons in needed.items() if pythons and oldest not in SpecifierSet(pythons)} == {}
 
 
 def test_a_missing_package_is_one_line_that_names_its_extra() -> None:
