@@ -1,7 +1,6 @@
 """What all tests share: params.yaml, no deadline where the first call compiles, and one thread for small batches."""
 
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -124,7 +123,6 @@ def reproduced(tmp_path_factory: pytest.TempPathFactory, warm_environment: dict[
 
 
 @pytest.fixture
-def folder(reproduced: tuple[Folder, str], tmp_path: Path, warm_environment: dict[str, str]) -> Folder:
+def folder(reproduced: tuple[Folder, str], tmp_path: Path) -> Folder:
     """A copy of it, to be changed."""
-    shutil.copytree(reproduced[0].root, tmp_path / "copy", symlinks=True)
-    return Folder(tmp_path / "copy", warm_environment)
+    return reproduced[0].copied(tmp_path / "copy")

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,9 @@ TEMPLATES = sorted(path.stem for path in (REPOSITORY / ".dvc" / "plots").iterdir
 
 
 @pytest.fixture(scope="module")
-def changed(
-    reproduced: tuple[Folder, str], tmp_path_factory: pytest.TempPathFactory, warm_environment: dict[str, str]
-) -> Folder:
+def changed(reproduced: tuple[Folder, str], tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """A repository in which one experiment, `early`, changed one knob and thereby the heuristic `tetris`."""
-    root = tmp_path_factory.mktemp("views") / "copy"
-    shutil.copytree(reproduced[0].root, root, symlinks=True)
-    folder = Folder(root, warm_environment)
+    folder = reproduced[0].copied(tmp_path_factory.mktemp("views") / "copy")
     folder.dvc("exp", "run", "-n", "early", "-S", f"{KNOB}=[0.9]", "compare")
     return folder
 

@@ -68,13 +68,9 @@ def test_the_report_of_a_run_is_one_page_that_git_does_not_see(folder: Folder) -
 
 
 @pytest.fixture(scope="module")
-def asked(
-    reproduced: tuple[Folder, str], tmp_path_factory: pytest.TempPathFactory, warm_environment: dict[str, str]
-) -> Folder:
+def asked(reproduced: tuple[Folder, str], tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """A copy of the repository in which nothing runs: DVC only says what would."""
-    root = tmp_path_factory.mktemp("asked") / "copy"
-    shutil.copytree(reproduced[0].root, root, symlinks=True)
-    return Folder(root, warm_environment)
+    return reproduced[0].copied(tmp_path_factory.mktemp("asked") / "copy")
 
 
 @pytest.fixture

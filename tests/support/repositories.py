@@ -91,7 +91,7 @@ class Folder:
     """A repository of its own, and the commands that are run in it."""
 
     def __init__(self, root: Path, more: Mapping[str, str]) -> None:
-        self.root = root
+        self.root, self._more = root, more
         self._environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)},
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -101,6 +101,11 @@ class Folder:
             **{f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
             **more,
         }
+
+    def copied(self, root: Path) -> "Folder":
+        """Return a copy, to be changed."""
+        shutil.copytree(self.root, root, symlinks=True)
+        return Folder(root, self._more)
 
     def run(self, *words: str, **more: str) -> str:
         """Run a command and return all that it says."""
