@@ -20,9 +20,7 @@ NOT_REPLAYED = {
     "PriorityFlags": "rules for the computation of priorities",
     "EnforcePartLimits": "rejection of jobs above a partition's limits",
 }
-
-
-# Of SchedulerParameters, what the replay does.
+# The SchedulerParameters that the replay follows.
 BACKFILL = ("bf_job_part_count_reserve", "bf_max_job_test", "bf_window", "bf_continue")
 MOST_TESTED, MOST_MINUTES = 1_000_000, 6_000_000
 
@@ -97,7 +95,11 @@ def _parse_settings(text: str) -> SlurmConfig:
 
 
 def backfill_of(config: SlurmConfig) -> Backfilling:
-    """Return how a Slurm backfills; values that it does not print are its defaults."""
+    """Return how a Slurm backfills; values that it does not print are its defaults.
+
+    Raises:
+        UserError: a value is not a whole number.
+    """
     reserved, tested, minutes = (whole(config.scheduler_parameters, name, CONFIG, "0") for name in BACKFILL[:3])
     found = {
         "reservations": min(reserved or tested, MOST_TESTED),  # without a number, all jobs that are tested

@@ -68,14 +68,15 @@ def _settings(config: Path | None) -> dict[str, Json]:
     """Return what the configuration of a site's Slurm says of its row, and say what is not replayed."""
     if config is None:
         return {}
+    text = storage.read_text(config)
     try:
-        found = parse_config(storage.read_text(config))
+        found = parse_config(text)
+        rows: dict[str, Json] = {"backfill": backfill_of(found).model_dump()}
     except UserError as error:
         raise UserError(f"{config}: {error}") from error
     for line in unsupported(found, REPLAYED):
         say(f"not modelled: {line}")
-    weights, backfill = weights_of(found), backfill_of(found)
-    rows: dict[str, Json] = {"backfill": backfill.model_dump(exclude_unset=True)} if backfill.model_fields_set else {}
+    weights = weights_of(found)
     if weights is None:
         say(f"{config}: only the order of submission is replayed, 'today: fcfs'; an existing row keeps its order")
         return rows

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.core import storage
-from pipeline.core.config import Params
+from pipeline.core.config import Backfilling, Params
 from pipeline.core.config.records import check_known
 from pipeline.errors import UserError
 from pipeline.progress import say
@@ -45,12 +45,17 @@ def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapp
     files = settings_files(settings, waits[found["against"]], waits[name])
     for line in unsupported(config, REPLAYED if params.sites[site].slurm else ()):
         say(f"not modelled: {line}")
-    ours, theirs = params.sites[site].backfill.model_dump(), backfill_of(config).model_dump()
+    ours, theirs = (_said(one) for one in (params.sites[site].backfill, backfill_of(config)))
     if config.settings and ours != theirs:
-        say(f"replayed with backfill {ours}, this Slurm has {theirs}: run 'site ... --name {site} --config' again")
+        again = f"run 'site ... --name {site} --config' and 'dvc repro advise@{site}' again"
+        say(f"backfill: the advice was made with {ours}, this Slurm has {theirs}: {again}")
     for file, text in files.items():
         storage.write(folder / file, text.encode())
     say(f"{len(files)} files for '{name}' in {folder}; begin with {folder / 'instructions.txt'}")
+
+
+def _said(backfill: Backfilling) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in backfill.model_dump().items())
 
 
 def _replayed_scale(params: Params, site: str, order: SlurmOrder, config: SlurmConfig) -> float | None:

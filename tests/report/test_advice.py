@@ -119,7 +119,10 @@ def test_the_page_holds_the_figures_of_the_candidate_and_of_the_runner_up() -> N
     assert "The runner-up, of another family: area_4h against fcfs" in text
     assert "95 % interval" in text
     assert "7 replays of " in text
-    assert "Backfill: 50 waiting jobs are tested, and 7 of each partition have reservations, up to 24.0 hours" in text
+    assert (
+        "Backfill: the first 50 waiting jobs are tested; reservations in each partition: at most 7, up to 24 hours"
+        in text
+    )
     assert "Backfill" not in page([{key: value for key, value in FOUND.items() if key != "backfill"}], 0.95)
     assert f'<p class="use">use limit_8h: {AGAINST}</p>' in text
     assert '<p class="use stay">' in page([{**FOUND, "verdict": "equal"}], 0.95)

@@ -206,10 +206,11 @@ def test_settings_have_the_weights_and_the_scale_that_were_replayed(
     slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", {"config": config})
     (scale,) = re.findall(r"local SCALE, TOP, TAU = ([\d.]+)", (tmp_path / "files/job_submit.lua").read_text())
     assert float(scale) == pytest.approx(20_000 / np.log(365 * 24 * 60))
-    assert "replayed with backfill" not in capsys.readouterr().err
+    assert "backfill" not in capsys.readouterr().err
     config.write_text(f"{text}SchedulerParameters = bf_max_job_test=100\n")
     slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", {"config": config})
-    assert "this Slurm has {'reservations': 100, 'tested': 100, 'window_h': 24.0}: run" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "made with reservations 500, tested 500, window_h 24, this Slurm has reservations 100, tested 100, " in said
     config.write_text(text.replace("20000", "10000"))
     for other in ({"config": config}, {}):
         with pytest.raises(UserError, match=r"--config: expected the weights of sites\.mine\.slurm"):

@@ -9,7 +9,7 @@ from commands import Command
 from ruamel.yaml import YAML
 from swf_lines import line
 
-from pipeline.core.config import MachinesLog, check_params, load_params
+from pipeline.core.config import Backfilling, MachinesLog, check_params, load_params
 
 DAY_S = 86_400
 LIMITS, NONE = 3_600, -1
@@ -181,9 +181,13 @@ def test_the_configuration_of_a_slurm_gives_the_present_order(place: Path, comma
     (place / "config.txt").write_text(CONFIG.replace("multifactor", "basic"))
     done = command(*words, "config.txt")
     assert (done.code, "only the order of submission is replayed, 'today: fcfs'" in done.out + done.err) == (0, True)
-    assert load_params().sites["ours"] == found  # a Slurm that orders by submission changes no row
+    assert load_params().sites["ours"] == found  # a Slurm that orders by submission changes no order
+    (place / "config.txt").write_text(CONFIG.replace("bf_max_job_test=200,", ""))
+    assert command(*words, "config.txt").code == 0
+    assert load_params().sites["ours"].backfill == Backfilling()  # those of its defaults are back
     (place / "nodes.txt").write_text("NodeName=n1\n")
-    for wrong in ("nodes.txt", "gone.txt"):
+    (place / "many.txt").write_text(CONFIG.replace("=200", "=many"))
+    for wrong in ("nodes.txt", "gone.txt", "many.txt"):
         done = command(*words, wrong)
         assert (done.code, done.err.count("\n"), done.err.partition(wrong)[0]) == (2, 1, "error: ")
 

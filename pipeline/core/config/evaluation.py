@@ -132,7 +132,7 @@ class Backfilling(Frozen):
 class Site(Frozen):
     """A site whose queue is to be advised."""
 
-    today: Name = "fcfs"  # the order of its queue now; with backfilling, fcfs is EASY
+    today: Name = "fcfs"  # the order of its queue now
     slurm: Multifactor | None = None  # weights of its priority/multifactor; `today: multifactor` is their order
     backfill: Backfilling = Backfilling()  # jobs that start before others of higher priority
     warm_up_days: Annotated[float, Field(ge=0, le=365)] = 7.0  # replayed before a period and not counted
