@@ -6,13 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from builders import REPOSITORY
 from swf_lines import HPC2N
 
 from pipeline.core.config import Backfilling, Params, load_params
-from pipeline.core.types import FloatArray
 from pipeline.sites.advice import advise, waits_of
 from pipeline.sites.evidence import SiteLog, evidence
 from pipeline.sites.limits import limits_table
@@ -63,21 +61,23 @@ def test_the_page_has_the_numbers_of_hpc2n(params: Params) -> None:
 
 
 def test_the_page_has_the_numbers_of_one_reservation(params: Params) -> None:
-    """EASY with the other limits of Slurm's defaults."""
-    row = params.sites["ours"]
-    easy = row.model_copy(update={"backfill": Backfilling(reservations=1)})
-    log = SiteLog(params.model_copy(update={"sites": {"ours": easy}}), "ours").periods["test"]
-    slurms = SiteLog(params, "ours").periods["test"]
+    """EASY with the other limits of Slurm's defaults, against Slurm's backfill."""
+    row = params.sites["ours"].model_copy(update={"backfill": Backfilling(reservations=1)})
+    easy = SiteLog(params.model_copy(update={"sites": {"ours": row}}), "ours").periods
+    found = advise(easy, row, params.evaluation, params.seed, 2, lambda _: None)
     with ThreadPoolExecutor(2) as workers:
-        found = {name: waits_of(one, "fcfs", workers) for name, one in (("one", log), ("all", slurms))}
+        slurms = waits_of(SiteLog(params, "ours").periods["test"], "fcfs", workers)
+    one, better = (found.test[name].figures for name in ("fcfs", "limit_8h"))
     (said,) = re.findall(r"a mean wait of ([\d,]+) instead of ([\d,]+) s and a longest wait (\d+) % longer", PAGE)
-    means, longest = ({name: measure(wait) for name, wait in found.items()} for measure in (np.mean, _longest))
-    assert [float(number.replace(",", "")) for number in said[:2]] == pytest.approx(list(means.values()), rel=0.01)
-    assert float(said[2]) == pytest.approx(100 * (longest["one"] / longest["all"] - 1), abs=2)
-
-
-def _longest(wait: FloatArray) -> float:
-    return float(wait.max(axis=1).mean())
+    means = [float(number.replace(",", "")) for number in said[:2]]
+    assert means == pytest.approx([one["wait"].value, slurms.mean()], rel=0.01)
+    longer = one["longest_wait"].value / slurms.max(axis=1).mean() - 1
+    assert float(said[2]) == pytest.approx(100 * longer, abs=2)
+    again = r"`limit_8h` then shortens the mean wait by (\d+) % \(-(\d+) to \+(\d+)\), and the verdict is `(\w+)`"
+    ((*wait, verdict),) = re.findall(again, PAGE)
+    exact = [-better["wait"].change, -better["wait"].low, better["wait"].high]
+    assert [float(number) for number in wait] == pytest.approx([100 * end for end in exact], abs=2)
+    assert (found.candidate, found.verdict) == ("limit_8h", verdict)
 
 
 @pytest.mark.parametrize(("change", "said"), [("nodes=+10%", "23 % (-37 to -4)"), ("limit=12h", "32 % (-47 to -9)")])

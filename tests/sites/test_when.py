@@ -348,7 +348,7 @@ def test_a_log_without_waits_is_replayed_and_jobs_keep_its_numbers(
 # The page
 
 
-@pytest.mark.slow
+@pytest.mark.whole  # it takes more than a minute
 def test_the_page_has_what_the_check_finds_for_hpc2n() -> None:
     """To four points of a percent and half an hour, since other processors round differently."""
     if not HPC2N.is_file():
