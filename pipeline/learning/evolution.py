@@ -28,7 +28,7 @@ class Evolution:
     """
 
     def __init__(self, mean: FloatArray, spread: float, population: int, seed: int, averaged: float = 0.0) -> None:
-        from cmaes import CMA, SepCMA  # takes a second, and `site` and the gate import this module
+        from cmaes import CMA, SepCMA  # the import takes a second, and `site` and `report` do not search
 
         kind = SepCMA if len(mean) >= DIAGONAL_FROM else CMA
         self._search = kind(mean=mean.astype(np.float64), sigma=spread, seed=seed, population_size=population)
