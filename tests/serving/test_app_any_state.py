@@ -75,7 +75,7 @@ def try_many(asked: tuple[Service, Asked], most: int, same: bool) -> None:
 
 
 def test_any_state_is_refused_or_answered(asked: tuple[Service, Asked]) -> None:
-    try_many(asked, 150, same=True)
+    try_many(asked, 300, same=True)
 
 
 @pytest.mark.slow
