@@ -4,7 +4,7 @@
         ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
 
 WEIGHTS holds the model directories of docs/results/rlscheduler/params.yaml by name. Writes learned.csv.gz: mean bounded
-slowdown of each sequence by each agent, without look-ahead, with the default, and with a larger budget.
+slowdown of each sequence by each agent, without look-ahead and with the default.
 """
 
 import sys
@@ -18,35 +18,30 @@ from pipeline.interactive.machines.benchmark import PAST, Player, apart, fitting
 from pipeline.interactive.machines.rlscheduler_workload import Protocol, read_protocol
 from pipeline.problems.machines.agents.networks.loading import restore
 from pipeline.problems.machines.lookahead.futures import arrival_model
-from pipeline.problems.machines.lookahead.plans import LEARNED, USUAL, network_base, planned
+from pipeline.problems.machines.lookahead.plans import LEARNED, network_base, planned
 from pipeline.progress import say
 
 HERE = Path(__file__).resolve().parent
 MOST = 1_000_000  # jobs of a log
-FURTHER = USUAL._replace(candidates=8, futures=32, decisions=40_000)
 LOGS = {"lublin": "lublin_256", "hpc2n": "HPC2N"}  # by the prefix of agents' names
 KEPT = ["trace", "backfill", "seq", "policy", "avg_bounded_slowdown"]
 
 
-def players(log: Protocol, folder: Path, further: bool) -> dict[str, Player]:
+def players(log: Protocol, folder: Path) -> dict[str, Player]:
     """Return an agent with and without look-ahead."""
     model, past = storage.read_model(folder, MachinesCard), arrival_model([log.jobs(0, PAST)])
     base, slots, name = network_base(model.card, model.weights), model.card.slots, folder.name
-    who = {
+    return {
         name: Player(restore(model.card, model.weights).policy, slots),
         f"plan_{name}": Player(planned(base, name, past, LEARNED), slots),
     }
-    if further:
-        who[f"further_{name}"] = Player(planned(base, name, past, FURTHER), slots)
-    return who
 
 
 def played(log: Protocol, title: str, folder: Path) -> pd.DataFrame:
     """Return one row per sequence and policy of one agent; `set`: ten (published) or apart (separate)."""
-    backfill, further = "backfilled" in folder.name, folder.name.endswith("_1")
-    parts = []
+    backfill, parts = "backfilled" in folder.name, []
     for kind, starts in (("ten", fitting(log)), ("apart", apart(log, after=PAST))):
-        who = players(log, folder, further)
+        who = players(log, folder)
         parts.append(rows(log, title, backfill, who, starts, lambda share: None)[KEPT].assign(set=kind))
     say(f"{folder.name}: " + ", ".join(f"{k} {v:.1f}" for k, v in _means(parts[0]).items()))
     return pd.concat(parts)
