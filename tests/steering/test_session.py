@@ -1,6 +1,5 @@
 """The unit that systemd reads is one, and names what there is."""
 
-import re
 import shlex
 import shutil
 import subprocess
@@ -14,7 +13,6 @@ from builders import REPOSITORY
 from pipeline.cli import app
 
 UNIT = REPOSITORY / "docs" / "operate" / "steer-slurm.service"
-PAGE = REPOSITORY / "docs" / "operate.md"
 
 
 def options() -> set[str]:
@@ -36,9 +34,3 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     here.write_text(UNIT.read_text().replace("/opt/deeprm/.venv/bin/python", sys.executable))
     done = subprocess.run(["systemd-analyze", "verify", str(here)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_the_page_has_every_setting_and_no_other() -> None:
-    own = PAGE.read_text().split("## Settings of `steer slurm`")[1].split("\n## ")[0]
-    told = re.findall(r"^\| `(--[a-z-]+)` \|", own, re.MULTILINE)
-    assert set(told) == options() - {"--mode", "--help"}
