@@ -4,14 +4,12 @@
     PYTHONPATH=. python docs/results/deeprm3/train.py FOLDER 1x900         # FOLDER/deeprm3_1x900: 900 updates
 
 Run `make repro` first. Each seed is trained as by `finetune`, from the untrained network, and keeps the weights that
-are best on validation jobsets. Its progress is written to deeprm3/curve_<seed>.csv.
+are best on validation jobsets.
 """
 
 import re
 import sys
 from pathlib import Path
-
-import pandas as pd
 
 from pipeline.core import storage
 from pipeline.core.config import load_params
@@ -19,25 +17,24 @@ from pipeline.learning.memory import best_on_validation
 from pipeline.problems import problem_of
 from pipeline.progress import say
 
-AGENT, HERE = "deeprm3", Path(__file__).resolve().parent
+AGENT = "deeprm3"
 
 
 def train(folder: Path, asked: str) -> None:
-    """Train with one seed; write the model and its validation costs."""
+    """Train with one seed and write the model."""
     params, (seed, _, updates) = load_params(), asked.partition("x")
     problem = problem_of(params, params.agent(AGENT).scenario)
     part = params.agent(AGENT).finetune
     part = part.model_copy(update={"seed": int(seed), "updates": int(updates or part.updates)})
     task = problem.learning.task(params, AGENT, part)
-    network, rows = problem.learning.untrained(params, AGENT, task), []
+    network = problem.learning.untrained(params, AGENT, task)
     learning = problem.algorithms[part.name](network, task, part)
     validate = problem.learning.validate(network, task)
     for update in best_on_validation(learning, network, validate, part.validate_every, part.updates):
         if "validation" in update.metrics:
-            rows.append({"update": update.step, "validation": round(update.metrics["validation"], 5)})
-            say(f"seed {asked}, update {update.step} of {part.updates}: validation {rows[-1]['validation']}")
+            found = round(update.metrics["validation"], 5)
+            say(f"seed {asked}, update {update.step} of {part.updates}: validation {found}")
     storage.write_model(folder / f"{AGENT}_{asked}", problem.learning.model(params, AGENT, network))
-    pd.DataFrame(rows).to_csv(HERE / f"curve_{asked}.csv", index=False)
 
 
 if __name__ == "__main__":
