@@ -38,7 +38,7 @@ from pipeline.problems.pool.env.nouns import Cluster
 
 DOCUMENT = REPOSITORY / "docs" / "bad-inputs.md"
 SNAPSHOT = REPOSITORY / "tests" / "data" / "bad_inputs.md"
-EXAMPLES = 3  # of each group, in the document
+EXAMPLES = 1  # of each group, in the document
 EXAMPLED = "These are examples; `tests/data/bad_inputs.md` has every tested mistake. Both are written by"
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")  # which a command sets
 
