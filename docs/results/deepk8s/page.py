@@ -1,5 +1,6 @@
 """Tables of ../deepk8s.md, from the run of params.yaml in this folder."""
 
+from functools import partial
 from pathlib import Path
 
 import as_published
@@ -18,26 +19,26 @@ LOGS = {"openb": "openb", "cloudsimpy": "CloudSimPy"}
 POLICIES = {
     "ppo": "PPO",
     "sjf_most_allocated": "SJF, machine by MostAllocated",
-    "saf": "SAF",
     "dagger": "DAgger",
     "sjf": "SJF",
-    "tetris": "Tetris, tuned",
-    "least_allocated": "FCFS, machine by LeastAllocated",
-    "random": "Random",
     "fcfs": "FCFS",
     "a3c": "A3C",
 }
 LEARNED = ("ppo", "dagger", "a3c")
-COSTS = {"completion_time": "completion time", "makespan": "makespan", "longest_wait": "longest wait"}
+MEAN = "mean of three trainings"  # its interval is over jobsets and seeds
+TRAININGS = tuple(f"machines_evolved_{seed}" for seed in (1, 2, 3))
+STEADY = (*TRAININGS, "sjf_most_allocated", "wfp3", "most_allocated")  # in the table of waits
+COSTS = {"makespan": "makespan", "longest_wait": "longest wait"}
 
 
 def claims() -> str:
-    """Return each part of the paper's claims with its verdict on both logs."""
+    """Return the verdicts on the parts of each of the paper's claims, on both logs."""
     found = layout.claims(HERE / "claims.csv").replace({"verdict": layout.UNDECIDED}, regex=True)
-    verdicts = {log: found[found["figure"].str.endswith(log)].set_index(["claim", "part"])["verdict"] for log in LOGS}
-    keys = found[["claim", "part"]].drop_duplicates().itertuples(index=False)
-    rows = [[*key, *(verdicts[log][tuple(key)] for log in LOGS)] for key in keys]
-    return table(["claim of the paper", "part", *LOGS.values()], rows, words=4)
+    rows = []
+    for claim, parts in found.groupby("claim", sort=False):
+        cells = [parts.loc[parts["figure"].str.endswith(log), "verdict"].value_counts() for log in LOGS]
+        rows.append([str(claim), *(", ".join(f"{n} {word}" for word, n in of.items()) for of in cells)])
+    return table(["claim of the paper", *LOGS.values()], rows, words=3)
 
 
 def slowdown() -> str:
@@ -72,21 +73,26 @@ def _digits(mean: float) -> str:
 
 
 def sustained() -> str:
-    """Return the number of waiting jobs after 10,000 to 38,000 jobs, by load and rule."""
+    """Return the number of waiting jobs at the first and at the last count, by load and rule."""
     found = pd.read_csv(HERE / "sustained.csv")
+    first, last = found["job"].min(), found["job"].max()
+    found = found[found["job"].isin([first, last])]
     cells = found.pivot(index=["load", "policy"], columns="job", values="waiting")
-    rules, loads, last = found["policy"].unique(), found["load"].unique(), found["job"].max()
-    rows = [[f"{load} %", *(" ".join(f"{n:,.0f}" for n in cells.loc[load, rule]) for rule in rules)] for load in loads]
-    return table([f"load; jobs waiting, up to job {last:,}", *rules], rows)
+    rules, loads = found["policy"].unique(), found["load"].unique()
+    rows = [
+        [f"{load} %", *(" to ".join(f"{n:,.0f}" for n in cells.loc[load, rule]) for rule in rules)] for load in loads
+    ]
+    return table([f"load; jobs waiting, job {first:,} to {last:,}", *rules], rows)
 
 
 def steady() -> str:
-    """Return every policy's slowdown and waits at each load while arrivals continue, on confirming jobsets."""
+    """Return slowdown and waits at each load while arrivals continue, on confirming jobsets."""
     each = pd.read_csv(HERE / "steady.csv.gz").groupby(["load", "policy"])
     means = each[["mean_bounded_slowdown", "mean_wait", "p99_wait"]].mean()
     means = means.assign(longest=each["longest_wait"].max(), never=each["unfinished"].sum())
     rows = []
-    for (load, policy), row in means.sort_values(["load", "mean_bounded_slowdown"]).iterrows():
+    shown = means[means.index.isin(STEADY, level="policy")]
+    for (load, policy), row in shown.sort_values(["load", "mean_bounded_slowdown"]).iterrows():
         waits = [number(row[name]) for name in ("mean_wait", "p99_wait", "longest")]
         rows.append([f"{load} %", policy, f"{row['mean_bounded_slowdown']:.3f}", *waits, f"{row['never']:.0f}"])
     head = ["load", "policy", "bounded slowdown", "mean wait", "p99 of waits", "longest wait", "never started"]
@@ -94,24 +100,19 @@ def steady() -> str:
 
 
 def steady_gaps() -> str:
-    """Return the paired differences of three trainings and their mean from two rules, by load."""
+    """Return the paired difference of the mean of three trainings from two rules, by load."""
     kept = ["policy", "load", "jobset", "unfinished", "mean_slowdown"]
     frame = pd.read_csv(HERE / "steady.csv.gz").rename(columns={"mean_bounded_slowdown": "mean_slowdown"})[kept]
     params, loads = load_params(ROOT / "params.yaml"), sorted(frame["load"].unique())
     rules = ("sjf_most_allocated", "wfp3")
     to = {rule: dict.fromkeys(loads, rule) for rule in rules}
-    trainings = [name for name in frame["policy"].unique() if name.startswith("machines_evolved")]
     rng = np.random.default_rng(params.seed)
-    found = comparison(frame, "machines_steady", to, params.evaluation, rng, {"mean of three": trainings})
+    found = comparison(frame, "machines_steady", to, params.evaluation, rng, {MEAN: TRAININGS})
     found = found.set_index(["policy", "against", "load"]).sort_index()
     keys = {**{f"{load:03d}": f"{load} %" for load in loads}, "all": "all"}
-    rows = [
-        [name, rule, *(difference(found.loc[(name, rule, key)]) for key in keys)]
-        for name in ("mean of three", *trainings)
-        for rule in rules
-    ]
+    rows = [[rule, *(difference(found.loc[(MEAN, rule, key)]) for key in keys)] for rule in rules]
     count = frame.groupby("load")["jobset"].nunique().iloc[0]
-    return table(["training", f"to, n = {count} a load", *keys.values()], rows, words=2)
+    return table([f"{MEAN}, n = {count} a load, to", *keys.values()], rows)
 
 
 TABLES = {
@@ -120,5 +121,5 @@ TABLES = {
     "sustained": sustained,
     "steady": steady,
     "steady, trainings": steady_gaps,
-    **as_published.tables("deepk8s"),
+    "the paper's recipe": partial(as_published.overall, "deepk8s", list(as_published.SHOWN["deepk8s"])),
 }

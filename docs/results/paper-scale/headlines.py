@@ -62,15 +62,20 @@ def headline_table(claims: pd.DataFrame, times: pd.DataFrame, at_70: str) -> str
 
 
 def answer(claims: pd.DataFrame, headline: Headline, at_70: str) -> tuple[str, str]:
-    """Return the verdicts on a headline (per part if they differ) and the findings."""
+    """Return the verdict on a headline (with its exceptions, if some parts hold) and the findings that decide it."""
     parts = pd.concat([_rows(claims, start, at_70) for start in headline.claims])
-    words = [WORDS[word] for word in parts["verdict"]]
-    single = parts["claim"].nunique() == 1
-    unnamed = parts["claim"].duplicated() | single  # if there are several claims, each is named once
-    names = parts["part"].where(unnamed, parts["claim"] + ", " + parts["part"])
-    by_part = [f"{name}: {word}" for name, word in zip(names, words, strict=True)]
-    found = " / ".join(dict.fromkeys(parts["found"])).replace("|", "\\|")
-    return "; ".join(by_part if len({*words}) > 1 else words[:1]), found
+    decide = parts
+    if parts["verdict"].nunique() == 1:
+        word = WORDS[parts["verdict"].iloc[0]]
+    else:
+        decide = parts[parts["verdict"] != YES]
+        first = ~decide["claim"].duplicated() & (parts["claim"].nunique() > 1)  # of several claims, each is named once
+        names = decide["part"].where(~first, decide["claim"] + ", " + decide["part"])
+        words = [
+            f"{', '.join(some)}: {WORDS[verdict]}" for verdict, some in names.groupby(decide["verdict"], sort=False)
+        ]
+        word = "; ".join([*words, f"the rest: {WORDS[YES]}"] if len(decide) < len(parts) else words)
+    return word, " / ".join(dict.fromkeys(decide["found"])).replace("|", "\\|")
 
 
 def _rows(claims: pd.DataFrame, start: str, at_70: str) -> pd.DataFrame:

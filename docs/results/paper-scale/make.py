@@ -25,6 +25,7 @@ from pipeline.problems import problem_of
 
 HERE = Path(__file__).resolve().parent
 EVERY = 10  # updates between two rows of curves.csv
+FIGURES = ("loads_bernoulli_deeprm", "learning_deeprm_70", "withheld_deeprm_110", "learning_deeprm_off")
 
 
 def times(params: Params) -> pd.DataFrame:
@@ -107,10 +108,8 @@ def main(folder: str) -> None:
     once: dict[str, object] = {"method": "gzip", "mtime": 0}  # without a date
     whole = pd.concat(each)[["scenario", "policy", "load", "jobset", "unfinished", "mean_slowdown", "completion_time"]]
     whole.to_csv(HERE / "jobsets.csv.gz", index=False, float_format="%.6g", compression=once)
-    for old in HERE.glob("*.png"):
-        old.unlink()
-    for figure in sorted(Path("reports/papers").glob("*.png")):
-        shutil.copy(figure, HERE)
+    for name in FIGURES:
+        shutil.copy(Path("reports/papers") / f"{name}.png", HERE)
 
 
 if __name__ == "__main__":
