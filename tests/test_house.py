@@ -50,6 +50,7 @@ AT_THE_ROOT = {
         "progress",
         "recipe_objective",
         "recipes",
+        "release",
         "remotes",
         "result_params",
         "signals",

@@ -233,9 +233,15 @@ def test_without_uv_pip_installs_pytorch_first_and_then_the_same_pins(
 
 
 def test_no_file_of_set_up_names_a_place_of_packages() -> None:
-    files = ["Makefile", "requirements.lock", "pyproject.toml", ".ci/run", ".ci/install.py", ".ci/fresh.py"]
+    files = [
+        "Makefile",
+        "requirements.lock",
+        "pyproject.toml",
+        ".ci/run",
+        *(f".ci/{name}.py" for name in ("install", "fresh", "pictures")),
+    ]
     files += [str(file.relative_to(REPOSITORY)) for file in (REPOSITORY / ".github").rglob("*.yml")]
-    assert len(files) == 9
+    assert len(files) == 16
     for file in files:
         text = (REPOSITORY / file).read_text()
         found = re.findall(r"pypi|pythonhosted|pytorch\.org|/simple\b|-index-url[= ]|\bUV_\w+=", text)

@@ -5,17 +5,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from builders import REPOSITORY
 from repositories import Folder, ran
-from walks import STAND_INS, STATED, WORKFLOWS, Walk, workflow
+from walks import STAND_INS, STATED, WORKFLOWS, Walk, lint, steps, workflow
 
-NAMES = ("check", "rerun", "watch")
-TOOLS = Path(sys.executable).parent
+NAMES = ("audit", "check", "release", "rerun", "watch")
 JOINED = {"compare", "gate", "papers"}  # they read what every policy did
 SETTING = "heuristics.pool.tetris_weights=[0.9]"
 
@@ -23,20 +20,8 @@ SETTING = "heuristics.pool.tetris_weights=[0.9]"
 # The rules
 
 
-def steps(name: str) -> Iterator[dict[str, Any]]:
-    for job in workflow(name)["jobs"].values():
-        yield from job["steps"]
-
-
 def test_every_workflow_has_its_tests() -> None:
     assert sorted(path.name for path in WORKFLOWS.iterdir()) == [f"{name}.yml" for name in NAMES]
-
-
-def lint(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    tool, *rest = words
-    return subprocess.run(
-        [TOOLS / tool, *rest], check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
 
 
 SCHEMA = ("check-jsonschema", "--builtin-schema", "vendor.github-workflows")
@@ -101,18 +86,20 @@ def test_only_jobs_that_run_nothing_of_the_repository_may_write() -> None:
     jobs = workflow("rerun")["jobs"]
     assert {name: job.get("permissions") for name, job in jobs.items()} == {
         "repro": None,
+        "pictures": {"contents": "write"},
         "comment": {"pull-requests": "write"},
         "propose": {"contents": "write", "pull-requests": "write"},
     }
-    for job in (jobs["comment"], jobs["propose"]):
+    for job in (jobs["pictures"], jobs["comment"], jobs["propose"]):
         shell = "\n".join(step.get("run", "") for step in job["steps"])
         assert not re.search(r"\b(make|python|dvc (?!lock)|bash|\.ci)\b", shell.replace("dvc.lock", ""))
 
 
-def test_nothing_is_pushed_but_a_branch_of_its_own() -> None:
+def test_nothing_is_pushed_but_branches_of_the_rerun() -> None:
     pushes = [line.strip() for name in NAMES for step in steps(name) for line in step.get("run", "").splitlines()]
     assert [line for line in pushes if "git push" in line] == [
-        'git push --force origin "HEAD:refs/heads/rerun/$BRANCH"'
+        'git push --quiet --force "$REPOSITORY" "HEAD:refs/heads/rerun-pictures/$BRANCH"',
+        'git push --force origin "HEAD:refs/heads/rerun/$BRANCH"',
     ]
 
 
@@ -231,7 +218,8 @@ def rerun(shared: Path, environment: dict[str, str], event: str, branch: str = "
         "github.event.pull_request.base.sha || 'HEAD'": values.get("base", "HEAD"),
         "github.event.pull_request.number": values.get("number", ""),
         "github.token": "token",
-        "github.repository": "us/here",
+        "github.server_url": str(shared),
+        "github.repository": "origin",
         "hashFiles('dvc.lock')": "hash",
         "inputs.settings": values.get("settings", ""),
         "inputs.targets": values.get("targets", ""),
@@ -256,7 +244,7 @@ def changed_files(origin: Path, old: str, new: str) -> list[str]:
 def test_a_rerun_that_changes_nothing_proposes_nothing(shared: Path, environment: dict[str, str]) -> None:
     before = branches(shared / "origin")
     walk = rerun(shared, environment, "schedule")  # without cache and remote: there is nothing to run
-    assert walk.run() == {"repro"}
+    assert walk.run() == {"repro", "pictures"}
     assert ran(walk.values["log"]) == []
     assert branches(shared / "origin") == before
     assert walk.said.read_text() == ""
@@ -270,7 +258,7 @@ def test_a_changed_parameter_is_run_told_and_proposed(
     shutil.copytree(folder.root / ".dvc" / "cache", shared / "cache")
     before = branches(shared / "origin")
     walk = rerun(shared, environment, "workflow_dispatch", settings=SETTING)
-    assert walk.run() == {"repro", "comment", "propose"}
+    assert walk.run() == {"repro", "pictures", "comment", "propose"}
     assert set(ran(walk.values["log"])) == {"heuristics@online", "hindsight@online", *JOINED}
 
     summary = walk.summary.read_text()
@@ -278,7 +266,7 @@ def test_a_changed_parameter_is_run_told_and_proposed(
     assert "| params.yaml | heuristics.pool.tetris_weights | [0.1, 0.5] | [0.9]" in re.sub(" +", " ", summary)
 
     after = branches(shared / "origin")
-    assert after == {**before, "rerun/main": after["rerun/main"]}
+    assert after == {**before, **{name: after[name] for name in ("rerun/main", "rerun-pictures/main")}}
     proposed = changed_files(shared / "origin", "main", "rerun/main")
     results = {"reports/metrics.json", "reports/comparison.csv"}
     assert {"dvc.lock", "params.yaml", "champions.yaml", *results} <= set(proposed)
@@ -288,10 +276,31 @@ def test_a_changed_parameter_is_run_told_and_proposed(
     assert [line.split(" --")[0] for line in said] == ["pr list", "auth setup-git", "pr list", "pr create"]
     assert "--head rerun/main --base main" in said[-1]
     assert "online.tetris.slowdown" in walk.bodies.read_text()
+    assert f"/origin/raw/{after['rerun-pictures/main']}/pictures/slowdown.png)" in walk.bodies.read_text()
+    assert "pictures/slowdown.png" in changed_files(shared / "origin", "main", "rerun-pictures/main")
     assert "### Champions\n\n- online: hold: the best heuristic on validation jobsets" in walk.bodies.read_text()
     kept = shared / "artifacts" / "reports"
     assert (kept / "dvc.lock").is_file()
     assert (kept / "reports" / "comparison.md").is_file()
+
+
+def test_pictures_are_pushed_and_linked_and_nothing_else_is(
+    folder: Folder, shared: Path, environment: dict[str, str]
+) -> None:
+    uploaded = shared / "artifacts" / "rerun"
+    (uploaded / "pictures").mkdir(parents=True)
+    (uploaded / "difference.md").write_text("### Metrics\n")
+    for name in ("slowdown.png", "two words.png", "run.sh"):
+        (uploaded / "pictures" / name).write_bytes(b"x")
+    walk = rerun(shared, environment, "pull_request", "wider", number="7")
+    for name in ("pictures", "comment"):
+        walk.job(name, walk.file["jobs"][name])
+    origin = shared / "origin"
+    commit = branches(origin)["rerun-pictures/wider"]
+    words = ["git", "ls-tree", "-r", "--name-only", commit]
+    assert subprocess.check_output(words, cwd=origin, text=True) == "pictures/slowdown.png\n"
+    link = f"![slowdown]({origin}/raw/{commit}/pictures/slowdown.png)"
+    assert walk.bodies.read_text() == f"### Metrics\n\n### Pictures\n\n {link}\n"
 
 
 def label(folder: Folder) -> None:
@@ -312,7 +321,7 @@ def test_a_labelled_pull_request_gets_the_difference_and_a_proposal(
     base = branches(shared / "origin")["main"]
     with_remote = {"remote": str(tmp_path / "remote"), "base": base, "number": "7", "open": "rerun/wider"}
     walk = rerun(shared, environment, "pull_request", "wider", **with_remote)
-    assert walk.run() == {"repro", "comment", "propose"}
+    assert walk.run() == {"repro", "pictures", "comment", "propose"}
     assert set(ran(walk.values["log"])) == JOINED
     said = walk.said.read_text().splitlines()
     assert said[0].startswith("pr comment 7 --edit-last --create-if-none --body-file ")
@@ -331,7 +340,7 @@ def test_a_labelled_pull_request_gets_the_difference_and_a_proposal(
 def test_data_that_is_nowhere_is_made_again(folder: Folder, shared: Path, environment: dict[str, str]) -> None:
     label(folder)
     walk = rerun(shared, environment, "workflow_dispatch", "wider")
-    assert walk.run() == {"repro", "comment", "propose"}
+    assert walk.run() == {"repro", "pictures", "comment", "propose"}
     assert {"generate@online", "heuristics@online", "compare"} <= set(ran(walk.values["log"]))
     assert "dvc.lock" in changed_files(shared / "origin", "wider", "rerun/wider")
     assert (shared / "cache" / "runs").is_dir()

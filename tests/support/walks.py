@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +24,14 @@ GH = """#!/usr/bin/env bash
 printf '%s\\n' "$*" >> "$GH_SAID"
 for word in "$@"; do if [ -f "$word" ]; then cat "$word" >> "$GH_BODIES"; fi; done
 if [ "$1 $2" = "pr list" ] && [[ "$*" == *"--head $GH_OPEN_HEAD "* ]]; then echo 7; fi
+if [ "$1 $2" = "run list" ]; then echo "$GH_PASSED"; fi
+"""
+
+# Keeps what it is given, and saves an image of one line.
+DOCKER = """#!/usr/bin/env bash
+printf 'docker %s\\n' "$*" >> "$GH_SAID"
+if [ "$1" = save ]; then echo "image $2"; fi
+if [ "$1" = login ]; then printf 'password %s\\n' "$(cat)" >> "$GH_SAID"; fi
 """
 
 
@@ -31,6 +39,24 @@ def workflow(name: str) -> dict[str, Any]:
     """A workflow of this repository, as YAML 1.2 reads it."""
     loaded: dict[str, Any] = YAML(typ="safe").load(WORKFLOWS / f"{name}.yml")
     return loaded
+
+
+def steps(name: str) -> Iterator[dict[str, Any]]:
+    """The steps of all jobs of a workflow."""
+    for job in workflow(name)["jobs"].values():
+        yield from job["steps"]
+
+
+def lint(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a linter of this environment."""
+    tool, *rest = words
+    return subprocess.run(
+        [Path(sys.executable).parent / tool, *rest],
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 class Step(NamedTuple):
@@ -96,27 +122,30 @@ class Walk:
         self.bodies = shared / "gh_bodies"
         for path in (self.summary, self.said, self.bodies):
             path.touch()
-        gh = shared / "bin" / "gh"
-        gh.parent.mkdir()
-        gh.write_text(GH)
-        gh.chmod(0o755)
+        tools = shared / "bin"
+        tools.mkdir()
+        for tool, script in (("gh", GH), ("docker", DOCKER)):
+            (tools / tool).write_text(script)
+            (tools / tool).chmod(0o755)
         self._environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)},
             **environment,
-            "PATH": f"{gh.parent}:{os.environ['PATH']}",
+            "PATH": f"{tools}:{os.environ['PATH']}",
             "GIT_CONFIG_NOSYSTEM": "1",
             "PIPELINE_TRACKING": "off",
             "GITHUB_STEP_SUMMARY": str(self.summary),
             "GH_SAID": str(self.said),
             "GH_BODIES": str(self.bodies),
             "GH_OPEN_HEAD": str(self.values.get("open", "")),
+            "GH_PASSED": str(self.values.get("passed", "1")),
         }
 
     def run(self) -> set[str]:
         """Run the jobs in order, and return the names of those that ran."""
         ran = set()
         for name, job in self.file["jobs"].items():
-            if set([job["needs"]] if "needs" in job else []) <= ran and self.true(job.get("if")):
+            needs = job.get("needs", [])
+            if set([needs] if isinstance(needs, str) else needs) <= ran and self.true(job.get("if")):
                 self.job(name, job)
                 ran.add(name)
         return ran
