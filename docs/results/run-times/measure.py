@@ -3,14 +3,13 @@
     PYTHONPATH=. python docs/results/run-times/measure.py test ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
     PYTHONPATH=. python docs/results/run-times/measure.py choose ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
     PYTHONPATH=. python docs/results/run-times/measure.py kth KTH-SP2.swf
-    PYTHONPATH=. python docs/results/run-times/measure.py blind ../shared/traces/lublin_256.swf.gz
     PYTHONPATH=. python docs/results/run-times/measure.py learned LOG WEIGHTS
 
 `choose` is for choosing settings: it trains on the first 30 % and tests on the next 30 %. `test` trains on the first 60
 % and tests on the rest; `kth` and `curie` do the same with unseen logs, without look-ahead. Each writes `<name>_*.csv`
 into this folder: errors of predictions, results of schedules, and the same by blocks of three days of submission.
-`blind` predicts a log without users and estimates. `learned` runs the test period under the agents of params.yaml, read
-by name from the folder WEIGHTS, each with the run times that it was trained with.
+`learned` runs the test period under the agents of params.yaml, read by name from the folder WEIGHTS, each with the run
+times that it was trained with.
 """
 
 import sys
@@ -221,17 +220,6 @@ def by_block(waited: dict[tuple[str, str], FloatArray], run: FloatArray, block: 
     return pd.concat(parts, ignore_index=True)
 
 
-def blind(trace: Trace) -> None:
-    """Write errors of predictions without users and estimates: from processors, hour and weekday only."""
-    learned = round(len(trace.id) * SPANS["test"][0])
-    known, root = features(submitted_jobs(trace)), np.sqrt(trace.run_s)
-    same = np.full(len(root), root[:learned].mean() ** 2)
-    what = {"one number for all": same, "predictions": boosted(trace, np.arange(learned), known, root) ** 2}
-    there = [name for place, name in enumerate(FEATURES) if not np.isnan(known[:, place]).all()]
-    say(f"known of a job: {', '.join(there)}")
-    errors(trace, slice(learned, None), what).round(4).to_csv(HERE / "blind_predictions.csv", index=False)
-
-
 def learned(trace: Trace, weights: Path) -> None:
     """Run the test period under the trained agents, and write the tables."""
     begin = round(len(trace.id) * SPANS["test"][0])
@@ -254,9 +242,7 @@ def learned(trace: Trace, weights: Path) -> None:
 
 if __name__ == "__main__":
     log = read(Path(sys.argv[2]), "swf")
-    if sys.argv[1] == "blind":
-        blind(log)
-    elif sys.argv[1] == "learned":
+    if sys.argv[1] == "learned":
         learned(log, Path(sys.argv[3]))
     else:
         play(sys.argv[1], log)

@@ -15,36 +15,30 @@ RESAMPLES, CONFIDENCE, SEED = 4000, 0.95, 1
 EASY = ("EASY", "estimates")
 ORDERS = ("SAF", "F1", "SJF")  # candidates for the best heuristic
 AHEAD = "SAF, looking ahead"  # chosen on `choose`, before any other ran on the test period
+INFORMATION = ("estimates", "predictions", "run times")
 KEY = ["order", "told"]  # columns of the CSVs: the order, and the run times that policies know
 KNOWN = KEY[1]
 
 
-def of_predictions(name: str) -> str:
+def of_predictions() -> str:
     """Return the errors of known run times."""
-    head = ["policies know", "jobs that end within", "mean error, s", "median error, s", "error of the logarithm"]
+    head = ["policies know", "jobs that end within", "mean error, s", "median error, s"]
     rows = [
-        [
-            row[KNOWN],
-            f"{row['covered']:.0%}",
-            f"{row['mean_error_s']:,.0f}",
-            f"{row['median_error_s']:,.0f}",
-            f"{row['log_error']:.2f}",
-        ]
-        for _, row in pd.read_csv(HERE / f"{name}_predictions.csv").iterrows()
-        if row[KNOWN] != "run times"
+        [row[KNOWN], f"{row['covered']:.0%}", f"{row['mean_error_s']:,.0f}", f"{row['median_error_s']:,.0f}"]
+        for _, row in pd.read_csv(HERE / "test_predictions.csv").iterrows()
+        if row[KNOWN] in ("estimates", "last two", "predictions")
     ]
     return table(head, rows)
 
 
 def of_schedules(name: str, *orders: str) -> str:
-    """Return the results of all schedules, or of some orders, compared with EASY and estimates."""
+    """Return the results of some orders, compared with EASY and estimates."""
     found, drawn = pd.read_csv(HERE / f"{name}_schedules.csv").set_index(KEY), _drawn(name)
     blocks = _blocks(name)
-    head = ["order", "policies know", "bounded slowdown", "to EASY", "p99"]
-    head += ["wait, s", "p99 of wait, s", "to EASY", "longest, s"]
+    head = ["order", "policies know", "bounded slowdown", "to EASY", "p99 of wait, s", "to EASY", "longest, s"]
     rows = []
     for cell, row in found.iterrows():
-        if orders and cell[0] not in orders:
+        if cell[0] not in orders or cell[1] not in INFORMATION:
             continue
         gap = _gap(drawn[cell] / drawn[EASY] - 1, blocks)
         tail = {end: row[f"p99_wait_{end}"] for end in ("difference", "low", "high")}
@@ -53,7 +47,7 @@ def of_schedules(name: str, *orders: str) -> str:
         rows.append(
             [
                 *(*cell, number(row["bounded_slowdown"]), "" if own else _interval(gap, blocks)),
-                *(number(row["p99_bounded_slowdown"]), f"{row['wait_s']:,.0f}", f"{row['p99_wait_s']:,.0f}"),
+                f"{row['p99_wait_s']:,.0f}",
                 *("" if own else _interval(pd.Series(tail), blocks), f"{row['longest_wait_s']:,.0f}"),
             ]
         )
@@ -65,28 +59,16 @@ def of_the_way(name: str) -> str:
     drawn, begin, end = _ends(name)
     means = {cell: value[0] for cell, value in drawn.items()}
     rows = [["best with estimates", begin[0], number(means[begin]), ""]]
-    for order, known in [*((order, "predictions") for order in (*ORDERS, AHEAD)), (AHEAD, "estimates")]:
-        way = (drawn[begin] - drawn[order, known]) / (drawn[begin] - drawn[end])
+    for order in (*ORDERS, AHEAD):
+        way = (drawn[begin] - drawn[order, "predictions"]) / (drawn[begin] - drawn[end])
         low, high = gap_interval(way[1:], CONFIDENCE, _blocks(name))
         words = f"{way[0]:.0%} ({float(low):.0%} to {float(high):.0%})"
-        rows.append([f"with {known}", order, number(means[order, known]), words])
+        rows.append(["with predictions", order, number(means[order, "predictions"]), words])
     return table(
         ["", "order", "bounded slowdown", "of the way"],
         [*rows, ["best with run times", end[0], number(means[end]), ""]],
         2,
     )
-
-
-def of_the_way_unseen() -> str:
-    """Return the share of the way to known run times that each order reaches on the unseen logs."""
-    rows = []
-    for name, log in (("kth", "KTH"), ("curie", "Curie")):
-        drawn, begin, end = _ends(name)
-        for order in ORDERS:
-            cells = [number(drawn[order, known][0]) for known in ("estimates", "predictions", "run times")]
-            way = (drawn[begin] - drawn[order, "predictions"]) / (drawn[begin] - drawn[end])
-            rows.append([log, order, *cells, f"{way[0]:.0%}"])
-    return table(["log", "order", "estimates", "predictions", "run times", "of the way"], rows, 2)
 
 
 def _ends(name: str) -> tuple[dict[tuple[str, str], FloatArray], tuple[str, str], tuple[str, str]]:
@@ -100,15 +82,14 @@ def of_looking_ahead() -> str:
     """Return the difference that look-ahead makes with equal information, in both periods."""
     rows = []
     for order in ("SAF", "F1"):
-        for known in ("estimates", "predictions", "run times"):
+        for known in INFORMATION:
             cells = []
             for name in ("test", "choose"):
                 drawn = _drawn(name)
                 ahead, without = drawn[f"{order}, looking ahead", known], drawn[order, known]
-                cells += [number(without[0]), number(ahead[0]), difference(_gap(ahead / without - 1, _blocks(name)), 0)]
+                cells.append(difference(_gap(ahead / without - 1, _blocks(name)), 0))
             rows.append([order, known, *cells])
-    head = ["order", "policies know", "without", "with", "difference", "harder period: without", "with", "difference"]
-    return table(head, rows, 2)
+    return table(["order", "policies know", "test period", "harder period"], rows, 2)
 
 
 def of_learned() -> str:
@@ -117,10 +98,7 @@ def of_learned() -> str:
     own, kept = _drawn("learned"), pd.read_csv(HERE / "learned_schedules.csv").set_index(KEY)
     seeds = [f"learned, seed {seed}" for seed in (1, 2, 3)]
     begin, end = drawn["SAF", "estimates"], drawn["SAF", "run times"]  # the best of that table with this information
-    best = {
-        known: min(ORDERS, key=lambda order: drawn[order, known][0])
-        for known in ("estimates", "predictions", "run times")
-    }
+    best = {known: min(ORDERS, key=lambda order: drawn[order, known][0]) for known in INFORMATION}
     rows = []
     for known, rule in best.items():
         mine = np.mean([own[seed, known] for seed in seeds], axis=0)
@@ -134,23 +112,6 @@ def of_learned() -> str:
     head = ["policies know", "seeds 1, 2, 3", "mean", "p99 of wait, s"]
     head += ["to EASY", "to the best heuristic", "of the way"]
     return table(head, rows)
-
-
-def of_choosing() -> str:
-    """Return the results that settings were chosen by."""
-    found = pd.read_csv(HERE / "choose_schedules.csv")
-    means = found.pivot(index="order", columns=KNOWN, values="bounded_slowdown")
-    tails = found.pivot(index="order", columns=KNOWN, values="p99_wait_s")
-    known = ["estimates", "last two", "predictions", "run times"]
-
-    def cell(order: str, name: str) -> str:
-        if np.isnan(means.loc[order, name]):
-            return ""
-        return f"{number(means.loc[order, name])} / {tails.loc[order, name]:,.0f}"
-
-    return table(
-        ["order", *known], [[order, *(cell(order, name) for name in known)] for order in found["order"].unique()]
-    )
 
 
 def _blocks(name: str) -> int:
@@ -185,14 +146,11 @@ def _interval(gap: pd.Series, blocks: int) -> str:
 
 
 TABLES = {
-    "predictions": partial(of_predictions, "test"),
-    "schedules": partial(of_schedules, "test"),
+    "predictions": of_predictions,
+    "schedules": partial(of_schedules, "test", "EASY", "SAF", "F1"),
     "of the way": partial(of_the_way, "test"),
-    "kth": partial(of_schedules, "kth", "EASY", "EASY, shortest first", *ORDERS),
-    "curie": partial(of_schedules, "curie", "EASY", "EASY, shortest first", *ORDERS),
-    "of the way, unseen": of_the_way_unseen,
+    "kth": partial(of_schedules, "kth", "EASY", "SAF", "SJF"),
+    "curie": partial(of_schedules, "curie", "EASY", "SAF"),
     "looking ahead": of_looking_ahead,
     "learned": of_learned,
-    "choosing": of_choosing,
-    "a log that says little": partial(of_predictions, "blind"),
 }
