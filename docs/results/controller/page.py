@@ -23,21 +23,15 @@ SCENARIOS = {
     "hpc2n_4_borrowing": "HPC2N, 4, borrowing",
 }
 RULES = {
-    "equal": "`equal`",
     "fixed": "`fixed`",
     "proportional": "`proportional`",
-    "drf": "`drf`",
-    "capacity": "`capacity`",
-    "shortest_first": "`shortest_first`",
     "lookahead": "`lookahead`",
     "best_rule": "best rule by load",
     "pretrained": "pre-trained only",
-    "own": "each group's own best",
     "oracle": "`oracle`",
     "undivided": "`undivided`",
 }
-
-COMPARED = ("proportional", "drf", "capacity", "shortest_first", "lookahead", "undivided")
+COMPARED = ("proportional", "lookahead", "undivided")
 
 
 class Measured:
@@ -54,9 +48,9 @@ class Measured:
         rules = [name for name in rows["policy"].unique() if not name.startswith("c_")]
         to = {name: dict.fromkeys(best, name) for name in rules} | {"best_rule": best}
         parts = [_gaps(rows, scenario, to, self.seeds, settings)]
-        for kind in ("pretrained", "own"):
-            frame = paired_by_seed(rows, self.seeds, [f"{name}_{kind}" for name in self.seeds], kind)
-            parts.append(_gaps(frame, scenario, {kind: dict.fromkeys(best, kind)}, self.seeds, settings))
+        frame = paired_by_seed(rows, self.seeds, [f"{name}_pretrained" for name in self.seeds], "pretrained")
+        to = {"pretrained": dict.fromkeys(best, "pretrained")}
+        parts.append(_gaps(frame, scenario, to, self.seeds, settings))
         self.gaps = pd.concat(parts).set_index(["policy", "against", "load"]).sort_index()
 
 
@@ -86,15 +80,6 @@ def waiting() -> str:
     return table(["policy", *SCENARIOS.values()], [["**controller**", *own], *rows])
 
 
-def slowdown() -> str:
-    """Return the controller's differences from some rules in mean slowdown over all loads."""
-    rows = []
-    for scenario, name in SCENARIOS.items():
-        gaps = measured(scenario, "mean_slowdown").gaps.loc["controllers"]
-        rows.append([name, *(_against(gaps.loc[(rule, ALL)]) for rule in COMPARED)])
-    return table(["groups", *(f"`{rule}`" for rule in COMPARED)], rows)
-
-
 def _against(row: pd.Series) -> str:
     mean, low, high = (100 * row[name] for name in ("difference", "difference_low", "difference_high"))
     return f"{number(row['mean_against'])}: {mean:+.0f} % ({low:+.0f} to {high:+.0f})"
@@ -112,32 +97,11 @@ def highest() -> str:
     return table(["groups", "controller", *(f"`{rule}`" for rule in COMPARED)], rows)
 
 
-def seeds() -> str:
-    """Return each training's mean waiting time over all loads."""
-    rows = []
-    for scenario, name in SCENARIOS.items():
-        found = measured(scenario, "mean_wait")
-        rows.append([name, *(number(found.means[seed]) for seed in found.seeds)])
-    return table(["groups", "seed 1", "seed 2", "seed 3"], rows)
-
-
-def off_policy() -> str:
-    """Return the errors of fitted Q evaluation against the simulator, over the 18 estimates of three runs."""
-    found = pd.read_csv(HERE / "off_policy.csv")
-    rows = []
-    for scenario, name in SCENARIOS.items():
-        mine = found[found["scenario"] == scenario]
-
-        rank = mine["estimate"].rank().corr(mine["truth"].rank())
-        rows.append([name, f"{100 * mine['error'].abs().mean():.0f} %", f"{rank:.2f}"])
-    return table(["groups", "mean absolute error", "rank correlation"], rows)
-
-
 COMPARED_WITH_ALLOCATOR = ("lookahead", "expecting", "undivided", "proportional", "oracle", "controller")
 
 
 def allocator() -> str:
-    """Return each policy's mean, p99 and longest wait and makespan, and the three trainings' differences."""
+    """Return each policy's mean and p99 of waits, and the three trainings' difference over all loads."""
     rows = pd.read_csv(HERE / "allocator.csv.gz").assign(scenario="shares")
     rows = rows.assign(mean_slowdown=rows["mean_wait"])
     seeds, settings = [f"allocator_{seed}" for seed in (1, 2, 3)], load_params(ROOT / "params.yaml").evaluation
@@ -147,22 +111,17 @@ def allocator() -> str:
     to = {name: dict.fromkeys(loads, name) for name in rules}
     gaps = _gaps(rows, "shares", to, seeds, settings).set_index(["policy", "against", "load"]).loc["controllers"]
     whole = rows.replace({"policy": dict.fromkeys(seeds, "allocator")})
-    means = whole.groupby(["policy", "load"])[["mean_wait", "p99_wait", "longest_wait", "makespan"]].mean()
+    means = whole.groupby(["policy", "load"])[["mean_wait", "p99_wait"]].mean()
     lines = []
     for name in ("allocator", *rules):
         cells = [" / ".join(number(value) for value in means.loc[(name, load)]) for load in loads]
-        away = [difference(gaps.loc[(name, load)]) for load in gaps.loc[name].index] if name in rules else [""] * 4
-        lines.append([f"`{name}`", *cells, *away])
-    head = [f"{load} %" for load in loads]
-    return table(["policy", *head, *(f"allocator, {load}" for load in head), "all loads"], lines)
+        lines.append([f"`{name}`", *cells, difference(gaps.loc[(name, ALL)]) if name in rules else ""])
+    return table(["policy", *(f"{load} %" for load in loads), "allocator, all loads"], lines)
 
 
 TABLES = {
-    "allocator": allocator,
     "mean waiting time": waiting,
-    "slowdown": slowdown,
     "at the highest load": highest,
-    "seeds": seeds,
-    "off-policy evaluation": off_policy,
-    **as_published.tables("controller"),
+    "settings": lambda: as_published.overall("controller", ["source's settings", "two resources"]),
+    "allocator": allocator,
 }
