@@ -194,7 +194,7 @@ def ahead() -> str:
     ten, apart = here.ten(), here.played()
     for backfill, words in enumerate(("without backfilling", "with backfilling")):
         cells = []
-        for logs in (ten[backfill], apart["protocol", backfill]):
+        for logs in (ten[backfill], apart[backfill]):
             others = {log: wide for log, wide in logs.items() if log != here.TUNED}
             counts = f"{len(others)}, {sum(map(len, others.values()))}"
             cells.append(f"{difference(here.over_logs(others))}; {counts}")

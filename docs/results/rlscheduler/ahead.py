@@ -27,7 +27,7 @@ from pipeline.progress import say
 
 OUT = Path(__file__).resolve().with_name("ahead.csv.gz")
 FIVE = ("saf", "f1", "sjf", "wfp3", "unicep")
-PICKED = "saf"  # base of the planner; see `picked` in page.py
+PICKED = "saf"  # base of the planner, chosen on HPC2N
 SEED = 1  # of the order of sequences
 COLUMNS = ["trace", "told", "backfill", "seq", "policy", "avg_bounded_slowdown", "idle"]
 LOGS = {

@@ -20,16 +20,12 @@ CELLS = {  # log and backfilling: prefix of the agents' names
     ("HPC2N", 0): "hpc2n_alone",
     ("HPC2N", 1): "hpc2n_backfilled",
 }
-FIVE, AHEAD, BASE = ("saf", "f1", "sjf", "wfp3", "unicep"), "plan_saf", "saf"
+FIVE, AHEAD = ("saf", "f1", "sjf", "wfp3", "unicep"), "plan_saf"
 TUNED = "HPC2N"  # the log that the planner was chosen on
-AGAINST = ("n", "best of five", AHEAD, "to the best of five")
 CSV_NAMES = {"told": "known"}  # the column of known run times
+PAIRS = ("saf", "f1")
+SAME = ("lublin_alone_2", "lublin_alone_3")  # trainings that validation reset to the same initial rule as the first
 RESAMPLES, CONFIDENCE, LEAST = 4000, 0.95, 3  # LEAST: sequences that a log needs to be shown
-HOURS = {
-    "longest_wait_s": "longest wait, h",
-    "p99_wait_s": "p99 of waits, h",
-    "area_weighted_response_s": "area-weighted response, h",
-}
 
 
 def _of(found: pd.DataFrame, log: str, backfill: int) -> pd.DataFrame:
@@ -57,56 +53,20 @@ def slowdown() -> str:
     return table(head, rows)
 
 
-def waits() -> str:
-    """Return waits and the area-weighted response time in hours, means over the ten sequences (and seeds)."""
-    learned, rules = pd.read_csv(HERE / "waits.csv"), pd.read_csv(HERE / "heuristics.csv")
-    rows = []
-    for log, backfill in CELLS:
-        parts = {"learned": _of(learned, log, backfill)}
-        others = _of(rules, log, backfill)
-        parts |= {name: others[others["policy"] == name] for name in ("saf", "f1", "sjf")}
-        for name, part in parts.items():
-            rows.append([_title(log, backfill), name, *(f"{part[column].mean() / 3600:.0f}" for column in HOURS)])
-    return table(["log, backfilling", "policy", *HOURS.values()], rows, words=2)
+def played() -> dict[int, dict[str, pd.DataFrame]]:
+    """Return the mean bounded slowdown, sequences by policies, by backfilling and log.
 
-
-def paired() -> str:
-    """Return the difference of each training from SAF and F1, on non-overlapping sequences."""
-    found = pd.read_csv(HERE / "paired.csv").set_index(["policy", "against"])
-    rows = []
-    for agent in (f"{name}_{seed}" for name in CELLS.values() for seed in (1, 2, 3)):
-        for other in ("saf", "f1"):
-            row = found.loc[(agent, other)]
-            means = [f"{row[name]:.1f}" for name in ("mean", "mean_against")]
-            rows.append([f"`{agent}`", other, f"{row['n']:.0f}", *means, difference(row)])
-    return table(["agent", "heuristic", "n", "mean of the agent", "of the heuristic", "difference"], rows, words=2)
-
-
-def picked() -> str:
-    """Return the means over twelve sequences of HPC2N that the planner was chosen by."""
-    rows = pd.read_csv(HERE.parent / "lookahead" / "apart.csv.gz").query("trace == @TUNED")
-    means = rows.groupby(["policy", "backfill"])["avg_bounded_slowdown"].mean().unstack()
-    means = means[means.index.str.startswith("plan_")].assign(both=lambda of: np.sqrt(of[0] * of[1]))
-    written = [[name, *(f"{value:.1f}" for value in row)] for name, row in means.sort_values("both").iterrows()]
-    return table(["planner", "without backfilling", "with backfilling", "geometric mean"], written)
-
-
-def played() -> dict[tuple[str, int], dict[str, pd.DataFrame]]:
-    """Return the mean bounded slowdown, sequences by policies, by (known run times, backfilling) and log.
-
-    `protocol` has users' estimates, or the run times of logs without any. `exact` has only logs with estimates.
+    Policies know users' estimates, or the run times of logs without any.
     """
     rows = pd.read_csv(HERE / "ahead.csv.gz").rename(columns=CSV_NAMES)
     with_estimates = rows.loc[rows["known"] == "estimates", "trace"].unique()
-    ways = {"protocol": rows["known"].eq("estimates") | ~rows["trace"].isin(with_estimates)}
-    ways["exact"] = rows["known"].eq("exact") & rows["trace"].isin(with_estimates)
+    rows = rows[rows["known"].eq("estimates") | ~rows["trace"].isin(with_estimates)]
     return {
-        (known, backfill): {
+        backfill: {
             str(log): of.pivot(index="seq", columns="policy", values="avg_bounded_slowdown")
-            for log, of in rows[mine & rows["backfill"].eq(backfill)].groupby("trace", sort=False)
+            for log, of in rows[rows["backfill"].eq(backfill)].groupby("trace", sort=False)
             if of["seq"].nunique() >= LEAST
         }
-        for known, mine in ways.items()
         for backfill in (0, 1)
     }
 
@@ -124,33 +84,6 @@ def ten() -> dict[int, dict[str, pd.DataFrame]]:
         }
         for backfill, of in rows.groupby("backfill")
     }
-
-
-def on_the_ten() -> str:
-    """Return results of the planner on the ten published sequences of each log, which overlap."""
-    published = pd.read_csv(HERE / "published.csv").set_index(["trace", "backfill"])["bounded_slowdown"]
-    written = []
-    for backfill, logs in ten().items():
-        for log, wide in logs.items():
-            rl = f"{published[log, backfill]:.1f}" if (log, backfill) in published.index else ""
-            written.append([log, "yes" if backfill else "no", rl, *_against_five(wide)])
-        written.append(_over(logs, "yes" if backfill else "no", ""))
-    return table(["log", "backfilling", "published RL", *AGAINST], written, words=2)
-
-
-def _against_five(wide: pd.DataFrame) -> list[str]:
-    best, n = best_of_five(wide), len(wide)
-    means = resample(n, RESAMPLES, np.random.default_rng(1)) @ wide[[AHEAD, best]].to_numpy() / n
-    gap = means[:, 0] / means[:, 1] - 1
-    low, high = gap_interval(gap[1:], CONFIDENCE, n)
-    found = difference(pd.Series({"difference": gap[0], "difference_low": low, "difference_high": high}))
-    return [f"{n}", f"{means[0, 1]:.1f} ({best})", f"{means[0, 0]:.1f}", found]
-
-
-def _over(logs: Mapping[str, pd.DataFrame], *words: str) -> list[str]:
-    others = {log: wide for log, wide in logs.items() if log != TUNED}
-    n = sum(map(len, others.values()))
-    return [f"geometric mean of {len(others)} logs", *words, f"{n}", "", "", difference(over_logs(others))]
 
 
 def best_of_five(wide: pd.DataFrame) -> str:
@@ -175,34 +108,42 @@ def over_logs(logs: Mapping[str, pd.DataFrame], base: str = "") -> pd.Series:
     return pd.Series({"difference": mean[0], "difference_low": low, "difference_high": high})
 
 
-def ahead() -> str:
-    """Return the planner against the best of five rules, by log and over the logs it was not chosen on."""
-    written = []
-    for (known, backfill), logs in played().items():
-        words = [known, "yes" if backfill else "no"]
-        written += [[log, *words, *_against_five(wide)] for log, wide in logs.items()]
-        written += [_over(logs, *words)] if set(logs) - {TUNED} else []
-    return table(["log", "run times", "backfilling", *AGAINST], written, words=3)
-
-
-def idle() -> str:
-    """Return the share of a machine that is free while a waiting job would fit, with and without look-ahead."""
-    rows = pd.read_csv(HERE / "ahead.csv.gz").rename(columns=CSV_NAMES).query("known == 'exact'")
-    means = rows.groupby(["trace", "backfill", "policy"])["idle"].mean()
-    cells = [(backfill, name) for backfill in (0, 1) for name in (BASE, AHEAD)]
-    written = [
-        [log, *(f"{100 * means[log, *cell]:.1f} %" if (log, *cell) in means.dropna().index else "" for cell in cells)]
-        for log in rows["trace"].unique()
+def paired() -> str:
+    """Return the difference of each training from SAF and F1, on non-overlapping sequences."""
+    found = pd.read_csv(HERE / "paired.csv").set_index(["policy", "against"])
+    agents = (f"{name}_{seed}" for name in CELLS.values() for seed in (1, 2, 3))
+    rows = [
+        [
+            f"`{agent}`",
+            f"{found.loc[(agent, 'saf'), 'mean']:.1f}",
+            *(difference(found.loc[(agent, to)]) for to in PAIRS),
+        ]
+        for agent in agents
+        if agent not in SAME
     ]
-    return table(["log", BASE, AHEAD, f"{BASE}, backfilling", f"{AHEAD}, backfilling"], written)
+    return table(["agent", "mean", *(f"to {name.upper()}" for name in PAIRS)], rows)
 
 
-TABLES = {
-    "slowdown": slowdown,
-    "waits": waits,
-    "paired": paired,
-    "picked": picked,
-    "on the ten": on_the_ten,
-    "ahead": ahead,
-    "idle": idle,
-}
+def by_log() -> str:
+    """Return the planner's difference from the best of five rules by log, on both kinds of sequences."""
+    published, apart = ten(), played()
+    kinds = [of for backfill in (0, 1) for of in (published[backfill], apart[backfill])]
+    logs = dict.fromkeys(log for kind in kinds for log in kind)
+    rows = [[log, *(_to_five(kind[log]) if log in kind else "" for kind in kinds)] for log in logs]
+    others = [{log: wide for log, wide in kind.items() if log != TUNED} for kind in kinds]
+    counts = (f"{len(kind)} logs, n = {sum(map(len, kind.values()))}" for kind in others)
+    rows.append(
+        ["geometric mean", *(f"{difference(over_logs(kind))}; {n}" for kind, n in zip(others, counts, strict=True))]
+    )
+    return table(["log", "the ten", "separate", "the ten, backfilling", "separate, backfilling"], rows)
+
+
+def _to_five(wide: pd.DataFrame) -> str:
+    best, n = best_of_five(wide), len(wide)
+    means = resample(n, RESAMPLES, np.random.default_rng(1)) @ wide[[AHEAD, best]].to_numpy() / n
+    gap = means[:, 0] / means[:, 1] - 1
+    low, high = gap_interval(gap[1:], CONFIDENCE, n)
+    return difference(pd.Series({"difference": gap[0], "difference_low": low, "difference_high": high}))
+
+
+TABLES = {"slowdown": slowdown, "paired": paired, "by log": by_log}
