@@ -33,12 +33,10 @@ def latency() -> str:
                 case.words,
                 f"{found['starts'].mean():.1f}",
                 f"{(len(found) - 1) / span:.0f}",
-                *(number(value) for value in (took.median(), took.quantile(0.99), found["processor"].iloc[0])),
-                f"{found['fell_back'].sum()} of {len(found)}",
-                f"{found['load'].iloc[0]:.1f}",
+                *(number(value) for value in (took.median(), took.quantile(0.99))),
             ]
         )
-    head = ["policy", "jobs started per answer", "answers per second", "p50", "p99", "processor", "fallback", "load"]
+    head = ["policy", "jobs started per answer", "answers per second", "p50", "p99"]
     return table(head, written)
 
 
