@@ -214,44 +214,27 @@ def to_best() -> str:
     rows = []
     for scenario in (name for name, row in params.pool_scenarios.items() if len(row.loads) > 1):
         for agent in (name for name in learned(params) if name in params.agents_of(scenario)):
-            for _, row in found[(found["scenario"] == scenario) & (found["policy"] == agent)].iterrows():
-                label = "all loads" if row["load"] == "all" else f"{row['load']} %"
-                rows.append([scenario, agent, label, _fine(row["mean"]), _fine(row["mean_against"]), difference(row)])
-    return table(["scenario", "agent", "load", "mean slowdown", "best heuristic", "difference"], rows, words=3)
+            own = found[(found["scenario"] == scenario) & (found["policy"] == agent)].set_index("load")
+            if ALL not in own.index:
+                continue
+            whole, each = own.loc[ALL], own.drop(ALL)
+            means = [_fine(whole["mean"]), _fine(whole["mean_against"]), difference(whole)]
+            better, worse = each["difference_high"] < 0, each["difference_low"] > 0
+            loads = [", ".join(each.index[where]) + " %" if where.any() else "none" for where in (better, worse)]
+            rows.append([scenario, agent, *means, *loads])
+    head = ["scenario", "agent", "mean slowdown", "best heuristic", "difference", "better at", "worse at"]
+    return table(head, rows, words=2)
 
 
 def offline() -> str:
     """Return mean slowdown with all jobs arriving at once."""
-    policies = (
-        "linear",
-        "hold",
-        "hold_until",
-        "hold_long",
-        "deeprm3_off",
-        "deeprm_off",
-        "easy",
-        "tetris",
-        "sjf",
-        "deeprm_off_pretrained",
-        "fcfs",
-        "packer",
-    )
+    policies = ("linear", "hold_long", "deeprm3_off", "deeprm_off", "easy", "sjf", "fcfs")
     cells = over_loads("comparison", "offline", "best_heuristic", policies)
     head = ["30 jobs at once", "mean slowdown", "to the best heuristic"]
     return table(head, [[policy, *row] for policy, row in cells.items()])
 
 
-MACHINES = (
-    "deepk8s_ppo",
-    "sjf_most_allocated",
-    "sjf",
-    "deepk8s_dagger",
-    "saf",
-    "fcfs",
-    "random",
-    "deepk8s_a3c_pretrained",
-    "deepk8s_a3c",
-)
+MACHINES = ("deepk8s_ppo", "sjf_most_allocated", "sjf", "deepk8s_dagger", "fcfs", "deepk8s_a3c")
 
 
 def machines() -> str:
@@ -274,26 +257,12 @@ def machines() -> str:
     return table([*head, *(f"{name} to SJF" for name in PRICES.values()), "longest wait"], written)
 
 
-def price() -> str:
-    """Return completion time and makespan of deepk8s_ppo compared with SJF's at each load."""
-    found = report("summary")
-    cells = found[found["scenario"] == "machines"].set_index(["policy", "load"])
-    rows = []
-    for load in cells.loc["sjf"].index:
-        own, other = cells.loc[("deepk8s_ppo", load)], cells.loc[("sjf", load)]
-        shown = [[number(own[name]), number(other[name]), change(own[name], other[name])] for name in PRICES]
-        rows.append([f"{load} %", *(cell for part in shown for cell in part)])
-    head = ["load", *(cell for name in PRICES.values() for cell in (f"{name}, PPO", "SJF", "PPO to SJF"))]
-    return table(head, rows)
-
-
 PRICES = {"completion_time": "completion time", "makespan": "makespan"}
 
 
 def shares() -> str:
     """Return mean waiting time of user groups, over all loads."""
-    policies = ("oracle", "undivided", "controller", "lookahead", "controller_pretrained", "proportional")
-    policies += ("shortest_first", "capacity", "drf", "fixed", "controller_own")
+    policies = ("oracle", "undivided", "controller", "lookahead", "proportional", "drf", "fixed")
     cells = {to: over_loads("delay", "shares", to, policies) for to in ("proportional", "lookahead")}
     there = [policy for policy in policies if policy in cells["lookahead"]]
     rows = [[policy, *cells["proportional"][policy], cells["lookahead"][policy][1]] for policy in there]
@@ -305,7 +274,7 @@ def waits() -> str:
     found = report("stream_summary")
     cells = found[found["scenario"] == "streams"].set_index(["policy", "load"])["longest_wait"]
     loads = cells.loc["sjf"].index
-    policies = ("deeprm3", "linear", "easy", "hold_long", "hold_until", "hold", "sjf")
+    policies = ("deeprm3", "linear", "easy", "hold_long", "sjf")
     there = [policy for policy in policies if policy in cells.index]
     rows = [[policy, *(f"{cells[policy, load]:,}" for load in loads)] for policy in there]
     return table(["longest wait, steps", *(f"{load} %" for load in loads)], rows)
@@ -325,7 +294,6 @@ TABLES = {
     "against the best heuristic": to_best,
     "all at once": offline,
     "five machines": machines,
-    "what deepk8s_ppo costs": price,
     "four user groups": shares,
     "longest waits on streams": waits,
     "claims of the papers": claims,
