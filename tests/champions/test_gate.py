@@ -54,6 +54,17 @@ def test_a_better_candidate_passes_every_rule(params: Params) -> None:
     assert better["p"] == pytest.approx(1 / 501)
 
 
+def test_a_candidate_exactly_at_the_margin_is_not_better(params: Params) -> None:
+    costs = pd.DataFrame(
+        {"policy": ["champion", "mine"] * 100, "jobset": np.repeat(range(100), 2), "cost": [1.0, 0.75] * 100}
+    )
+    frame = costs.assign(load=70, tail=1.0, unfinished=0)
+    rules = rules_of(params).model_copy(update={"margin": 0.25})
+    rows = judged(frame, Trial("online", "champion", ["mine"], "cost", "tail"), rules, 500, seed=1)
+    better = rows.set_index("rule").loc["better"]
+    assert (better["difference"], better["p"]) == (-0.25, 1.0)
+
+
 def test_a_better_mean_with_a_worse_tail_is_refused_for_the_tail(params: Params) -> None:
     rows = judge(params, results({"mine": 0.9}, tail=1.1))
     assert failed(rows) == ["tail"]

@@ -38,6 +38,10 @@ def test_what_is_said(params: Params, mean: float, count: int, code: int) -> Non
     assert found.low <= max(mean, rules.tolerance)
 
 
+def test_exit_codes_are_those_of_the_guide() -> None:
+    assert (QUIET, ALARM, CANNOT_TELL) == (0, 3, 4)
+
+
 def test_without_a_window_nothing_can_be_told(params: Params) -> None:
     judged = dict.fromkeys(BESIDE, np.zeros(10))
     found = watched(dict.fromkeys(BESIDE, np.empty(0)), judged, BESIDE, params.rules.watch, seed=1)

@@ -77,6 +77,12 @@ def test_a_wide_spread_is_drawn_on_a_logarithmic_axis(highest: float, scale: str
     assert axes.get_yscale() == scale
 
 
+def test_only_major_ticks_of_a_logarithmic_axis_have_numbers() -> None:
+    axes = only_axes(slowdown_by_load(summary({"sjf": [1, 5.1]}, [10, 110]), "online"))
+    assert {text.get_text() for text in axes.get_yticklabels(minor=True)} <= {""}
+    assert "5" in [text.get_text() for text in axes.get_yticklabels()]
+
+
 def test_names_of_close_lines_do_not_overlap() -> None:
     means = {f"policy{k}": [1.0, 20.0 if k == 0 else 4 + k / 100] for k in range(12)}
     figure = slowdown_by_load(summary(means, [10, 110]), "online")

@@ -47,6 +47,12 @@ def test_a_table_says_that_the_best_heuristic_is_one_for_all_loads() -> None:
     assert said not in table(best[best["load"].isin(["130", "all"])], single=["online"])  # of a log there is one load
 
 
+def test_tables_of_scenarios_are_in_the_order_of_the_comparison() -> None:
+    both = pd.concat([comparison(ROWS), comparison(ROWS).assign(scenario="machines")])
+    titles = [part.split(":")[0] for part in table(both).split("\n\n")[::2]]
+    assert titles == ["**online**", "**machines**"]
+
+
 def test_a_headline_tells_all_loads_then_the_best_and_the_worst() -> None:
     assert headline(comparison(ROWS), {"net"}, 0.95) == [
         "net (online): mean slowdown 20.8 % below sjf over all loads (95 % interval 19.0 to 23.0, n = 400 jobsets)",

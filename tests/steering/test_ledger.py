@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.steering.ledger import Ledger, lock_folder
+from pipeline.steering.ledger import SAVED_S, Ledger, lock_folder
 
 
 def test_what_was_to_be_set_is_known_after_a_crash(tmp_path: Path) -> None:
@@ -25,6 +25,16 @@ def test_a_job_of_another_time_with_the_same_number_begins_anew(tmp_path: Path) 
     assert ledger.jobs[7].frozen
     ledger.record_intent({7: 50}, {7: 9.0})
     assert not ledger.jobs[7].frozen
+
+
+def test_a_missing_job_is_forgotten_once_slurmctld_has_saved_its_end(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.record_intent({7: 50, 8: 20}, {7: 1.0, 8: 2.0})
+    ledger.update_present({8}, now=100.0)
+    ledger.update_present({8}, now=100.0 + SAVED_S)
+    assert set(ledger.jobs) == {7, 8}  # a slurmctld that is killed now may come back with job 7
+    ledger.update_present({8}, now=101.0 + SAVED_S)
+    assert set(ledger.jobs) == {8}
 
 
 def test_a_second_controller_is_refused(tmp_path: Path) -> None:

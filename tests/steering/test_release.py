@@ -145,6 +145,14 @@ def test_all_go_and_those_that_came_meanwhile(tmp_path: Path) -> None:
     assert release_all(slurm, Ledger(tmp_path)) == 0
 
 
+def test_jobs_are_released_without_a_wait_before_the_first_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("pipeline.steering.release.sleep", waits.append)
+    slurm = Holding([2])
+    assert release_all(slurm, in_charge(tmp_path, slurm)) == 1
+    assert waits == [0.0]
+
+
 def test_a_slurm_that_does_not_let_go_is_not_taken_for_one_that_did(tmp_path: Path) -> None:
     slurm = Holding([2, 3], deaf=True)
     with pytest.raises(OddError, match="2 jobs are still held, job 2 first"):

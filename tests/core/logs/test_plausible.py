@@ -87,6 +87,8 @@ def test_seconds_written_as_milliseconds_are_a_sign(tmp_path: Path) -> None:
 def test_run_times_of_many_days_are_a_sign(tmp_path: Path) -> None:
     jobs = (line(k, submit=9 * k, run=11 * DAY + k, estimate=20 * DAY) for k in range(5))
     assert log(tmp_path, *jobs).doubts == ("times: half of the jobs ran for more than 11 days: milliseconds?",)
+    shorter = (line(k, submit=9 * k, run=9 * DAY + k, estimate=20 * DAY) for k in range(5))
+    assert log(tmp_path, *shorter).doubts == ()
 
 
 def test_a_log_of_more_than_50_years_is_a_sign(tmp_path: Path) -> None:

@@ -56,6 +56,12 @@ def test_without_dvc_nothing_is_left_over(name: str) -> None:
     assert forgotten() == {}
 
 
+def test_a_lock_may_be_longer_than_a_file_that_people_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.core.config.parsing.LARGEST", 300)
+    assert len(Path("dvc.lock").read_text()) > 300 > len(STAGES)
+    assert set(forgotten()) == {"finetune@old", "hindsight@gone"}
+
+
 @pytest.mark.parametrize("text", ["stages: [", "stages: [1]\n"])
 def test_a_damaged_lock_is_one_line(text: str) -> None:
     Path("dvc.lock").write_text(text)

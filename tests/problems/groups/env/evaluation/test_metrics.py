@@ -179,6 +179,12 @@ def test_a_summary_has_the_mean_over_jobsets_and_the_longest_delay_of_all() -> N
     assert row["reward"] == -1.0
 
 
+def test_a_summary_of_one_job_is_valid() -> None:
+    laid, end = batch([jobs((0, 4, 1, 0))]), served([0], [4], [4.0], [0.4])
+    table = GROUPS_SUMMARY.validate(summary(jobset_table(laid, end), "shared"))
+    assert table["jobs"].tolist() == [1]
+
+
 def test_scenarios_without_groups_have_no_rows_in_it() -> None:
     table = summary(pd.DataFrame({"load": [50], "policy": ["sjf"], "mean_slowdown": [1.0]}), "online")
     assert GROUPS_SUMMARY.validate(table).empty

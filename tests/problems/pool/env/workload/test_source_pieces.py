@@ -107,3 +107,16 @@ def test_pieces_of_a_log_go_by_split_number_and_seed(params: Params) -> None:
     assert found == [content(one.piece("train", 100, number, 10)) for number in range(8)]
     assert found != [content(one.piece("fresh", 100, number, 10)) for number in range(8)]
     assert found != [content(other.piece("train", 100, number, 10)) for number in range(8)]
+
+
+def test_pieces_of_a_log_and_its_fresh_windows_have_draws_of_their_own(
+    params: Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: list[tuple[int, ...]] = []
+    draw = np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: seeds.append(tuple(seed)) or draw(seed))
+    origin = windows(params, np.arange(400))
+    origin.fresh(100, 0)
+    for split in SPLIT_NUMBERS:
+        origin.piece(split, 100, 0, 10)
+    assert len(set(seeds)) == len(seeds) == 1 + len(SPLIT_NUMBERS)
