@@ -25,7 +25,8 @@ SHOWN = (  # in the table by load
 )
 COUNTED_AT = 110  # percent
 PLAYS = [("train", "sampled"), ("train", "sjf"), ("test", "sampled"), ("test", "greedy"), ("test", "sjf")]
-OTHERS = [title for title in as_published.SHOWN["paper-scale"] if "reserv" not in title]  # these have another table
+OWN_TABLE = ("reserving", "all reserve")
+OTHERS = [title for title in as_published.SHOWN["paper-scale"] if title not in OWN_TABLE]
 REFERENCES = ("sjf", "tetris", "hold", "hold_until")
 RULES = [
     "random_of_all",
