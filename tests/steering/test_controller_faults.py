@@ -125,3 +125,13 @@ def test_wherever_one_thing_fails_nothing_stays_held_or_set(
         if not run(mode, fault, at).met_it:
             break
     assert 8 < at < MOST - 1
+
+
+def test_factors_that_scontrol_accepted_are_confirmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "run", FaultySlurm(*ORDER).run)
+    settings, ledger = Settings(Mode.ORDER, tmp_path, tick_s=0.0, strength=5000, ticks=1, canary=0), Ledger(tmp_path)
+    controller = Controller(Slurm({}), Gateway(), settings, ledger, Journal(tmp_path))  # type: ignore[arg-type]
+    controller.begin({})
+    asyncio.run(controller.run_loop(asyncio.Event(), None))
+    assert [entry.confirmed for entry in ledger.jobs.values()] == [True] * len(ledger.jobs)
+    assert ledger.jobs

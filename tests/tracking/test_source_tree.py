@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.storage.evidence import from_commit, head
-from pipeline.tracking.source_tree import git, refusal
+from pipeline.errors import UserError
+from pipeline.tracking.source_tree import git, refusal, tree_of
 
 
 @pytest.fixture
@@ -52,6 +53,15 @@ def test_no_repository_no_commit_and_no_git_are_no_refusals(
     if there == "no git":
         monkeypatch.setenv("PATH", str(tmp_path))
     assert (git("rev-parse", "HEAD"), refusal()) == (None, None)
+
+
+def test_a_revision_is_read_with_its_code_and_its_lock(repository: Path) -> None:
+    with pytest.raises(UserError, match=r"^the run: expected a revision with .*dvc\.lock$"):
+        tree_of("HEAD", "the run")
+    Path("pipeline").mkdir()
+    for name in ("pipeline/core.py", "params.yaml", "dvc.yaml"):
+        commit(name, f"{name}\n")
+    assert set(tree_of("HEAD", "the run").files) == {"pipeline/core.py", "params.yaml", "dvc.yaml", "dvc.lock"}
 
 
 def test_the_advice_for_a_damaged_file_works_after_a_merge_with_conflicts(repository: Path) -> None:

@@ -13,7 +13,7 @@ from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.tracking import run, stage
 from pipeline.tracking.delivery import send_waiting
-from pipeline.tracking.record import waiting
+from pipeline.tracking.record import spool_folder, waiting
 from pipeline.tracking.store import open_store
 from pipeline.tracking.ui import serve
 
@@ -31,6 +31,12 @@ print(*sorted({"mlflow", "sqlalchemy", "dvc", "torch", "pathspec"} & set(sys.mod
 def _later(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert bare
     monkeypatch.delenv("PIPELINE_TRACKING", raising=False)
+
+
+def test_the_spool_is_in_the_folder_of_dvc_if_there_is_one(bare: Path) -> None:
+    assert spool_folder() == Path.cwd() / "mlflow.db.spool"
+    Path(".dvc").mkdir()
+    assert spool_folder() == Path.cwd() / ".dvc" / "tmp" / "mlflow-spool"
 
 
 def generate(params: Params, jobs: float = 1.0) -> None:
