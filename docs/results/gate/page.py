@@ -30,7 +30,7 @@ def promoted() -> str:
         found = rows[rows["case"] == name]
         refused = sorted({rule for said in found["refused"] for rule in said.split(", ") if rule})
         written.append([case.words, ", ".join(refused) or "none", f"{found['promoted'].sum()} of {len(found)}"])
-    return table(["the candidate is", "rules that refused it", "promoted"], written, words=2)
+    return table(["the candidate is", "refused by", "promoted"], written, words=2)
 
 
 def seen() -> str:
@@ -49,7 +49,9 @@ def today() -> str:
     rows, written = pd.read_csv(VERDICTS, dtype={"load": str}), []
     for (scenario, champion, name), part in rows.groupby(["scenario", "champion", "candidate"], sort=False):
         over = part.loc[part["rule"] == "better", "difference"].iloc[0]
-        written.append([scenario, champion, name, f"{100 * over:+.1f} %", verdict(part)])
+        failed = part.loc[~part["passed"], "rule"].unique()
+        words = f"refused: {', '.join(failed)}" if len(failed) else "passed"
+        written.append([scenario, champion, name, f"{100 * over:+.1f} %", words])
     head = ["scenario", "judged against", "candidate", "over all loads", "verdict"]
     return table(head, written, words=5)
 

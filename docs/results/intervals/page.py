@@ -28,8 +28,8 @@ def misses() -> str:
     rows = []
     for row in pd.read_csv(HERE / "coverage.csv").itertuples():
         missed, of = row.above + row.below, row.repeats
-        rows.append([WORDS[row.case], str(row.n), str(row.loads), f"{row.above}, {row.below}", _share(missed, of)])
-    head = ["resampled units", "n per load", "loads", f"true value below, above the interval, of {of}", "missed"]
+        rows.append([WORDS[row.case], f"{row.loads} x {row.n}", _share(missed, of)])
+    head = ["resampled units", "loads x n", f"missed in {of} repeats"]
     return table(head, rows)
 
 
