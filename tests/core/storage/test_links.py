@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.core.config import Params, PoolLog
-from pipeline.core.storage import LOG, link_log
+from pipeline.core.config import External, Params, PoolLog
+from pipeline.core.storage import LOG, link_log, link_policies, policy_folder
 from pipeline.errors import UserError
 
 
@@ -48,3 +48,16 @@ def test_a_folder_of_links_gives_way_to_one_link_and_to_a_note(params: Params, r
 def test_machines_that_are_not_there_are_named(params: Params, root: Path) -> None:
     with pytest.raises(UserError, match=r"^params.yaml: workload.nodes: no such file: .*/raw/gone.csv$"):
         link_log(on_log(params, "raw/part-0.csv", "raw/gone.csv"))
+
+
+def test_further_files_of_a_policy_are_linked_by_number(params: Params, root: Path) -> None:
+    (root / "mine.py").write_text("")
+    row = External(problem="pool", scenario="online", policy="mine.py:f", files=("raw", "raw/nodes.csv"))
+    link_policies(params.model_copy(update={"policies": {"mine": row}}))
+    links = {
+        str(file.relative_to(policy_folder("mine"))) for file in policy_folder("mine").rglob("*") if file.is_symlink()
+    }
+    assert links == {"policy", "0/nodes.csv", "0/part-0.csv", "0/part-1.csv", "1"}
+    gone = row.model_copy(update={"files": ("absent",)})
+    with pytest.raises(UserError, match=r"^params\.yaml: policies\.mine\.files: no such file or folder: .*absent$"):
+        link_policies(params.model_copy(update={"policies": {"mine": gone}}))

@@ -609,3 +609,15 @@ def test_floats_that_happen_to_be_whole_come_back_as_floats(root: Path) -> None:
     write_table(Path("curve.csv"), frame, CURVE)
     assert Path("curve.csv").read_text() == "update,metric,value\n0,loss,2\n1,loss,1\n"
     assert read_table(Path("curve.csv"), CURVE)["value"].tolist() == [2.0, 1.0]
+
+
+def test_a_policy_that_failed_is_refused_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="mine"):
+        storage.check_passed("mine")
+    place = storage.results_folder("policies", "mine")
+    place.mkdir(parents=True)
+    storage.check_passed("mine")
+    (place / "failed.txt").write_text("mine is late\n")
+    with pytest.raises(UserError, match=r"^mine is late; after a change of its file 'dvc repro';"):
+        storage.check_passed("mine")
