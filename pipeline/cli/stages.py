@@ -125,5 +125,4 @@ def evaluate_compare() -> None:
     params = read_params()
     from pipeline.stages import compare, moved
 
-    moved.run(params)
-    compare.run(params)
+    compare.run(params, moved.run(params))

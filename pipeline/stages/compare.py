@@ -1,6 +1,6 @@
 """`compare`: every policy of every scenario on the same test jobsets, with paired intervals, figures and a table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -17,13 +17,14 @@ from pipeline.problems import problem, problem_of, scenarios_by_problem
 from pipeline.problems.parts import Evidence
 from pipeline.progress import progress, say
 from pipeline.simulation.results import BOUNDED
+from pipeline.tracking.identity import from_best
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def run(params: Params) -> None:
-    """Write reports/: summaries, comparison, key metrics, curves, figures and the Markdown table."""
+def run(params: Params, changes: Mapping[str, float] | None = None) -> None:
+    """Write reports/: summaries, comparison, key metrics, curves, figures and the Markdown table; record `changes`."""
     with tracking.stage("compare", "", params) as run, progress("compare", 1, brief=True):
         run.inputs(storage.TABLES)
         tested = {name: problem_of(params, name).comparison.tested(params, name) for name in params.scenarios}
@@ -53,7 +54,7 @@ def run(params: Params) -> None:
         metrics = key_metrics(by_slowdown, comparison, delay, objectives, params.judged, bounded)
         metrics |= {name: metric for one in evidence for name, metric in one.overloads.items()}
         storage.write_json(storage.REPORTS / "metrics.json", dict(sorted(metrics.items())))
-        run.from_best(metrics)
+        run.parent_numbers({**from_best(metrics), **(changes or {})})
         storage.write_json(storage.REPORTS / "slowdown.json", slowdown_curves(summary))
         first = [words.objectives(objectives), loads_markdown(loads)]
         sections = [section for one in evidence for section in one.sections]

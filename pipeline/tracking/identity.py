@@ -30,7 +30,7 @@ OWN_SECTION |= dict.fromkeys(("compare", "papers"), "evaluation")
 SHARED = ("seed", "threads", "device", "workload")  # what every stage depends on
 NO_GIT = "nogit"
 LONGEST_PARAM = 6000
-FROM_BEST = " percent from best"  # after the scenario, which comes first because titles of charts are cut
+FROM_BEST = " from best "  # after the policy, which comes first because legends are cut
 PIPELINE_STAGE = "pipeline"  # tag `stage` of a parent run
 STAGE_KEY = "stage.key"
 STAGE_RESULT = "stage.result"  # the key without params: unchanged if a param did not matter to the stage
@@ -131,10 +131,10 @@ def from_best(metrics: Mapping[str, Json]) -> dict[str, float]:
     """Return every agent's percent from the best heuristic, of metrics.json, by the name of its metric.
 
     >>> from_best({"online": {"net": {"percent_from_best": -2.5}, "sjf": {"slowdown": 3.0}, "unfinished_jobs": 0}})
-    {'online percent from best/net': -2.5}
+    {'net from best online': -2.5}
     """
     return {
-        f"{scenario}{FROM_BEST}/{policy}": percent
+        f"{policy}{FROM_BEST}{scenario}": percent
         for scenario, rows in metrics.items()
         for policy, row in (rows.items() if isinstance(rows, Mapping) else ())
         if isinstance(row, Mapping) and isinstance(percent := row.get("percent_from_best"), float)

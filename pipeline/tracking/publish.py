@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipeline.comparing.moved import CHANGE
 from pipeline.core.config import repository_root
 from pipeline.errors import UserError
 from pipeline.tracking import identity as ids
@@ -44,6 +45,11 @@ class Target(NamedTuple):
     rev: str | None
     experiment: str
     commit: str
+
+    @property
+    def before(self) -> str:
+        """Return the commit that it is compared with."""
+        return f"{self.rev}^" if self.rev and not self.experiment else self.commit
 
     @property
     def at(self) -> int:
@@ -192,9 +198,24 @@ def _restore(store: Store, target: Target, scratch: Path) -> tuple[str, list[Ver
     _tag_commit(store, parent, identity, target)
     fresh = [stage for stage in stages if stage.title not in old]
     counts = _add(store, fresh, pipeline, parent, tree, stored)
+    _add_changes(store, parent, target.before, tree, stored)
     counted = [f"{count} {what}" for what, count in counts.items() if count]
     counted += [f"{len(old)} stale ({', '.join(old)})"] if old else []
     return f"{title}: {len(stages)} stages, {', '.join(counted)}", _versions(tree, fresh, stored, title)
+
+
+def _add_changes(store: Store, parent: "Run", before: str, tree: SourceTree, stored: StoredOutputs) -> None:
+    """Log the changes since another commit on a pipeline run, unless `compare` did; the first commit has none."""
+    from mlflow.entities import Metric
+
+    from pipeline.tracking.changes import between
+
+    if CHANGE in parent.data.metrics:
+        return
+    with suppress(UserError):
+        values = between(tree_of(before, before), tree, stored)
+        points = [Metric(name, value, parent.info.start_time, 0) for name, value in values.items()]
+        store.client.log_batch(parent.info.run_id, metrics=points)
 
 
 def _tag_commit(store: Store, parent: "Run", identity: Identity, target: Target) -> None:

@@ -199,10 +199,20 @@ def _register(client: "MlflowClient", logged: "LoggedModel", one: Version) -> st
     mine = {"name": held.name, "version": int(held.version)}
     if mine not in links:
         client.set_logged_model_tags(logged.model_id, {LINKS: json.dumps([*links, mine])})
-    _update(held.tags, one.tags, partial(client.set_model_version_tag, one.name, held.version))
+    sources = {} if held.tags.get("git.dirty") == "false" else _sources(client, logged)
+    _update(held.tags, sources | one.tags, partial(client.set_model_version_tag, one.name, held.version))
     if held.description != one.card:
         client.update_model_version(one.name, held.version, one.card)
     return "" if found else f"{one.name} {held.version}"
+
+
+def _sources(client: "MlflowClient", logged: "LoggedModel") -> dict[str, str]:
+    """Return the commit of a model's run and the md5 of its data; its parameters are those of the run."""
+    run = client.get_run(str(logged.source_run_id))
+    tags = client.get_run(run.data.tags["mlflow.parentRunId"]).data.tags  # `publish` adds the commit made later
+    read = run.inputs.dataset_inputs if run.inputs else []
+    data = {f"dvc.in.{one.dataset.name}": one.dataset.digest for one in read}
+    return data | {key: tags[key] for key in ("git.commit", "git.dirty") if key in tags}
 
 
 def _card(params: Params, agent: str, verdict: Verdict | None) -> str:

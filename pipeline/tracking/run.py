@@ -13,7 +13,6 @@ from pathlib import Path
 from uuid import uuid4
 
 from pipeline.core.config import Params
-from pipeline.core.types import Json
 from pipeline.tracking import identity, record
 from pipeline.tracking.delivery import Delivery, MissingFileError, reason, send_earlier
 from pipeline.tracking.digests import digest, measured
@@ -63,10 +62,10 @@ class StageRun:
 
         self._record(make)
 
-    def from_best(self, metrics: Mapping[str, Json]) -> None:
-        """Record every agent's percent from the best heuristic, of metrics.json, on the pipeline's run."""
-        for name, percent in identity.from_best(metrics).items():
-            self._record(partial(record.Curve, name=name, values={0: percent}))
+    def parent_numbers(self, values: Mapping[str, float]) -> None:
+        """Record single numbers by name on the pipeline's run."""
+        for name, value in values.items():
+            self._record(partial(record.Curve, name=name, values={0: value}))
 
     def figure(self, path: Path) -> None:
         """Record a file as an artifact."""

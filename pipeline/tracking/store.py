@@ -27,10 +27,11 @@ RECORD = "record.id"  # tag of a stage's run, by which a record that is sent twi
 EXPERIMENT_TAGS = {
     "mlflow.experimentKind": "custom_model_development",
     "mlflow.note.content": (
-        "One row = one `dvc repro` or `dvc exp run`; unfold it for its stages. Charts `<scenario>/<policy>`: mean "
-        "slowdown on the test jobsets over load (step, in percent), one line a row; `<policy> <scenario>`: the same "
-        "where there is a single load. DVC decides what runs and holds the results; stages that it skipped or restored "
-        "are added by `python -m pipeline publish`, tagged `source = restored`."
+        "One row = one `dvc repro` or `dvc exp run`; unfold it for its stages. `change`: percent by which agents "
+        "differ from the commit before, with the ends of the paired interval; below 0 is better, empty without a "
+        "pair. Charts `<scenario>/<policy>`: mean slowdown on the test jobsets over load (step, in percent), one line "
+        "a row; `<policy> <scenario>`: the same for a single load. DVC decides what runs and holds the results; "
+        "`python -m pipeline publish` adds the stages that it skipped or restored, tagged `source = restored`."
     ),
 }
 QUIET = {

@@ -1,8 +1,9 @@
 """Ui: MLflow's server on this machine, as light as possible, and the link to this pipeline's charts.
 
-The page opens on each agent's distance from the best heuristic, then curves; other sections are folded. It reads its
-state from a tag of the experiment, by the key in its address. It adds charts that the state does not name to the
-section with the name before the slash of their metric.
+The page opens on a table of runs: how much each changed since the commit before it, with an interval. Its charts begin
+with each agent's distance from the best heuristic, then curves; other sections are folded. It reads its state from a
+tag of the experiment, by the key in its address. It adds charts that the state does not name to the section with the
+name before the slash of their metric.
 """
 
 import json
@@ -17,9 +18,10 @@ import urllib.request
 import webbrowser
 import zlib
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 
+from pipeline.comparing.moved import CHANGE, ENDS
 from pipeline.core.config import repository_root
 from pipeline.core.types import Json
 from pipeline.errors import UserError
@@ -29,7 +31,7 @@ from pipeline.tracking.record import waiting
 from pipeline.tracking.store import EXPERIMENT, QUIET, database
 
 HOST = "127.0.0.1"
-PAGE = "#/experiments/{experiment}/runs?compareRunsMode=CHART&workflowType=machine_learning&viewStateShareKey={view}"
+PAGE = "#/experiments/{experiment}/runs?compareRunsMode=TABLE&workflowType=machine_learning&viewStateShareKey={view}"
 LIGHT = {
     **QUIET,
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # saves eight processes and two GB
@@ -40,10 +42,11 @@ STOP_S = 5
 VIEW_KEY = "answer"  # of the view, in the address of the page
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"  # MLflow's word
 NO_SECTION = "Model metrics"  # MLflow's, of metrics without a slash
-TOP, CURVES = "Is this run better than the last? Percent from the best heuristic, below 0 is better", "Slowdown by load"
-METRICS = """SELECT DISTINCT latest_metrics.key FROM latest_metrics
+TOP, CURVES = "Percent from best heuristic", "Slowdown by load"
+METRICS = """SELECT key, COUNT(DISTINCT value) > 1 FROM (SELECT latest_metrics.key, latest_metrics.value,
+    ROW_NUMBER() OVER (PARTITION BY latest_metrics.key ORDER BY start_time DESC) AS age FROM latest_metrics
     JOIN runs USING (run_uuid) JOIN tags USING (run_uuid)
-    WHERE experiment_id = ? AND tags.key = 'stage' AND tags.value = 'pipeline' ORDER BY 1"""
+    WHERE experiment_id = ? AND tags.key = 'stage' AND tags.value = 'pipeline') WHERE age <= 2 GROUP BY 1 ORDER BY 1"""
 PARAMS = """SELECT params.key FROM params JOIN runs USING (run_uuid) JOIN tags USING (run_uuid)
     WHERE experiment_id = ? AND tags.key = 'stage' AND tags.value = 'pipeline'
     GROUP BY params.key HAVING COUNT(DISTINCT params.value) > 1 ORDER BY 1 LIMIT 20"""
@@ -130,53 +133,58 @@ def _wait(server: subprocess.Popen[bytes], port: int) -> None:
     raise UserError(f"MLflow's server did not answer on port {port} in {START_S} s")
 
 
-def view_state(metrics: Sequence[str], params: Sequence[str]) -> Json:
-    """Return the state of the page from the metrics of pipeline runs and the params in which they differ."""
-    agents: dict[str, list[str]] = {}
-    for name in metrics:
-        section, _, policy = name.partition("/")
-        if section.endswith(FROM_BEST):
-            agents.setdefault(section.removesuffix(FROM_BEST), []).append(policy)
+def view_state(metrics: Mapping[str, bool], params: Sequence[str]) -> Json:
+    """Return the state of the page: columns of the table, and charts, those of changed agents first.
+
+    Args:
+        metrics: whether the last two runs differ, by metric of pipeline runs.
+        params: those in which runs differ.
+    """
+    best = sorted((name for name in metrics if FROM_BEST in name), key=lambda name: not metrics[name])
+    curves = [f"{scenario}/{policy}" for policy, _, scenario in (name.partition(FROM_BEST) for name in best)]
+    charts = [_chart("BAR", TOP, name) for name in best]
+    charts += [_chart("LINE", CURVES, name) | {"xAxisKey": "step"} for name in curves if name in metrics]
+    moved = [f"{CHANGE}{end}" for end in ENDS] + [name for name in metrics if name.endswith(f" {CHANGE}")]
     folded = dict.fromkeys(name.rpartition("/")[0] or NO_SECTION for name in metrics)
-    bars = [
-        _chart("BAR", TOP, scenario, [f"{scenario}{FROM_BEST}/{policy}" for policy in policies])
-        for scenario, policies in agents.items()
-    ]
-    lines = [
-        _chart("LINE", CURVES, scenario, names) | {"xAxisKey": "step"}
-        for scenario, policies in agents.items()
-        if (names := [name for policy in policies if (name := f"{scenario}/{policy}") in metrics])
-    ]
     return {
         "isAccordionReordered": True,  # or sections would be sorted by name
         "compareRunSections": [
             {"uuid": name, "name": name, "display": name in (TOP, CURVES), "columns": 2, "cardHeight": 300}
             for name in (TOP, CURVES, *folded)
         ],
-        "compareRunCharts": [*bars, *lines],
-        "selectedColumns": [*(f"params.`{name}`" for name in params), "attributes.`Created`"],
+        "compareRunCharts": charts,
+        "selectedColumns": [
+            *(f"metrics.`{name}`" for name in moved if name in metrics),
+            *(f"params.`{name}`" for name in params),
+            "attributes.`Created`",
+        ],
     }
 
 
-def _chart(kind: str, section: str, title: str, names: Sequence[str]) -> dict[str, Json]:
+def _chart(kind: str, section: str, metric: str) -> dict[str, Json]:
     return {
         "type": kind,
-        "uuid": f"{section} {title}",
+        "uuid": f"{section} {metric}",
         "metricSectionId": section,
-        "displayName": title,
-        "metricKey": names[0],
-        "selectedMetricKeys": list(names),
+        "displayName": metric,
+        "metricKey": metric,
+        "selectedMetricKeys": [metric],  # several in one chart would be covered by their legend
         "runsCountToCompare": 10,
         "deleted": False,
         "isGenerated": False,
     }
 
 
+def view_of(experiment: str) -> Json:
+    """Return the state of the page for the runs in the database."""
+    with closing(sqlite3.connect(f"file:{database()}?mode=ro", uri=True)) as file:
+        metrics = {str(name): bool(differ) for name, differ in file.execute(METRICS, (experiment,))}
+        return view_state(metrics, [str(row[0]) for row in file.execute(PARAMS, (experiment,))])
+
+
 def _keep_view(address: str, experiment: str) -> None:
     """Store the view as a tag of the experiment, through the server."""
-    with closing(sqlite3.connect(f"file:{database()}?mode=ro", uri=True)) as file:
-        metrics, params = ([str(row[0]) for row in file.execute(ask, (experiment,))] for ask in (METRICS, PARAMS))
-        shown = view_state(metrics, params)
+    shown = view_of(experiment)
     short = "deflate;" + b64encode(zlib.compress(json.dumps(shown).encode())).decode()  # MLflow's own format
     body = json.dumps({"experiment_id": experiment, "key": VIEW_TAG, "value": short}).encode()
     request = urllib.request.Request(f"{address}/api/2.0/mlflow/experiments/set-experiment-tag", body)

@@ -1,4 +1,4 @@
-"""What `compare` says first, by what git and DVC's cache hold of an agent."""
+"""What `compare` says first and records, by what git and DVC's cache hold of an agent."""
 
 from pathlib import Path
 
@@ -8,8 +8,10 @@ import pytest
 from pipeline.core.config import Params
 from pipeline.core.storage.evidence import Commit, Lock, Out
 from pipeline.stages import moved
+from pipeline.tracking import changes
 
 RESULTS, JOBSETS = "reports/tables/agents/deeprm", "data/jobsets/online"
+recorded: dict[str, float] = {}  # by the last call of `said`
 LOCK = Lock([Out(RESULTS, "old.dir", 1), Out(JOBSETS, "drawn.dir", 1)], [])
 
 
@@ -19,11 +21,8 @@ class Stored:
     def __init__(self, here: dict[str, str], cached: bool) -> None:
         self._here, self._cached = here, cached
 
-    def is_here(self, path: str, md5: str) -> bool:
-        return self._here.get(path) == md5
-
     def find(self, path: str, md5: str) -> Path | None:
-        return Path("cached") if self._cached and md5 == "old.dir" else None
+        return Path(path) if md5 in ("new.dir", self._here.get(path)) else Path("cached") if self._cached else None
 
 
 def results(*slowdowns: float) -> pd.DataFrame:
@@ -45,12 +44,15 @@ def said(
     only = params.model_copy(update={"agents": {"deeprm": params.agents["deeprm"]}})
     before = pd.DataFrame({"policy": [committed] * 2, "load": ["060", "all"], "mean": [9.0, mean]})
     frames = {Path("cached"): results(1, 1, 3, 3), Path(RESULTS): results(2, 2, 3, 3)}
-    monkeypatch.setattr(moved, "_results", lambda params, agent, place: frames[place])
+    for module in (moved, changes):
+        monkeypatch.setattr(module, "results", lambda params, agent, place: frames[place])
+    monkeypatch.setattr(moved, "measured", lambda path: here.get(path.as_posix(), "new.dir"))
     monkeypatch.setattr(moved, "StoredOutputs", lambda scratch: Stored(here, cached))
     monkeypatch.setattr(moved.evidence, "head", lambda: Commit("0123456789abcdef", "one", []))
     monkeypatch.setattr(moved.evidence, "committed_lock", lambda: lock)
     monkeypatch.setattr(moved.evidence, "committed_table", lambda path, columns: before if lock.outs else None)
-    moved.run(only)
+    recorded.clear()
+    recorded.update(moved.run(only))
     return capsys.readouterr().err.splitlines()
 
 
@@ -81,6 +83,9 @@ def test_an_agent_that_moved_comes_first(
         "compare: against 0123456789, each by its objective over all loads; 0 agents unchanged; "
         "all of them: reports/comparison.md"
     )
+    paired = {"change": 25, "change from": 0, "change to": 25}
+    every = {f"{agent}{name}": percent for agent in ("", "deeprm ") for name, percent in paired.items()}
+    assert recorded == (every if "range" in line else {})
 
 
 def test_an_agent_that_did_not_is_counted(
@@ -88,6 +93,7 @@ def test_an_agent_that_did_not_is_counted(
 ) -> None:
     (line,) = said(params, monkeypatch, capsys, {RESULTS: "old.dir"})
     assert line == "compare: against 0123456789: 1 agent unchanged; all of them: reports/comparison.md"
+    assert recorded == {}
 
 
 def test_an_agent_that_the_commit_does_not_have_is_new(

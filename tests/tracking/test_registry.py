@@ -60,6 +60,13 @@ def test_a_published_agent_is_a_model_with_a_card_and_its_verdict(laid: LaidOut)
     (one,) = versions(laid)
     assert (one.tags["verdict.low"], one.tags["verdict.high"], one.tags["verdict.word"]) == ("-0.03", "-0.01", "better")
     assert one.run_id == seen.only("finetune").info.run_id
+    data = {path: md5 for path, md5 in one.tags.items() if path.startswith("dvc.in.")}
+    assert data == {
+        f"dvc.in.{of.dataset.name}": of.dataset.digest for of in seen.only("finetune").inputs.dataset_inputs
+    }
+    assert len(data) > 0
+    assert one.tags["git.commit"] == laid.git("rev-parse", "HEAD").strip()
+    assert one.tags["git.dirty"] == "false"
     (logged,) = seen.client.search_logged_models([seen.experiment.experiment_id])
     assert logged.tags["mlflow.modelVersions"] == f'[{{"name": "{NAME}", "version": 1}}]'
 

@@ -86,7 +86,7 @@ def test_the_server_is_two_processes_and_goes_with_its_command(recorded: Path) -
     ui = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert ui.stdout is not None
     link = ui.stdout.readline()
-    page = "#/experiments/1/runs?compareRunsMode=CHART&workflowType=machine_learning&viewStateShareKey=answer\n"
+    page = "#/experiments/1/runs?compareRunsMode=TABLE&workflowType=machine_learning&viewStateShareKey=answer\n"
     assert link == f"http://{HOST}:{port}/{page}"
     with urllib.request.urlopen(f"http://{HOST}:{port}/", timeout=30) as answer:
         assert answer.status == 200

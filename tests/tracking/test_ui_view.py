@@ -7,7 +7,7 @@ from tracking_records import Records
 from pipeline.core.config import Params
 from pipeline.tracking import stage
 from pipeline.tracking.identity import from_best
-from pipeline.tracking.ui import CURVES, NO_SECTION, TOP, view_state
+from pipeline.tracking.ui import CURVES, NO_SECTION, TOP, view_of, view_state
 
 METRICS = {
     "online": {"net": {"percent_from_best": -2.5}, "old": {"percent_from_best": 3.0}, "sjf": {"slowdown": 3.0}},
@@ -15,47 +15,78 @@ METRICS = {
 }
 
 
-def charts(section: str, metrics: list[str]) -> list[tuple[str, str, list[str]]]:
-    """Kind, title and metrics of a section's charts."""
-    every = view_state(metrics, [])["compareRunCharts"]
+def charts(section: str, metrics: list[str], changed: str = "") -> list[tuple[str, str, list[str]]]:
+    """Kind, title and metrics of a section's charts where runs differ in one metric."""
+    every = view_state({name: name == changed for name in metrics}, [])["compareRunCharts"]
     mine = [chart for chart in every if chart["metricSectionId"] == section]
     return [(chart["type"], chart["displayName"], chart["selectedMetricKeys"]) for chart in mine]
 
 
-def test_the_first_charts_are_one_a_scenario_with_all_its_agents() -> None:
-    assert charts(TOP, [*from_best(METRICS), "online/sjf"]) == [
-        ("BAR", "online", ["online percent from best/net", "online percent from best/old"]),
-        ("BAR", "stream", ["stream percent from best/net"]),
-    ]
+def test_the_first_charts_are_one_an_agent_with_its_name_in_front() -> None:
+    names = ["net from best online", "old from best online", "net from best stream"]
+    assert charts(TOP, [*from_best(METRICS), "online/sjf"]) == [("BAR", name, [name]) for name in names]
 
 
 def test_curves_of_agents_come_next_where_there_are_any() -> None:
     names = [*from_best(METRICS), "online/net", "online/sjf", "online makespan/net"]
-    assert charts(CURVES, names) == [("LINE", "online", ["online/net"])]
+    assert charts(CURVES, names) == [("LINE", "online/net", ["online/net"])]
+
+
+def test_an_agent_in_which_runs_differ_comes_first() -> None:
+    names = [*from_best(METRICS), "online/net", "online/old", "stream/net"]
+    found = {
+        section: [title for _, title, _ in charts(section, names, "net from best stream")] for section in (TOP, CURVES)
+    }
+    assert found == {
+        TOP: ["net from best stream", "net from best online", "old from best online"],
+        CURVES: ["stream/net", "online/net", "online/old"],
+    }
+
+
+def test_the_last_two_runs_decide_what_changed(root: Path, params: Params) -> None:
+    with stage("compare", "", params):
+        pass
+    seen = Records(root)
+    experiment = seen.experiment.experiment_id
+    values = {"net from best online": (1.0, 2.0, 2.0), "old from best online": (5.0, 5.0, 4.0)}
+    for at in range(3):
+        run = seen.client.create_run(experiment, start_time=1000 + at, tags={"stage": "pipeline"})
+        for name, value in values.items():
+            seen.client.log_metric(run.info.run_id, name, value[at])
+    titles = [chart["displayName"] for chart in view_of(experiment)["compareRunCharts"]]
+    assert titles == ["old from best online", "net from best online"]
+
+
+def test_the_table_begins_with_the_change_of_a_run_and_its_interval() -> None:
+    ends = [f"{agent} change{end}" for agent in ("alpha", "net") for end in ("", " from", " to")]
+    names = sorted(["change", "change to", "change from", *ends, "change rate/net", "loss"])
+    columns = view_state(dict.fromkeys(names, True), ["seed"])["selectedColumns"]
+    every = ["change", "change from", "change to", "alpha change", "net change"]
+    assert columns == [*(f"metrics.`{name}`" for name in every), "params.`seed`", "attributes.`Created`"]
 
 
 def test_everything_else_is_folded() -> None:
-    shown = view_state([*from_best(METRICS), "bursts/net", "online makespan/net", "alone"], ["seed"])
+    names = [*from_best(METRICS), "bursts/net", "online makespan/net", "alone"]
+    shown = view_state(dict.fromkeys(names, False), ["seed"])
     folded = {section["name"]: section["display"] for section in shown["compareRunSections"]}
     assert folded == {
         **dict.fromkeys((TOP, CURVES), True),
-        **dict.fromkeys(
-            ("online percent from best", "stream percent from best", "bursts", "online makespan", NO_SECTION), False
-        ),
+        **dict.fromkeys(("bursts", "online makespan", NO_SECTION), False),
     }
 
 
 def test_params_in_which_runs_differ_are_columns() -> None:
-    assert "params.`agents.net.updates`" in view_state([], ["agents.net.updates"])["selectedColumns"]
+    assert "params.`agents.net.updates`" in view_state({}, ["agents.net.updates"])["selectedColumns"]
 
 
-def test_compare_gives_the_pipelines_run_its_distances(root: Path, params: Params) -> None:
+def test_compare_gives_the_pipelines_run_its_numbers(root: Path, params: Params) -> None:
     with stage("compare", "", params) as run:
-        run.from_best(METRICS)
+        run.parent_numbers({**from_best(METRICS), "change": 2.5})
     seen = Records(root)
     (parent,) = seen.parents()
     assert parent.data.metrics == {
-        "online percent from best/net": -2.5,
-        "online percent from best/old": 3.0,
-        "stream percent from best/net": 0.5,
+        "net from best online": -2.5,
+        "old from best online": 3.0,
+        "net from best stream": 0.5,
+        "change": 2.5,
     }
