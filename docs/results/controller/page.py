@@ -31,7 +31,6 @@ RULES = {
     "oracle": "`oracle`",
     "undivided": "`undivided`",
 }
-COMPARED = ("proportional", "lookahead", "undivided")
 
 
 class Measured:
@@ -85,19 +84,7 @@ def _against(row: pd.Series) -> str:
     return f"{number(row['mean_against'])}: {mean:+.0f} % ({low:+.0f} to {high:+.0f})"
 
 
-def highest() -> str:
-    """Return p99 of slowdown and Jain's index of slowdown over groups at the highest load."""
-    found, rows = pd.read_csv(HERE / "jobsets.csv.gz"), []
-    for scenario, name in SCENARIOS.items():
-        part = found[found["scenario"] == scenario]
-        means = part[part["load"] == part["load"].max()].groupby("policy")[["p99_slowdown", "jain_slowdown"]].mean()
-        own = means.loc[[f"c_{scenario}_{seed}" for seed in (1, 2, 3)]].mean()
-        cells = [own, *(means.loc[rule] for rule in COMPARED)]
-        rows.append([name, *(f"{number(cell['p99_slowdown'])} / {cell['jain_slowdown']:.2f}" for cell in cells)])
-    return table(["groups", "controller", *(f"`{rule}`" for rule in COMPARED)], rows)
-
-
-COMPARED_WITH_ALLOCATOR = ("lookahead", "expecting", "undivided", "proportional", "oracle", "controller")
+COMPARED = ("lookahead", "expecting", "undivided", "oracle", "controller")
 
 
 def allocator() -> str:
@@ -105,7 +92,7 @@ def allocator() -> str:
     rows = pd.read_csv(HERE / "allocator.csv.gz").assign(scenario="shares")
     rows = rows.assign(mean_slowdown=rows["mean_wait"])
     seeds, settings = [f"allocator_{seed}" for seed in (1, 2, 3)], load_params(ROOT / "params.yaml").evaluation
-    rules = [name for name in COMPARED_WITH_ALLOCATOR if name in set(rows["policy"])]
+    rules = [name for name in COMPARED if name in set(rows["policy"])]
     rows = rows[rows["policy"].isin([*rules, *seeds])]
     loads = sorted(rows["load"].unique())
     to = {name: dict.fromkeys(loads, name) for name in rules}
@@ -121,7 +108,6 @@ def allocator() -> str:
 
 TABLES = {
     "mean waiting time": waiting,
-    "at the highest load": highest,
     "settings": lambda: as_published.overall("controller", ["source's settings", "two resources"]),
     "allocator": allocator,
 }

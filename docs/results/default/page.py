@@ -38,7 +38,7 @@ MEASURES = ("mean_slowdown", "mean_bounded_slowdown", "mean_wait", "p99_slowdown
 MEASURES += ("completion_time", "makespan", "unfinished")
 REFERENCE = "hold"
 COLUMNS = ["scenario", "policy", "load", "jobset", "cost", "p99", "longest_wait", "unfinished"]
-SHORT = (10, 30, 70, 110, 130, 190)  # percent: loads of short runs that are shown
+SHORT = (10, 30, 70, 110, 190)  # percent: loads of short runs that are shown
 
 
 class Shown(NamedTuple):
@@ -52,7 +52,6 @@ class Shown(NamedTuple):
 RULES = {
     "linear": "linear, searched",
     "hold_long": "hold_long, tuned",
-    "hold_until": "hold_until, tuned",
     "hold": "hold, tuned",
     "sjf": "sjf",
 }
@@ -228,13 +227,13 @@ def to_best() -> str:
 
 def offline() -> str:
     """Return mean slowdown with all jobs arriving at once."""
-    policies = ("linear", "hold_long", "deeprm3_off", "deeprm_off", "easy", "sjf", "fcfs")
+    policies = ("linear", "hold_long", "deeprm3_off", "deeprm_off", "easy", "sjf")
     cells = over_loads("comparison", "offline", "best_heuristic", policies)
     head = ["30 jobs at once", "mean slowdown", "to the best heuristic"]
     return table(head, [[policy, *row] for policy, row in cells.items()])
 
 
-MACHINES = ("deepk8s_ppo", "sjf_most_allocated", "sjf", "deepk8s_dagger", "fcfs", "deepk8s_a3c")
+MACHINES = ("deepk8s_ppo", "sjf_most_allocated", "sjf", "deepk8s_dagger", "deepk8s_a3c")
 
 
 def machines() -> str:
@@ -262,7 +261,7 @@ PRICES = {"completion_time": "completion time", "makespan": "makespan"}
 
 def shares() -> str:
     """Return mean waiting time of user groups, over all loads."""
-    policies = ("oracle", "undivided", "controller", "lookahead", "proportional", "drf", "fixed")
+    policies = ("oracle", "undivided", "controller", "lookahead", "proportional", "fixed")
     cells = {to: over_loads("delay", "shares", to, policies) for to in ("proportional", "lookahead")}
     there = [policy for policy in policies if policy in cells["lookahead"]]
     rows = [[policy, *cells["proportional"][policy], cells["lookahead"][policy][1]] for policy in there]

@@ -49,7 +49,7 @@ def networks() -> str:
     other = _ahead(rows, ahead, "plan_hold_long")
     means = rows.groupby(["policy", "load"])["mean_slowdown"].mean()
     written = []
-    for load in (30, 110, 190, ALL):
+    for load in (30, 190, ALL):
         key, label = (ALL, ALL) if load == ALL else (f"{load:03d}", f"{load} %")
         cells = ["", "", "", ""]
         if load != ALL:
@@ -138,23 +138,10 @@ def _offline(rows: pd.DataFrame, other: str, trainings: Mapping[str, Sequence[st
     return found.query("load != @ALL").set_index("policy")
 
 
-def learned() -> str:
-    """Return means over sequences of learned agents by RLScheduler's protocol, with and without look-ahead."""
-    rows, written = pd.read_csv(HERE / "learned.csv.gz"), []
-    kind = rows["policy"].str.extract("^(plan)_", expand=False).fillna("own")
-    means = rows.assign(kind=kind).groupby(["trace", "backfill", "set", "kind"])["avg_bounded_slowdown"].mean()
-    for log, backfill in CELLS:
-        of = means.loc[log, backfill]
-        cells = [f"{of[place, kind]:.1f}" for place in ("ten", "apart") for kind in ("own", "plan")]
-        written.append([f"{log}, {'yes' if backfill else 'no'}", *cells])
-    return table(["log, backfilling", "ten sequences: without", "with", "separate: without", "with"], written)
-
-
 TABLES = {
     "short runs": short_runs,
     "a network": networks,
     "many machines": many_machines,
-    "learned": learned,
     "five machines": five_machines,
     "offline": offline,
 }
