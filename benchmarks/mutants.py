@@ -3,15 +3,18 @@
     python -m benchmarks.mutants draw > mutants.csv
     python -m benchmarks.mutants run mutants.csv > results.csv
 
-`draw` lists 60 mutants (a comparison, a constant, an arithmetic operator or a removed call each). `run` applies them to
-this working copy one at a time and runs the tests of the mutated module and of its importers. Use a separate copy.
+`draw` lists 60 mutants (a comparison, a constant, an arithmetic operator or a removed call each). `run` applies each to
+this working copy and runs tests in up to three rounds until one fails: those of the module, those that import it, and
+those of the modules that import it. Use a separate copy, in which these tests pass. Rows with `killed` stay.
 """
 
 import argparse
 import ast
 import csv
+import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,8 +22,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 SEED = 41
-SHARES = {"problems": 18} | dict.fromkeys(("comparing", "champions", "storage", "logs", "steering", "tracking"), 7)
-LIMIT_S = 1200
+SHARES = {"problems": 18} | dict.fromkeys(
+    ("comparing", "champions", "core/storage", "core/logs", "steering", "tracking"), 7
+)
+LIMIT_S = 600
 PAIRS = (("<", "<="), (">", ">="), ("==", "!="), ("in", "not in"), ("is", "is not"))
 COMPARISONS = dict(PAIRS) | {other: one for one, other in PAIRS}
 ARITHMETIC = {"+": "-", "-": "+", "*": "+", "/": "*", "//": "*", "%": "*", "**": "*"}
@@ -37,6 +42,7 @@ class Mutant:
     after: str
     result: str = ""
     noticed_by: str = ""
+    note: str = ""  # written by hand: why it is equivalent, or that its test was added
 
 
 def draw() -> list[Mutant]:
@@ -95,20 +101,31 @@ def _operator(kind: str, left: ast.expr, right: ast.expr, source: str, table: di
         yield kind, start, end, f"{found[1]}{table[found[2]]}{found[3]}"
 
 
-def tests_of(path: str) -> list[str]:
-    """Test files named after the module or importing it, and those of the modules that import it."""
-    module = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-    importers = [str(p) for p in sorted(Path("pipeline").rglob("*.py")) if _imports(p, module)]
-    chosen: dict[str, None] = {}
-    for each in (path, *importers):
-        name = each.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-        mirrored = Path("tests", *Path(each).parts[1:-1], f"test_{Path(each).name}")
-        if mirrored.exists():
-            chosen[str(mirrored)] = None
-        chosen |= dict.fromkeys(str(p) for p in sorted(Path("tests").rglob("test_*.py")) if _imports(p, name))
+def tests_of(path: str) -> list[list[str]]:
+    """Three rounds of test files: the module's own, those that import it, and those of the modules that import it."""
+    own = [str(_mirrored(path))] if _mirrored(path).exists() else []
     if re.search(r"^\s*>>> ", Path(path).read_text(), re.MULTILINE):
-        chosen[path] = None
-    return list(chosen)
+        own.append(path)
+    importers = [str(p) for p in sorted(Path("pipeline").rglob("*.py")) if _imports(p, _module(path))]
+    mirrored = [str(_mirrored(each)) for each in importers if _mirrored(each).exists()]
+    others = [name for each in importers for name in _tests_importing(each)]
+    rounds, chosen = [], set[str]()
+    for names in (own, _tests_importing(path), [*mirrored, *others]):
+        rounds.append([name for name in dict.fromkeys(names) if name not in chosen])
+        chosen.update(names)
+    return [names for names in rounds if names]
+
+
+def _module(path: str) -> str:
+    return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
+def _mirrored(path: str) -> Path:
+    return Path("tests", *Path(path).parts[1:-1], f"test_{Path(path).name}")
+
+
+def _tests_importing(path: str) -> list[str]:
+    return [str(p) for p in sorted(Path("tests").rglob("test_*.py")) if _imports(p, _module(path))]
 
 
 def _imports(path: Path, module: str) -> bool:
@@ -118,25 +135,54 @@ def _imports(path: Path, module: str) -> bool:
     return bool(re.search(pattern, path.read_text(), re.MULTILINE))
 
 
-def run(mutant: Mutant, tests: list[str], *options: str) -> Mutant:
-    """Whether the tests notice the mutant: killed, survived or stale (its line is no longer there)."""
+def run(mutant: Mutant, rounds: list[list[str]], marked: str) -> Mutant:
+    """Whether the tests notice the mutant: killed, survived, unfinished or stale (its line is no longer there)."""
     path = Path(mutant.path)
-    original = path.read_text()
-    lines = original.splitlines()
+    original, kept = path.read_bytes(), path.stat()
+    lines = original.decode().splitlines()
     if mutant.line > len(lines) or lines[mutant.line - 1] != mutant.before:
         return replace(mutant, result="stale")
     lines[mutant.line - 1] = mutant.after
+    plain, result, noticed_by = _compiled_code(), "survived", ""
     path.write_text("\n".join(lines) + "\n")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:randomly", *options, *tests]
+    compiled = _compiled_code()
+    if compiled != plain and plain.exists() and not _in_compiled_function(original.decode(), mutant.line):
+        shutil.copytree(plain, compiled, dirs_exist_ok=True)
+    try:
+        for tests in rounds:
+            result, noticed_by = _tested(tests, marked)
+            if result != "survived":
+                break
+    finally:
+        path.write_bytes(original)
+        os.utime(path, ns=(kept.st_atime_ns, kept.st_mtime_ns))  # numba and Python keep compiled code by this time
+        if compiled != plain:
+            shutil.rmtree(compiled, ignore_errors=True)
+    return replace(mutant, result=result, noticed_by=noticed_by)
+
+
+def _tested(tests: list[str], marked: str) -> tuple[str, str]:
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=line", "-m", marked, "-p", "no:randomly", *tests]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
-        status, output = done.returncode, done.stdout
     except subprocess.TimeoutExpired:
-        status, output = 1, "FAILED (no end)"
-    finally:
-        path.write_text(original)
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
-    return replace(mutant, result="survived" if status in (0, 5) else "killed", noticed_by=" ".join(failed[:1]))
+        return "unfinished", ""
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    return "survived" if done.returncode in (0, 5) else "killed", " ".join(failed[:1])
+
+
+def _compiled_code() -> Path:
+    """Folder of numba's compiled code, which pipeline/__init__.py names after the present sources."""
+    command = [sys.executable, "-c", "import os, pipeline; print(os.environ['NUMBA_CACHE_DIR'])"]
+    return Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+
+
+def _in_compiled_function(source: str, line: int) -> bool:
+    """Whether other compiled functions may contain a copy of this line."""
+    functions = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef))
+    around = [node for node in functions if node.lineno <= line <= (node.end_lineno or 0)]
+    written = " ".join(ast.unparse(decorator) for node in around for decorator in node.decorator_list)
+    return not around or "njit" in written or "inlined" in written
 
 
 def main() -> None:
@@ -144,7 +190,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("draw", "run"))
     parser.add_argument("table", nargs="?", help="the mutants to run, as `draw` printed them")
-    parser.add_argument("--whole", action="store_true", help="run the whole suite (for survivors)")
+    parser.add_argument("--rounds", type=int, default=3, help="1: the module's tests, 2: and tests that import it")
+    parser.add_argument("--marked", default="not (slow or live or whole)", help="which tests, as of pytest's -m")
     given = parser.parse_args()
     writer = csv.DictWriter(sys.stdout, list(Mutant.__dataclass_fields__))
     writer.writeheader()
@@ -154,7 +201,7 @@ def main() -> None:
     for row in csv.DictReader(Path(given.table).read_text().splitlines()):
         mutant = Mutant(**(row | {"line": int(row["line"])}))  # type: ignore[arg-type]
         if mutant.result != "killed":
-            mutant = run(mutant, [] if given.whole else tests_of(mutant.path))
+            mutant = run(mutant, tests_of(mutant.path)[: given.rounds], given.marked)
         writer.writerow(asdict(mutant))
         sys.stdout.flush()
 

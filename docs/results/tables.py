@@ -31,6 +31,7 @@ PAGES = {
     "docs/results/steering.md": "steering",
     "docs/results/gate.md": "gate",
     "docs/results/coverage.md": "intervals",
+    "docs/results/mutants.md": "mutants",
     "docs/results/streams.md": "streams",
     "docs/results/run-times.md": "run-times",
     "docs/results/serving.md": "serving",
