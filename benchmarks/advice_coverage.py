@@ -49,9 +49,9 @@ class Judged(NamedTuple):
 def long_queue(log: Path) -> Queue:
     """A queue of weeks that are drawn from a log."""
     trace, params = read(log), load_params()
-    row = site_rows("mine", log, "swf", trace, [], params).scenario
-    scenario = MachinesScenario.model_validate(row)
-    queue = queue_of(fitted(trace, scenario.workload, scenario))  # type: ignore[arg-type]
+    rows = site_rows("mine", log, "swf", trace, [], params)
+    scenario, site = MachinesScenario.model_validate(rows.scenario), Site.model_validate(rows.site)
+    queue = queue_of(fitted(trace, scenario.workload, scenario), site)  # type: ignore[arg-type]
     week = (queue.submit // WEEK_S).astype(int)
     rng = np.random.default_rng(SEED)
     whole = rng.integers(0, week.max(), WEEKS)  # the last week is not whole

@@ -86,6 +86,9 @@ def site(
     machines: Annotated[list[str] | None, Option(help="Machines, as '4 cpu=64,memory=256'; repeatable.")] = None,
     nodes: Annotated[Path | None, Option(help="Output of 'scontrol show node', of a log of 'import slurm'.")] = None,
     config: Annotated[Path | None, Option(help="Output of 'scontrol show config', for the order of today.")] = None,
+    partitions: Annotated[
+        Path | None, Option(help="Output of 'scontrol show partition', for tiers and factors.")
+    ] = None,
     format: Format = None,
     agent: Annotated[bool, Option("--agent", help="Add an agent that is trained on the log.")] = False,
     yes: Annotated[bool, Option("--yes", help="Accept a log that looks implausible.")] = False,
@@ -97,7 +100,7 @@ def site(
     params = read_params()
     from pipeline.stages.site import run
 
-    run(params, log, name, format, machines or [], yes, agent, nodes, config)
+    run(params, log, name, format, machines or [], yes, agent, nodes, {"config": config, "partitions": partitions})
 
 
 @app.command("what-if")

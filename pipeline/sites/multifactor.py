@@ -4,10 +4,11 @@ Terms of priority/multifactor, as in Slurm's source (src/plugins/priority/multif
 
     age         weight * wait / PriorityMaxAge; Slurm stops at the maximum, the replay does not
     job size    weight * mean of the job's shares of processors and of nodes, or 1 less it with PriorityFavorSmall
+    partition   weight * PriorityJobFactor / the highest one of all partitions
     fair-share  weight * 2^(-usage / share), the classic formula, with the user's part of all decayed usage and equal
                 shares for all users; Fair Tree, Slurm's default, ranks users instead
 
-QOS, partition, association and TRES weights are not in a log, so `unsupported` names them.
+QOS, association and TRES weights are not in a log, so `unsupported` names them.
 """
 
 import numpy as np
@@ -21,14 +22,18 @@ from pipeline.sites.slurm_config import SlurmConfig
 from pipeline.sites.slurm_settings import SlurmOrder, plan_settings
 
 MULTIFACTOR = "multifactor"  # as an order
-REPLAYED = ("FairShare", "JobSize")  # weights other than that of age
+REPLAYED = ("FairShare", "JobSize")  # weights other than that of age; that of partitions, if their factors are known
 NO_DECAY_DAYS = 3_650.0
 
 
 def weights_of(config: SlurmConfig) -> Multifactor | None:
-    """Return the weights of a site's Slurm that are replayed; None if it starts jobs in order of submission."""
+    """Return the weights of a site's Slurm that are replayed; None if it starts jobs in order of submission.
+
+    That of partitions is replayed if the configuration has them.
+    """
     size, fair = config.weights["JobSize"], config.weights["FairShare"]
-    if config.priority_type != PLUGIN or not (size or fair):
+    partition = config.weights["Partition"] if len({part.job_factor for part in config.partitions}) > 1 else 0
+    if config.priority_type != PLUGIN or not (size or fair or partition):
         return None
     return Multifactor(
         age=config.weights["Age"],
@@ -37,12 +42,19 @@ def weights_of(config: SlurmConfig) -> Multifactor | None:
         half_life_days=(config.decay_half_life_s or NO_DECAY_DAYS * DAY_S) / DAY_S,
         job_size=size,
         favor_small=config.favor_small,
+        partition=partition,
     )
+
+
+def replayed(config: SlurmConfig) -> tuple[str, ...]:
+    """Return the weights other than that of age that are replayed for a site with this configuration."""
+    return (*REPLAYED, *(["Partition"] if config.partitions else []))
 
 
 def scale_of(score: SlurmOrder, weights: Multifactor) -> float:
     """Return the points per unit of a score that the replay uses, and that the settings have to use."""
     found = {"Age": weights.age, "FairShare": weights.fair_share, "JobSize": weights.job_size}
+    found["Partition"] = weights.partition
     config = SlurmConfig({}, weights={**SlurmConfig({}).weights, **found}, max_age_s=weights.age_days * DAY_S)
     return plan_settings(score, config, 0.0).scale
 
@@ -60,7 +72,9 @@ def deployed(order: Order, score: SlurmOrder, queue: Queue, weights: Multifactor
 
 def _kept(order: Order, queue: Queue, weights: Multifactor) -> Order:
     return order._replace(
-        static=order.static + weights.job_size * _size(queue, weights.favor_small),
+        static=order.static
+        + weights.job_size * _size(queue, weights.favor_small)
+        + weights.partition * queue.factor[queue.partition],
         fair_share=float(weights.fair_share),
         half_life=weights.half_life_days * DAY_S,
     )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core.config import MachinesLog, MachinesScenario, Multifactor, Site
+from pipeline.core.config import MachinesLog, MachinesScenario, Multifactor, Partition, Site
 from pipeline.core.logs.trace import DAY_S
 from pipeline.core.logs.windows import periods
 from pipeline.core.types import SPLIT_NUMBERS, THOUSANDTHS, FloatArray, IntArray
@@ -45,11 +45,20 @@ class Period(NamedTuple):
         return self.queue.run[self.first :]
 
 
-def queue_of(fit: Fitted) -> Queue:
-    """Return a fitted log as a queue; jobs that need other kinds of machines are another partition."""
+def queue_of(fit: Fitted, site: Site) -> Queue:
+    """Return a fitted log as a queue.
+
+    Jobs that need other kinds of machines are another partition. A job of several partitions has the highest of their
+    tiers and factors, as Slurm tries each of them.
+    """
     jobs, park = fit.jobs, fit.park
     capacity, kind = np.array(park.capacity, dtype=np.int64), np.array(park.kind, dtype=np.uint64)
-    kinds, partition = np.unique(jobs.kinds, return_inverse=True)
+    kinds, kind_of_job = np.unique(jobs.kinds, return_inverse=True)
+    pairs, partition = np.unique(kind_of_job * len(fit.partition_names) + fit.partition, return_inverse=True)
+    kind_of, name_of = np.divmod(pairs, len(fit.partition_names))
+    named = [[site.partitions.get(part, Partition()) for part in name.split("|")] for name in fit.partition_names]
+    tiers, factors = (np.array([max(getattr(one, key) for one in row) for row in named]) for key in ("tier", "factor"))
+    most = max([one.factor for one in site.partitions.values()] or [1])
     _, user = np.unique(fit.user, return_inverse=True)
     return Queue(
         submit=np.asarray(jobs.arrival - jobs.arrival[0], dtype=np.float64),
@@ -61,8 +70,11 @@ def queue_of(fit: Fitted) -> Queue:
         user=user.astype(np.int64),
         partition=partition.astype(np.int64),
         capacity=capacity,
-        members=(kinds[:, None] >> kind) & np.uint64(1) > 0,
-        tier=np.zeros(len(kinds), dtype=np.int64),
+        members=(kinds[kind_of][:, None] >> kind) & np.uint64(1) > 0,
+        tier=tiers[name_of].astype(np.int64),
+        factor=factors[name_of] / max(most, 1),
+        user_cpus=float(site.each_user.cpus or np.inf),
+        user_jobs=site.each_user.jobs or 1 << 60,
     )
 
 
@@ -121,7 +133,7 @@ def backfill_of(site: Site) -> Backfill:
 def periods_of(fit: Fitted, scenario: MachinesScenario, site: Site, seed: int) -> Mapping[str, Period]:
     """Return the training, the validation and the test period of a log."""
     workload: MachinesLog = scenario.workload  # type: ignore[assignment]
-    queue, history = queue_of(fit), history_of(fit)
+    queue, history = queue_of(fit, site), history_of(fit)
     spans = periods(len(queue.submit), workload)
     learnable = max(0, spans["train"][1] - MOST_TRAINED), spans["train"][1]
     found = {

@@ -18,6 +18,7 @@ from pipeline.simulation.compiled import inlined
 
 LINEAR, WFP3, UNICEP, AREA_AGED = range(4)  # rules of `Order`
 TINY = 1e-15  # keeps UNICEP's logarithm and quotient finite
+SLACK = 1e-6  # processors, for sums of fractions
 QUEUED, RUNNING, ARRIVED, STEPS, WANTED, LEFT = range(6)  # counts of `_Live`
 
 
@@ -35,6 +36,9 @@ class Queue(NamedTuple):
     capacity: IntArray  # [K, R]
     members: BoolArray  # [P, K]  the machines of each partition
     tier: IntArray  # [P]  PriorityTier: a higher one comes first, whatever the priorities
+    factor: FloatArray  # [P]  PriorityJobFactor, as a share of the highest one
+    user_cpus: float = np.inf  # most that running jobs of a user hold; a job that is larger runs on its own
+    user_jobs: int = 1 << 60  # most running jobs of a user
 
 
 class Backfill(NamedTuple):
@@ -74,6 +78,7 @@ class _Live(NamedTuple):
     start: FloatArray  # [J]
     usage: FloatArray  # [U + 1]  processor seconds, decayed; of all users at the end
     rate: FloatArray  # [U + 1]  processors in use
+    active: IntArray  # [U]  running jobs
     made: IntArray  # [P]  reservations of this pass
     low: IntArray  # [K, R]  least amount free during a job
     counts: IntArray  # [6]  jobs that wait, run, have arrived; steps of the profile; wanted jobs, those not begun
@@ -175,6 +180,7 @@ def _events(q: Queue, s: _Live, now: float) -> None:
                 s.free[s.held[place], r] += q.demand[job, r]
         s.rate[q.user[job]] -= q.cpus[job]
         s.rate[-1] -= q.cpus[job]
+        s.active[q.user[job]] -= 1
         _remove(s.running, s.end, s.counts[RUNNING], job)
         _remove(s.limited, s.due, s.counts[RUNNING], job)
         s.counts[RUNNING] -= 1
@@ -205,6 +211,7 @@ def _start(q: Queue, s: _Live, job: int, room: IntArray, now: float) -> None:
             s.free[s.held[place], r] -= q.demand[job, r]
     s.rate[q.user[job]] += q.cpus[job]
     s.rate[-1] += q.cpus[job]
+    s.active[q.user[job]] += 1
     s.start[job] = now
     _insert(s.running, s.end, s.counts[RUNNING], job, now + q.run[job])
     _insert(s.limited, s.due, s.counts[RUNNING], job, now + q.limit[job])
@@ -277,6 +284,14 @@ def _take(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> None:
 
 
 @inlined
+def _limited(q: Queue, s: _Live, job: int) -> bool:
+    """Return whether a job would exceed its user's limits now."""
+    user = q.user[job]
+    beyond = s.active[user] >= q.user_jobs or s.rate[user] + q.cpus[job] > q.user_cpus + SLACK
+    return bool(s.active[user] > 0 and beyond)
+
+
+@inlined
 def _begins(q: Queue, s: _Live, p: _Profile, job: int, now: float) -> bool:
     """Start a job if it fits now and delays no reservation; return whether it started."""
     if not _fits(q, s.free, job):
@@ -316,12 +331,13 @@ def _pass(q: Queue, backfill: Backfill, s: _Live, p: _Profile, now: float) -> No
         job = s.waiting[i]
         while last > i and not _fits(q, s.free, s.waiting[last]):
             last -= 1
-        if i <= last and _begins(q, s, p, job, now):
+        limited = _limited(q, s, job)
+        if i <= last and not limited and _begins(q, s, p, job, now):
             continue
         s.waiting[left] = job
         s.score[left] = s.score[i]
         left += 1
-        if i < last and s.made[q.partition[job]] < backfill.reservations:
+        if i < last and not limited and s.made[q.partition[job]] < backfill.reservations:
             if s.counts[STEPS] == 0:
                 _project(q, s, p, now)
             _reserve(q, s, p, backfill, job, now)
@@ -348,8 +364,8 @@ def replay(
     s = _Live(
         submit, arrivals, q.capacity.copy(), np.empty(jobs, np.int64), np.empty(jobs), np.empty(jobs, np.int64),
         np.empty(jobs), np.empty(jobs, np.int64), np.empty(jobs), held_first, np.empty(held_first[-1], np.int64),
-        np.empty(jobs), np.zeros(users + 1), np.zeros(users + 1), np.zeros(len(q.tier), np.int64), q.capacity.copy(),
-        np.zeros(6, np.int64),
+        np.empty(jobs), np.zeros(users + 1), np.zeros(users + 1), np.zeros(users, np.int64),
+        np.zeros(len(q.tier), np.int64), q.capacity.copy(), np.zeros(6, np.int64),
     )  # fmt: skip
     s.counts[WANTED] = s.counts[LEFT] = min(wanted, jobs)
     p = _Profile(np.empty(0), np.empty((0, *q.capacity.shape), np.int64))

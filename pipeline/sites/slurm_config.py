@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from pipeline.core.config import Backfilling
+from pipeline.core.config import Backfilling, Partition
 from pipeline.core.logs.slurm import UNSET, SlurmNode, nodes_of, records, whole
 from pipeline.errors import UserError
 
@@ -109,6 +109,11 @@ def backfill_of(config: SlurmConfig) -> Backfilling:
     return Backfilling.model_validate({name: value for name, value in found.items() if value})
 
 
+def partitions_of(config: SlurmConfig) -> dict[str, Partition]:
+    """Return the partitions of a Slurm."""
+    return {part.name: Partition(tier=part.tier, factor=part.job_factor) for part in config.partitions}
+
+
 def _partition(row: Mapping[str, str]) -> SlurmPartition:
     where = f"{PARTITION}, {row['PartitionName']}"
     return SlurmPartition(
@@ -165,7 +170,7 @@ def unsupported(config: SlurmConfig, replayed: Collection[str] = ()) -> list[str
         f"SchedulerType={config.scheduler}: the replay backfills": config.scheduler != "sched/backfill",
         f"SelectType={config.select}: allocation of whole nodes, not replayed": config.select == "select/linear",
         f"PreemptType={preempt}: preemption, not replayed": preempt not in (*UNSET, "preempt/none"),
-        f"PriorityTier={sorted(tiers)}: tiers, not replayed": len(tiers) > 1,
+        f"PriorityTier={sorted(tiers)}: tiers, not replayed": len(tiers) > 1 and "Partition" not in replayed,
         f"Gres={','.join(sorted(gres))[:80]}: generic resources of nodes, not replayed": bool(gres),
         f"AccountingStorageType={accounting}: without SlurmDBD, Slurm ignores PriorityWeightAge, so jobs can starve": (
             accounting not in ("", "accounting_storage/slurmdbd")

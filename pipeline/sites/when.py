@@ -189,4 +189,5 @@ def _rows(queue: Queue, jobs: IntArray) -> Queue:
 
 
 def _joined(first: Queue, *more: Queue) -> Queue:
-    return first._replace(**{name: np.concatenate([getattr(one, name) for one in (first, *more)]) for name in PER_JOB})
+    columns = {name: np.concatenate([getattr(one, name) for one in (first, *more)]) for name in PER_JOB}
+    return first._replace(**columns)  # type: ignore[arg-type]

@@ -19,9 +19,9 @@ from pipeline.errors import UserError
 from pipeline.interactive.logs.overview import tables
 from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS
-from pipeline.sites.multifactor import MULTIFACTOR, REPLAYED, weights_of
+from pipeline.sites.multifactor import MULTIFACTOR, replayed, weights_of
 from pipeline.sites.rows import RECIPE, known_nodes, site_rows
-from pipeline.sites.slurm_config import backfill_of, parse_config, unsupported
+from pipeline.sites.slurm_config import backfill_of, parse_config, partitions_of, unsupported
 
 WEEK_S = 7 * DAY_S
 MOST_WEEKS, MOST_USERS = 8, 5  # that are listed
@@ -32,11 +32,14 @@ WORDS = ("null", "true", "false", "yes", "no", "on", "off")  # of YAML
 
 def run(
     params: Params, log: Path, name: str, format: str | None, machines: Sequence[str],
-    sure: bool = False, learns: bool = False, nodes: Path | None = None, config: Path | None = None,
+    sure: bool = False, learns: bool = False, nodes: Path | None = None, texts: Mapping[str, Path | None] = {},
 ) -> None:  # fmt: skip
-    """Describe a log, then put its scenario and site into params.yaml; an existing site gets the new log."""
+    """Describe a log, then put its scenario and site into params.yaml; an existing site gets the new log.
+
+    `texts` are files of what `scontrol` prints: config, partitions.
+    """
     _check_name(params, name)
-    settings = _settings(config)
+    settings = _settings({what: path for what, path in texts.items() if path is not None})
     format = format or log_format(log)
     if format is None:
         raise UserError(f"{log}: expected a log of docs/logs.md, found another first line; --format names its format")
@@ -64,21 +67,25 @@ def run(
     say(f"next: dvc repro advise@{name} (only this site), or make repro (all): {storage.REPORTS}/advice.html")
 
 
-def _settings(config: Path | None) -> dict[str, Json]:
+def _settings(texts: Mapping[str, Path]) -> dict[str, Json]:
     """Return what the configuration of a site's Slurm says of its row, and say what is not replayed."""
-    if config is None:
-        return {}
-    text = storage.read_text(config)
+    rows: dict[str, Json] = {}
+    given = {what: storage.read_text(path) for what, path in texts.items()}
     try:
-        found = parse_config(text)
-        rows: dict[str, Json] = {"backfill": backfill_of(found).model_dump()}
+        found = parse_config(**given)
+        if "config" in texts:
+            rows["backfill"] = backfill_of(found).model_dump()
     except UserError as error:
-        raise UserError(f"{config}: {error}") from error
-    for line in unsupported(found, REPLAYED):
+        raise UserError(f"{', '.join(map(str, texts.values()))}: {error}") from error
+    if "partitions" in texts:
+        rows["partitions"] = {name: part.model_dump() for name, part in partitions_of(found).items()}
+    for line in unsupported(found, replayed(found)) if texts else ():
         say(f"not modelled: {line}")
-    weights = weights_of(found)
-    if weights is None:
-        say(f"{config}: only the order of submission is replayed, 'today: fcfs'; an existing row keeps its order")
+    if "config" not in texts:
+        return rows
+    if (weights := weights_of(found)) is None:
+        kept = "'today: fcfs'; an existing row keeps its order"
+        say(f"{texts['config']}: only the order of submission is replayed, {kept}")
         return rows
     return rows | {"today": MULTIFACTOR, "slurm": weights.model_dump(exclude_unset=True)}
 

@@ -9,9 +9,9 @@ from pipeline.core.config.records import check_known
 from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.sites.evidence import EVIDENCE, FOLDER, read_evidence
-from pipeline.sites.multifactor import REPLAYED, scale_of, weights_of
+from pipeline.sites.multifactor import REPLAYED, replayed, scale_of, weights_of
 from pipeline.sites.orders import FOR_SLURM, LEARNED
-from pipeline.sites.slurm_config import SlurmConfig, backfill_of, parse_config, unsupported
+from pipeline.sites.slurm_config import SlurmConfig, backfill_of, parse_config, partitions_of, unsupported
 from pipeline.sites.slurm_files import ExpectedWaits, settings_files
 from pipeline.sites.slurm_settings import SlurmOrder, named_order, plan_settings
 
@@ -43,7 +43,9 @@ def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapp
     scale = _replayed_scale(params, site, order, config)
     settings = plan_settings(order, config, waits[name].longest_s, scale)
     files = settings_files(settings, waits[found["against"]], waits[name])
-    for line in unsupported(config, REPLAYED if params.sites[site].slurm else ()):
+    row = params.sites[site]
+    known = replayed(config) if row.partitions == partitions_of(config) else REPLAYED
+    for line in unsupported(config, known if row.slurm or row.partitions else ()):
         say(f"not modelled: {line}")
     ours, theirs = (_said(one) for one in (params.sites[site].backfill, backfill_of(config)))
     if config.settings and ours != theirs:
@@ -68,8 +70,9 @@ def _replayed_scale(params: Params, site: str, order: SlurmOrder, config: SlurmC
     if weights is None:
         return None
     if weights_of(config) != weights:
+        again = f"run 'site ... --name {site} --config' and 'dvc repro advise@{site}' again"
         raise UserError(
             f"--config: expected the weights of sites.{site}.slurm, with which the advice was made, found others: "
-            f"run 'site ... --name {site} --config' and 'dvc repro advise@{site}' again"
+            + ("name --partitions too" if weights.partition and not config.partitions else again)
         )
     return scale_of(order, weights)

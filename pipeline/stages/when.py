@@ -42,7 +42,7 @@ class Asked:
         if site in params.sites and not place.exists():
             raise UserError(f"{place}: expected the log of {site}, found none; 'python -m pipeline log' links it")
         log = SiteLog(params, site)
-        queue, today = queue_of(log.fit), params.sites[site].today
+        queue, today = queue_of(log.fit, params.sites[site]), params.sites[site].today
         if params.sites[site].slurm or not is_linear(today, queue):
             found = f"{today} with sites.{site}.slurm" if params.sites[site].slurm else today
             raise UserError(f"sites.{site}.today: expected an order that is linear in the wait, found {found}")

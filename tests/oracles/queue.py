@@ -98,6 +98,8 @@ class PlainQueue:
         made = dict.fromkeys(range(len(self.queue.tier)), 0)
         for job in sorted(self.waiting, key=self._rank)[: self.backfill.tested]:
             partition = int(self.queue.partition[job])
+            if self._limited(job):
+                continue
             if machines := self._fit(job, self.now, reservations):
                 one = Booking(job, self.now, self.now + float(self.queue.limit[job]), machines)
                 self.running.append(one)
@@ -109,6 +111,13 @@ class PlainQueue:
                     made[partition] += 1
                     reservations.append(Booking(job, at, at + float(self.queue.limit[job]), machines))
                     self.done.reserved[job].append(at)
+
+    def _limited(self, job: int) -> bool:
+        """Return whether the user's running jobs and this one would exceed the limits of users."""
+        q = self.queue
+        theirs = [one.job for one in self.running if q.user[one.job] == q.user[job]]
+        cpus = sum(float(q.cpus[one]) for one in (*theirs, job))
+        return bool(theirs) and (len(theirs) >= q.user_jobs or cpus > q.user_cpus)
 
     def _earliest(self, job: int, reservations: list[Booking]) -> tuple[float, list[int]]:
         """Return the earliest time at which a job fits, by limits; amounts become free only when some booking ends."""

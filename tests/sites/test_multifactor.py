@@ -71,6 +71,19 @@ def test_an_order_keeps_the_other_weights_and_a_second_keeps_its_points() -> Non
     assert order_of("sjf", QUEUE, WEIGHTS).fair_share == 0  # not by site factors
 
 
+def test_the_factor_of_a_partition_counts_next_to_the_others() -> None:
+    q = queue([8, 8], Job(0, 60, 4), Job(9, 60, 4, partition=1), members=[[0, 1], [0, 1]], factor=[0.2, 1.0])
+    plain, found = present(q, WEIGHTS), present(q, WEIGHTS.model_copy(update={"partition": 500}))
+    assert (found.static - plain.static).tolist() == pytest.approx([100, 500])
+    parts = "PartitionName=a PriorityJobFactor=2\nPartitionName=b PriorityJobFactor=10\n"
+    config = CONFIG + "PriorityWeightPartition = 500\n"
+    assert weights_of(parse_config(config, partitions=parts)).partition == 500  # type: ignore[union-attr]
+    assert weights_of(parse_config(config)).partition == 0  # type: ignore[union-attr]
+    only = "PriorityType = priority/multifactor\nPriorityWeightPartition = 500\n"
+    assert weights_of(parse_config(only, partitions=parts)) is not None
+    assert weights_of(parse_config(only, partitions=parts.replace("10", "2"))) is None  # the same for all jobs
+
+
 def test_who_used_the_machine_waits_for_who_did_not() -> None:
     """Two jobs wait while a job of user 0 runs: that of user 1 comes first, though it is the later one."""
     q = queue([1], Job(0, HOUR, user=0), Job(10, 60, user=0), Job(20, 60, user=1))

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from queue_builders import Job, queue
 
-from pipeline.core.config import Backfilling, MachinePark, MachinesScenario, Site
+from pipeline.core.config import Backfilling, MachinePark, MachinesScenario, Partition, Site
+from pipeline.core.config.evaluation import UserLimits
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.nouns import Jobs
 from pipeline.problems.machines.env.workload.windows import Fitted
@@ -45,6 +46,8 @@ def fit(jobs: int = 4) -> Fitted:
         ),
         user=np.tile([-1, 7, 7, 3], jobs)[:jobs],
         wait=5.0 * some,
+        partition=np.zeros(jobs, dtype=np.int64),
+        partition_names=("",),
         park=MachinePark(
             resources=("cpu", "gpu"),
             capacity=((4000, 0), (4000, 0), (8000, 2000)),
@@ -61,7 +64,7 @@ def fit(jobs: int = 4) -> Fitted:
 
 
 def test_a_log_is_a_queue_with_a_partition_for_each_set_of_kinds_of_machines() -> None:
-    found = queue_of(fit())
+    found = queue_of(fit(), Site())
     assert found.submit.tolist() == [0, DAY, 2 * DAY, 3 * DAY]
     assert (found.run.tolist(), found.limit.tolist()) == ([60.0] * 4, [600.0] * 4)
     assert found.capacity.tolist() == [[4000, 0], [4000, 0], [8000, 2000]]
@@ -72,8 +75,28 @@ def test_a_log_is_a_queue_with_a_partition_for_each_set_of_kinds_of_machines() -
     assert found.cpus.tolist() == [1.0, 4.0, 1.0, 4.0]  # 1 * 0.1, at least 1; 2 * 2
 
 
+def test_partitions_that_share_all_machines_keep_their_tiers_and_factors() -> None:
+    """A job of two partitions has the higher tier and the higher factor; one that the site does not name has 1."""
+    named = fit()._replace(partition=np.array([0, 1, 2, 1]), partition_names=("work", "urgent", "urgent|work"))
+    site = Site(partitions={"work": Partition(factor=5), "urgent": Partition(tier=3, factor=2)})
+    found = queue_of(named, site)
+    assert found.tier[found.partition].tolist() == [1, 3, 3, 3]
+    assert found.factor[found.partition].tolist() == [1.0, 0.4, 1.0, 0.4]
+    assert (
+        found.members[found.partition].tolist()
+        == queue_of(fit(), site).members[queue_of(fit(), site).partition].tolist()
+    )
+    assert queue_of(fit(), site).tier.tolist() == [1, 1, 1]
+
+
+def test_users_have_the_limits_of_the_site() -> None:
+    assert (queue_of(fit(), Site()).user_cpus, queue_of(fit(), Site()).user_jobs) == (np.inf, 1 << 60)
+    found = queue_of(fit(), Site(each_user=UserLimits(cpus=64, jobs=2)))
+    assert (found.user_cpus, found.user_jobs) == (64.0, 2)
+
+
 def test_a_part_holds_consecutive_jobs_and_all_machines() -> None:
-    whole = queue_of(fit())
+    whole = queue_of(fit(), Site())
     found = part_of(whole, 1, 3)
     assert found.submit.tolist() == [DAY, 2 * DAY]
     assert found.nodes.tolist() == [2, 1]

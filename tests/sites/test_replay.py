@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from queue_builders import Job, queue
 
 from pipeline.sites.replay import AREA_AGED, LINEAR, UNICEP, WFP3, Backfill, Order, Queue, replay
 from tests.oracles.queue import Replayed, plain_replay
@@ -50,6 +51,9 @@ def random_queue(rng: np.random.Generator, exact: bool) -> Queue:
         capacity=capacity * 1000,
         members=members,
         tier=rng.integers(2, size=partitions),
+        factor=np.ones(partitions),
+        user_cpus=float(rng.choice([np.inf, np.inf, 5.0])),
+        user_jobs=int(rng.choice([1 << 60, 1 << 60, 2])),
     )
 
 
@@ -123,6 +127,34 @@ def test_no_machine_is_ever_overcommitted(replayed: list[tuple[Case, np.ndarray,
             assert (held <= q.capacity).all()
 
 
+def test_no_user_holds_more_than_the_limit_unless_by_one_job(
+    replayed: list[tuple[Case, np.ndarray, Replayed]],
+) -> None:
+    reached = {"jobs": 0, "cpus": 0}
+    for one, got, _ in replayed:
+        q = one.queue
+        for now in np.unique(got):
+            runs = (got <= now) & (now < got + q.run)
+            for user in range(3):
+                theirs = np.flatnonzero(runs & (q.user == user))
+                cpus = q.cpus[theirs].sum()
+                assert len(theirs) <= max(q.user_jobs, 1)
+                assert cpus <= q.user_cpus or len(theirs) == 1
+                reached["jobs"] += len(theirs) == q.user_jobs
+                reached["cpus"] += cpus == q.user_cpus
+    assert min(reached.values()) > 100
+
+
+def test_a_user_at_the_limit_waits_and_blocks_no_other() -> None:
+    """Two processors; user 0 may run one job at a time. No reservation is made for its second one, which is first."""
+    jobs = [Job(0, 100, user=0), Job(1, 50, user=0), Job(2, 500, user=1)]
+    free = queue([2], *jobs)
+    limited = queue([2], *jobs, user_jobs=1)
+    order = Order(LINEAR, np.zeros(3), slope=1.0)
+    assert replay(free, order, Backfill(), free.submit, np.arange(3)).tolist() == [0, 1, 51]
+    assert replay(limited, order, Backfill(), limited.submit, np.arange(3)).tolist() == [0, 100, 2]
+
+
 def test_the_head_of_a_queue_is_never_delayed_beyond_its_reservation() -> None:
     """In order of arrival and with exact limits: neither a later job nor a late end can take its place."""
     reserved = 0
@@ -132,6 +164,7 @@ def test_the_head_of_a_queue_is_never_delayed_beyond_its_reservation() -> None:
         q = q._replace(partition=np.zeros_like(q.partition), members=np.ones_like(q.members[:1]), tier=q.tier[:1])
         least = q.capacity.min(axis=0)
         q = q._replace(demand=np.minimum(q.demand, least), nodes=np.minimum(q.nodes, len(q.capacity)))
+        q = q._replace(user_cpus=np.inf, user_jobs=JOBS)  # reserved jobs do not wait for their own user's
         order = Order(LINEAR, np.zeros(JOBS), slope=1.0)
         one = Case(q, order, Backfill(), q.submit, np.arange(JOBS))
         got, wanted = one.compiled(), one.plain()

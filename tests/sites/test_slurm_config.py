@@ -2,9 +2,17 @@
 
 import pytest
 
+from pipeline.core.config import Partition
 from pipeline.core.logs.slurm import SlurmNode
 from pipeline.errors import UserError
-from pipeline.sites.slurm_config import SlurmConfig, SlurmPartition, backfill_of, parse_config, unsupported
+from pipeline.sites.slurm_config import (
+    SlurmConfig,
+    SlurmPartition,
+    backfill_of,
+    parse_config,
+    partitions_of,
+    unsupported,
+)
 
 CONFIG = """Configuration data as of 2026-11-27T15:47:16
 AccountingStorageType   = accounting_storage/slurmdbd
@@ -70,6 +78,13 @@ def test_partitions_and_nodes_are_read() -> None:
         SlurmPartition("long", False, 1800.0, 172_800.0, 2, 10, "n2", 4),
     )
     assert found.nodes == (SlurmNode("n1", 4, 2000, "gpu:2", ("gpu", "work")), SlurmNode("n2", 8, 4000, "", ("work",)))
+
+
+def test_tiers_are_named_unless_they_are_replayed() -> None:
+    found = parse_config(partitions=PARTITIONS)
+    assert unsupported(found) == ["PriorityTier=[1, 2]: tiers, not replayed"]
+    assert unsupported(found, ("Partition",)) == []
+    assert partitions_of(found) == {"work": Partition(), "long": Partition(tier=2, factor=10)}
 
 
 def test_absent_texts_are_defaults_of_slurm() -> None:

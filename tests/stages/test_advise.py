@@ -14,7 +14,7 @@ from commands import Command
 from queue_builders import Job, queue
 from swf_lines import line
 
-from pipeline.core.config import MachinesScenario, Multifactor, Params, Site, load_params
+from pipeline.core.config import MachinesScenario, Multifactor, Params, Partition, Site, load_params
 from pipeline.core.schemas import ORDERS
 from pipeline.errors import UserError
 from pipeline.sites.orders import FAMILIES, order_of
@@ -216,6 +216,34 @@ def test_settings_have_the_weights_and_the_scale_that_were_replayed(
         with pytest.raises(UserError, match=r"--config: expected the weights of sites\.mine\.slurm"):
             slurm_settings.run(known, "mine", tmp_path / "other", "limit_8h", other)
     assert not (tmp_path / "other").exists()
+
+
+def test_tiers_are_replayed_and_named_by_the_settings_only_if_others_were(
+    tmp_path: Path, params: Params, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIPELINE_TRACKING", "off")
+    rows = {"work": Partition(), "long": Partition(tier=2, factor=4)}
+    site = Site(today="multifactor", slurm=Multifactor(fair_share=20_000, partition=100), partitions=rows)
+    known = params.model_copy(update={"scenarios": {"mine": small(tmp_path)[0]}, "sites": {"mine": site}})
+    log.run(known)
+    advise.run(known, "mine")
+    (tmp_path / "config.txt").write_text(
+        "PriorityType = priority/multifactor\nPriorityWeightPartition = 100\nPriorityWeightFairShare = 20000\n"
+        "PriorityFlags = NO_FAIR_TREE\n"
+    )
+    parts = "PartitionName=work PriorityTier=1\nPartitionName=long PriorityTier=2 PriorityJobFactor=4\n"
+    (tmp_path / "parts.txt").write_text(parts)
+    texts = {"config": tmp_path / "config.txt", "partitions": tmp_path / "parts.txt"}
+    capsys.readouterr()
+    slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", texts)
+    said = capsys.readouterr().err
+    assert ("tiers" in said, "PriorityWeightPartition" in said) == (False, False)
+    (tmp_path / "parts.txt").write_text(parts.replace("Tier=2", "Tier=3"))
+    slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", texts)
+    assert "not modelled: PriorityTier=[1, 3]: tiers, not replayed" in capsys.readouterr().err
+    with pytest.raises(UserError, match="with which the advice was made, found others: name --partitions too"):
+        slurm_settings.run(known, "mine", tmp_path / "other", "limit_8h", {"config": tmp_path / "config.txt"})
 
 
 def test_the_same_advice_has_the_same_bytes_and_the_page_can_be_renewed(

@@ -9,7 +9,7 @@ from commands import Command
 from ruamel.yaml import YAML
 from swf_lines import line
 
-from pipeline.core.config import Backfilling, MachinesLog, check_params, load_params
+from pipeline.core.config import Backfilling, MachinesLog, Partition, check_params, load_params
 
 DAY_S = 86_400
 LIMITS, NONE = 3_600, -1
@@ -190,6 +190,29 @@ def test_the_configuration_of_a_slurm_gives_the_present_order(place: Path, comma
     for wrong in ("nodes.txt", "gone.txt", "many.txt"):
         done = command(*words, wrong)
         assert (done.code, done.err.count("\n"), done.err.partition(wrong)[0]) == (2, 1, "error: ")
+
+
+def test_partitions_of_a_slurm_give_tiers_and_the_weight_of_their_factors(place: Path, command: Command) -> None:
+    (place / "config.txt").write_text(CONFIG + "PriorityWeightPartition = 700\n")
+    (place / "parts.txt").write_text(
+        "PartitionName=work\n   PriorityJobFactor=1 PriorityTier=1\n\n"
+        "PartitionName=gpu-long\n   PriorityJobFactor=4 PriorityTier=2\n"
+    )
+    words = ("site", str(log(place / "ours.swf", 60)), "--name", "ours")
+    done = command(*words, "--partitions", "parts.txt")
+    assert (done.code, "not modelled" in done.out + done.err) == (0, False)
+    found = load_params().sites["ours"]
+    assert found.partitions == {"work": Partition(), "gpu-long": Partition(tier=2, factor=4)}
+    assert (found.today, found.slurm) == ("fcfs", None)
+    done = command(*words, "--partitions", "parts.txt", "--config", "config.txt")
+    assert (done.code, "PriorityWeightPartition" in done.out + done.err) == (0, False)
+    assert load_params().sites["ours"].slurm.partition == 700  # type: ignore[union-attr]
+    done = command(*words, "--config", "config.txt")
+    assert "not modelled: PriorityWeightPartition=700: a term of the priority, not replayed" in done.out + done.err
+    (place / "parts.txt").write_text("PartitionName=work PriorityTier=two\n")
+    done = command(*words, "--partitions", "parts.txt")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith("error: parts.txt: scontrol show partition, work: PriorityTier: expected a whole number")
 
 
 def test_a_site_keeps_its_file_of_nodes_until_its_log_has_none(place: Path, command: Command) -> None:

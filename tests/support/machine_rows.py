@@ -128,6 +128,7 @@ def trace(
         nodes=np.ones(jobs, dtype=np.int64),
         user=np.full(jobs, -1),
         kinds=np.full(jobs, ANY_KIND) if kinds is None else np.array(kinds, dtype=np.uint64),
+        partition=np.zeros(jobs, dtype=np.int64),
         resources=("cpu",),
         kind_names=kind_names,
         has_estimates=estimate is not None,

@@ -26,6 +26,9 @@ def queue(
     *jobs: Job,
     members: Sequence[Sequence[int]] | None = None,
     tier: Sequence[int] | None = None,
+    factor: Sequence[float] | None = None,
+    user_cpus: float = np.inf,
+    user_jobs: int = 1 << 60,
 ) -> Queue:
     """A queue; of one partition with all machines unless given, which lists the machines of each partition."""
     amounts = np.array(capacity, dtype=np.int64).reshape(len(capacity), -1) * 1000
@@ -44,6 +47,9 @@ def queue(
         capacity=amounts,
         members=np.array([[k in some for k in range(len(capacity))] for some in of]),
         tier=np.zeros(len(of), dtype=np.int64) if tier is None else np.array(tier, dtype=np.int64),
+        factor=np.ones(len(of)) if factor is None else np.array(factor, dtype=np.float64),
+        user_cpus=user_cpus,
+        user_jobs=user_jobs,
     )
 
 

@@ -5,7 +5,17 @@ Unknown keys are refused by name, and every number has its type and range. Defau
 """
 
 from pipeline.core.config.cards import FORMAT, Card, Weights, described, difference
-from pipeline.core.config.evaluation import Backfilling, Evaluation, External, Gate, Multifactor, Site, Vetoes, Watch
+from pipeline.core.config.evaluation import (
+    Backfilling,
+    Evaluation,
+    External,
+    Gate,
+    Multifactor,
+    Partition,
+    Site,
+    Vetoes,
+    Watch,
+)
 from pipeline.core.config.groups.learning import (
     Dqn,
     DqnRecipe,

@@ -119,6 +119,7 @@ class Multifactor(Frozen):
     half_life_days: Days = 7.0  # PriorityDecayHalfLife
     job_size: Points = 0  # PriorityWeightJobSize
     favor_small: bool = False  # PriorityFavorSmall
+    partition: Points = 0  # PriorityWeightPartition
 
 
 class Backfilling(Frozen):
@@ -129,11 +130,27 @@ class Backfilling(Frozen):
     window_h: Annotated[float, Field(gt=0, le=100_000)] = 24.0  # no reservation is further ahead (bf_window)
 
 
+class Partition(Frozen):
+    """A partition of a site's Slurm, as `scontrol show partition` prints it; `site --partitions` reads it."""
+
+    tier: Points = 1  # PriorityTier: jobs of a higher one come first, whatever their priority
+    factor: Points = 1  # PriorityJobFactor
+
+
+class UserLimits(Frozen):
+    """Most that the running jobs of one user may hold, as by a QOS or an association that all users have."""
+
+    cpus: Annotated[int, Field(ge=1)] | None = None  # MaxTRESPerUser=cpu=...
+    jobs: Annotated[int, Field(ge=1)] | None = None  # MaxJobsPerUser
+
+
 class Site(Frozen):
     """A site whose queue is to be advised."""
 
     today: Name = "fcfs"  # the order of its queue now
     slurm: Multifactor | None = None  # weights of its priority/multifactor; `today: multifactor` is their order
     backfill: Backfilling = Backfilling()  # jobs that start before others of higher priority
+    partitions: dict[str, Partition] = Field(default={})  # by name, where they differ in tier or factor
+    each_user: UserLimits = UserLimits()  # jobs beyond it wait, and nothing is reserved for them
     warm_up_days: Annotated[float, Field(ge=0, le=365)] = 7.0  # replayed before a period and not counted
     most: Vetoes = Vetoes()  # growth of waits that is accepted

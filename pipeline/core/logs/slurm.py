@@ -29,7 +29,7 @@ from pipeline.core.logs.trace import (
     jobs,
     thousandths,
 )
-from pipeline.core.types import ANY_KIND, MOST_KINDS, KeyArray
+from pipeline.core.types import ANY_KIND, MOST_KINDS, IntArray, KeyArray
 from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback, no_progress
 
@@ -96,15 +96,18 @@ def read(
         UserError: a file cannot be read, a row is no job, or no job is left.
     """
     machines, names = (None, [""]) if nodes is None else _machines(nodes)
-    parts, sieve, seen = list[Part](), Sieve(), 0
+    parts, sieve, seen, partitions = list[Part](), Sieve(), 0, dict[str, int]()
     for frame in rows(path, LOG, on_progress, chunk):
         kinds = np.full(len(frame), ANY_KIND) if machines is None else _kinds(frame["partition"], names)
-        parts.append(_part(frame, kinds, seen, sieve))
+        codes, found = pd.factorize(frame["partition"].fillna(""))
+        number = np.array([partitions.setdefault(name, len(partitions)) for name in found], dtype=np.int64)[codes]
+        parts.append(_part(frame, kinds, number, seen, sieve))
         seen += len(frame)
-    return in_order(parts, sieve, Facts(RESOURCES, UNITS, tuple(names), True, machines), seen, path)
+    facts = Facts(RESOURCES, UNITS, tuple(names), True, machines, tuple(partitions))
+    return in_order(parts, sieve, facts, seen, path)
 
 
-def _part(frame: pd.DataFrame, kinds: KeyArray, seen: int, sieve: Sieve) -> Part:
+def _part(frame: pd.DataFrame, kinds: KeyArray, partition: IntArray, seen: int, sieve: Sieve) -> Part:
     column = {name: frame[name].to_numpy() for name in frame.columns.drop("partition")}
     amount = np.column_stack([column[name] for name in RESOURCES])
     needed = np.column_stack([column["submit"], column["run"], column["limit"], column["nodes"], amount])
@@ -126,6 +129,7 @@ def _part(frame: pd.DataFrame, kinds: KeyArray, seen: int, sieve: Sieve) -> Part
         estimate_s=column["limit"][kept],
         user=np.nan_to_num(column["user"], nan=-1)[kept].astype(np.int32),
         kinds=kinds[kept],
+        partition=partition[kept],
     )
 
 

@@ -54,6 +54,7 @@ class Trace(NamedTuple):
     nodes: IntArray  # [J]     machines it runs on at once
     user: IntArray  # [J]     -1 = unknown
     kinds: KeyArray  # [J]     bits of the kinds of machines that it may run on
+    partition: IntArray  # [J]     index in partition_names
     resources: tuple[str, ...]
     kind_names: tuple[str, ...]  # of machines; "" = without a GPU
     has_estimates: bool
@@ -63,6 +64,7 @@ class Trace(NamedTuple):
     units: tuple[str, ...]  # of the resources
     rows: int  # of the log: jobs and dropped rows
     doubts: tuple[str, ...] = ()  # implausible signs
+    partition_names: tuple[str, ...] = ("",)  # "a|b": the job waits in both
 
     def most_held(self, amount: FloatArray, first: int | None = None) -> float:
         """Return the largest total of an amount [J] held at one time in the log's own schedule; unknown waits are 0.
@@ -189,6 +191,7 @@ class Part(NamedTuple):
     nodes: IntArray
     user: IntArray
     kinds: KeyArray
+    partition: IntArray
 
 
 class Facts(NamedTuple):
@@ -199,6 +202,7 @@ class Facts(NamedTuple):
     kind_names: tuple[str, ...] = ("",)
     has_estimates: bool = False
     machines: MachineTable | None = None
+    partition_names: tuple[str, ...] = ("",)
 
 
 def jobs(
@@ -212,6 +216,7 @@ def jobs(
     estimate_s: FloatArray | None = None,
     user: IntArray | int = -1,
     kinds: KeyArray | np.uint64 = ANY_KIND,
+    partition: IntArray | int = 0,
 ) -> Part:
     """Return jobs, with defaults for what a log does not have."""
     return Part(
@@ -224,6 +229,7 @@ def jobs(
         nodes=_spread(nodes, np.int64, len(id)),
         user=_spread(user, np.int32, len(id)),
         kinds=_spread(kinds, np.uint64, len(id)),
+        partition=_spread(partition, np.int64, len(id)),
     )
 
 
@@ -259,4 +265,5 @@ def in_order(parts: list[Part], sieve: Sieve, facts: Facts, rows: int, path: Pat
         for k in range(len(joined)):
             joined[k] = joined[k][order]
     fixed = (facts.resources, facts.kind_names, facts.has_estimates, facts.machines)
-    return Trace._make((*joined, *fixed, sieve.dropped, sieve.repaired, facts.units, rows, ()))
+    counts = (sieve.dropped, sieve.repaired, facts.units, rows, ())
+    return Trace._make((*joined, *fixed, *counts, facts.partition_names))

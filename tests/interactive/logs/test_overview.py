@@ -31,6 +31,7 @@ def log(submit: list[float], run: list[float], cpu: list[int] | None = None, **c
         nodes=np.ones(jobs, dtype=np.int64),
         user=np.full(jobs, -1),
         kinds=np.full(jobs, ANY_KIND),
+        partition=np.zeros(jobs, dtype=np.int64),
         resources=("cpu",),
         kind_names=("",),
         has_estimates=False,

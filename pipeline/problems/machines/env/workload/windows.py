@@ -33,6 +33,8 @@ class Fitted(NamedTuple):
     jobs: Jobs  # all that are left, at the log's own times
     user: IntArray  # [J]  of each job; -1 = unknown
     wait: FloatArray  # [J]  in the log's own history; nan = unknown
+    partition: IntArray  # [J]  index in partition_names
+    partition_names: tuple[str, ...]
     park: MachinePark
     load: dict[str, float]  # per resource that the machines have: that of the training period, 1 = all of it
     left_out: dict[str, int]  # numbers of other jobs by reason
@@ -93,6 +95,8 @@ def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> F
         jobs=jobs,
         user=left.user,
         wait=left.wait_s,
+        partition=left.partition,
+        partition_names=left.partition_names,
         park=park.model_copy(update={"unit": unit}),
         load=_load(jobs, park, learned),
         left_out={f"arrived before {workload.first_s:g} s": int(early.sum()), NO_MACHINE: int((~runs).sum())},
@@ -121,7 +125,7 @@ def _only(trace: Trace, kept: BoolArray) -> Trace:
     """Return some jobs of a log; raise UserError if there are none."""
     if not kept.any():
         raise UserError(f"workload: no job of {len(kept):,} is left: all come before first_s, or fit on no machine")
-    columns = ("id", "submit_s", "wait_s", "run_s", "estimate_s", "demand", "nodes", "user", "kinds")
+    columns = ("id", "submit_s", "wait_s", "run_s", "estimate_s", "demand", "nodes", "user", "kinds", "partition")
     return trace._replace(**{name: getattr(trace, name)[kept] for name in columns})
 
 
