@@ -64,6 +64,7 @@ def _planned(jobs: Jobs, order: IntArray, cluster: Cluster) -> FloatArray:
         capacity=np.full((nodes, 1), cluster.cpus * THOUSANDTHS),
         members=np.ones((1, nodes), dtype=bool),
         tier=np.zeros(1, dtype=np.int64),
+        factor=np.ones(1),
     )
     ranks = Order(LINEAR, -order.astype(float))
     return replay(queue, ranks, backfill_of(Site()), queue.submit, np.argsort(queue.submit, kind="stable"))

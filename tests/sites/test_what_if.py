@@ -28,6 +28,7 @@ def period(machines: int = 1) -> Period:
         capacity=np.full((machines, 1), 2_000),
         members=np.ones((1, machines), dtype=bool),
         tier=np.zeros(1, dtype=np.int64),
+        factor=np.ones(1),
     )
     every = np.stack([submit - submit[0]] * 2)
     unknown = np.full(3, np.nan)

@@ -238,7 +238,7 @@ def test_tiers_are_replayed_and_named_by_the_settings_only_if_others_were(
     capsys.readouterr()
     slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", texts)
     said = capsys.readouterr().err
-    assert ("tiers" in said, "PriorityWeightPartition" in said) == (False, False)
+    assert ("PriorityTier" in said, "PriorityWeightPartition" in said) == (False, False)
     (tmp_path / "parts.txt").write_text(parts.replace("Tier=2", "Tier=3"))
     slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", texts)
     assert "not modelled: PriorityTier=[1, 3]: tiers, not replayed" in capsys.readouterr().err
