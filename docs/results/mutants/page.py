@@ -30,14 +30,4 @@ def counts() -> str:
     return table(["package", "mutants", "noticed", "by an added test", "equivalent", "open"], lines)
 
 
-def others() -> str:
-    """Return the mutants that no test notices, with the reason."""
-    left = rows().query("result != 'killed'")
-    lines = [
-        [f"`{row.path.removeprefix('pipeline/')}`, {row.line}", f"`{row.after.strip()}`", row.result, row.note]
-        for row in left.itertuples()
-    ]
-    return table(["line", "mutant", "result", "reason"], lines, words=4)
-
-
-TABLES = {"counts": counts, "others": others}
+TABLES = {"counts": counts}
