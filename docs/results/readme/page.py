@@ -5,6 +5,7 @@ choice was made.
 """
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -175,32 +176,38 @@ def _fine(mean: float) -> str:
     return f"{mean:.3f}" if mean < 2 else number(mean)
 
 
-def openb() -> str:
-    """Return PPO's gain on openb and its price: its means relative to SJF's, over loads."""
+def limits() -> str:
+    """Return gains that come with costs, or that other jobs do not confirm."""
+    head = ["gain", "measured", "but"]
+    return table(head, [_openb(), *_ahead()], words=3)
+
+
+def _openb() -> list[str]:
+    """Return PPO's gain on openb and its costs: its means relative to SJF's, over loads."""
     rows = pd.read_csv(page("deepk8s").HERE / "jobsets.csv.gz").query(
         "scenario == 'openb' and policy in [@GAIN, 'sjf']"
     )
-    shown = {"mean_slowdown": "mean slowdown", **page("deepk8s").COSTS}
-    means = rows.groupby(["policy", "load"])[list(shown)].mean().groupby("policy").mean()
-    cells = [f"{100 * change:+.0f} %" for change in means.loc[GAIN] / means.loc["sjf"] - 1]
-    windows = rows.groupby(["policy", "load"])["jobset"].nunique().unique()
-    head = ["openb, PPO against SJF", *shown.values(), "windows a load", "training seeds"]
-    return table(head, [["mean of three loads", *cells, ", ".join(map(str, windows)), "1"]])
+    costs = page("deepk8s").COSTS
+    means = rows.groupby(["policy", "load"])[["mean_slowdown", *costs]].mean().groupby("policy").mean()
+    change = 100 * (means.loc[GAIN] / means.loc["sjf"] - 1)
+    (windows,) = rows.groupby(["policy", "load"])["jobset"].nunique().unique()
+    said = ", ".join(f"{words} {change[name]:+.0f} %" for name, words in costs.items())
+    loads = f"mean of {rows['load'].nunique()} loads, {windows} windows a load, one training"
+    return ["PPO on openb, against SJF", f"slowdown {change['mean_slowdown']:+.0f} % ({loads})", said]
 
 
-def ahead() -> str:
-    """Return the difference of look-ahead from the best of five rules by RLScheduler's protocol, over logs."""
-    here, written = page("rlscheduler"), []
+def _ahead() -> Iterator[list[str]]:
+    """Yield the difference of look-ahead from the best of five rules by RLScheduler's protocol, over logs."""
+    here = page("rlscheduler")
     ten, apart = here.ten(), here.played()
     for backfill, words in enumerate(("without backfilling", "with backfilling")):
-        cells = []
-        for logs in (ten[backfill], apart[backfill]):
+        cells = [f"`{here.AHEAD}` in RLScheduler's protocol, {words}, against the best of five rules"]
+        sources = (("the ten published sequences", ten), ("sequences that do not overlap", apart))
+        for source, logs in ((name, found[backfill]) for name, found in sources):
             others = {log: wide for log, wide in logs.items() if log != here.TUNED}
-            counts = f"{len(others)}, {sum(map(len, others.values()))}"
-            cells.append(f"{difference(here.over_logs(others))}; {counts}")
-        written.append([words, *cells])
-    head = ["the ten published sequences", "sequences that do not overlap"]
-    return table([f"`{here.AHEAD}` to the best of five rules; logs, n", *head], written)
+            counts = f"{len(others)} logs, n = {sum(map(len, others.values()))}"
+            cells.append(f"{difference(here.over_logs(others))} on {source} ({counts})")
+        yield cells
 
 
-TABLES = {"situations": situations, "openb": openb, "look-ahead": ahead}
+TABLES = {"situations": situations, "limits": limits}
