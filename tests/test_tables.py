@@ -153,7 +153,7 @@ def outside_tables(path: str) -> str:
     """A page without its tables and its code."""
     text = (REPOSITORY / path).read_text()
     text = re.sub(r"<!-- table: .*?<!-- end of table -->", "", text, flags=re.DOTALL)
-    text = re.sub(r"```.*?```|\*\*The mean wait falls[^*]*\*\*", "", text, flags=re.DOTALL)  # test_documents.py has these
+    text = re.sub(r"```.*?```|\*\*The mean wait falls[^*]*\*\*", "", text, flags=re.DOTALL)  # tested elsewhere
     return re.sub(r"`[^`]*`|^    .*$|\]\([^)]*\)", "", text, flags=re.MULTILINE)
 
 
