@@ -11,37 +11,31 @@ import pandas as pd
 HERE = Path(__file__).resolve().parent
 OUT = HERE.parents[1] / "images" / "short_runs_and_streams.png"
 PANELS = {"online": "short runs: arrivals end, the cluster drains", "streams": "streams: jobs keep arriving"}
-STYLES = {
-    "deeprm3": ("#d62728", "-", 2.4),
-    "deeprm2": ("#ff9896", "-", 1.4),
-    "deeprm": ("#e377c2", "-", 1.4),
-    "linear": ("#1f77b4", "--", 1.6),
-    "hold_long": ("#9467bd", "--", 1.6),
-    "hold_until": ("#17becf", "--", 1.2),
-    "hold": ("#2ca02c", "--", 1.6),
-    "sjf": ("#444444", ":", 1.8),
+BASE = "sjf"
+STYLES = {  # distinct in grey as well: colours of different lightness, and a marker each
+    "deeprm3": ("#000000", "-", "o", 2.4),
+    "hold_long": ("#d55e00", "--", "s", 1.8),
+    "linear": ("#0072b2", "-.", "^", 1.6),
+    "easy": ("#56b4e9", "-", "D", 1.6),
+    "tetris": ("#999999", ":", "v", 1.6),
 }
 
 
 def main() -> None:
-    """Draw both panels, loads to the right and mean slowdown upwards."""
+    """Draw both panels, loads to the right and the mean slowdown relative to SJF's upwards."""
     found = pd.read_csv(HERE / "jobsets.csv.gz")
     means = found.groupby(["scenario", "policy", "load"])["cost"].mean()
-    figure, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    figure, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
     for panel, (scenario, title) in zip(panels, PANELS.items(), strict=True):
-        for policy, (colour, line, width) in STYLES.items():
-            if (scenario, policy) in means.index.droplevel("load"):
-                curve = means[scenario, policy]
-                panel.plot(
-                    curve.index, curve, line, color=colour, linewidth=width, marker="o", markersize=3, label=policy
-                )
-        panel.set(title=title, xlabel="load, percent of the cluster", yscale="log")
-        panel.yaxis.set_major_formatter(plt.FuncFormatter(lambda value, _: f"{value:g}"))
-        panel.yaxis.set_minor_formatter(plt.NullFormatter())
-        panel.set_yticks([1, 2, 5, 10] if scenario == "online" else [3, 5, 10, 20, 50, 100])
+        for policy, (colour, line, marker, width) in STYLES.items():
+            curve = 100 * (means[scenario, policy] / means[scenario, BASE] - 1)
+            look = {"color": colour, "linewidth": width, "marker": marker, "markersize": 5}
+            panel.plot(curve.index, curve, line, label=policy, **look)
+        panel.axhline(0, color="#444444", linewidth=0.8)
+        panel.set(title=title, xlabel="load, percent of the cluster")
         panel.grid(alpha=0.3)
-    panels[0].set_ylabel("mean slowdown (lower is better)")
-    panels[0].legend(fontsize=8, loc="upper left")
+    panels[0].set_ylabel("mean slowdown compared with SJF,\npercent (lower is better)")
+    panels[1].legend(fontsize=9, loc="lower left")
     figure.savefig(OUT, dpi=110, metadata={"Software": None})
 
 
