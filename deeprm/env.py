@@ -65,7 +65,7 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
     >>> observation, reward, terminated, truncated, info = env.step(action)
 
     Args:
-        own: scenario of the id, given by the registration.
+        own: default scenario of the environment's id; Gymnasium's registry supplies it.
         render_mode: ansi or rgb_array.
         scenario: another one of ./params.yaml by name, or changed keys of the id's own.
         load: percent; None: any of the scenario's, drawn for each episode.

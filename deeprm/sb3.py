@@ -16,7 +16,7 @@ except ModuleNotFoundError as error:
 
 
 class VecEnv(Base):
-    """`num_envs` rows of one compiled simulator; their episodes begin at once, as SB3 expects.
+    """`num_envs` episodes in one compiled simulator; each restarts in the step that ends it, as SB3 expects.
 
     >>> envs = VecEnv("deeprm/Pool-v0", num_envs=4, load=130)
     >>> sorted(envs.reset()), len(envs.env_method("action_masks"))

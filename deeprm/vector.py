@@ -21,7 +21,7 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
 
     Args:
         num_envs: number of environments.
-        own: scenario of the id, given by the registration.
+        own: default scenario of the environment's id; Gymnasium's registry supplies it.
         autoreset_mode: NEXT_STEP (an episode begins at the step after its last; that step's action is ignored) or
             SAME_STEP (it begins at once; the last observation and info are in `final_obs` and `final_info`).
         render_mode, load, illegal, settings: see `SchedulingEnv`.

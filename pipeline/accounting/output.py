@@ -1,7 +1,7 @@
-"""Files of an import: a job table, a log of all resources, one in the Standard Workload Format, and an account of rows.
+"""Files of an import: a job table, a log of all resources, one in the Standard Workload Format, and a count of rows.
 
-Users and accounts become numbers that cannot be traced without the key. A number is the head of a name's HMAC-SHA-256:
-the same key gives a user the same number in every import, and without it names cannot be guessed.
+Users and accounts become numbers that cannot be traced without the key. A number is the first bits of a name's
+HMAC-SHA-256: the same key gives a user the same number in every import, and without it names cannot be guessed.
 """
 
 import hashlib

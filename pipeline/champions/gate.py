@@ -72,7 +72,7 @@ class Advised(Frozen):
 
     @property
     def line(self) -> str:
-        """Return it on one line."""
+        """Return the advice as one line of text."""
         if not self.policy:
             return f"the advice for the site is missing: 'dvc repro advise@{self.scenario}' makes it"
         about = "" if self.verdict in ("use", "stay") else f" ({self.candidate}: {self.verdict})"
@@ -90,7 +90,7 @@ class Verdict(Frozen):
 
     @property
     def line(self) -> str:
-        """Return it on one line."""
+        """Return the verdict as one line of text."""
         if self.promote is None:
             said = "; ".join(f"{name}: {reasons[0]}" for name, reasons in self.reasons.items())
             found = f"{f'{self.stays} stays' if self.stays else 'no champion'}{f' ({said})' if said else ''}"

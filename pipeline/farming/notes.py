@@ -101,7 +101,7 @@ def repair() -> None:
 
 
 def is_truncated(lock: bytes, kept: bytes) -> bool:
-    """Return whether a kill has truncated dvc.lock, of which an earlier state is kept."""
+    """Return whether a kill has truncated dvc.lock, compared with an earlier copy."""
     try:
         parsed(lock.decode(), str(LOCK), of_dvc=True)
     except (UserError, UnicodeDecodeError):

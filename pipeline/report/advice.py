@@ -69,7 +69,7 @@ def answer(site: str, today: str) -> tuple[str, str]:
 
 
 def page(found: Sequence[Evidence], confidence: float) -> str:
-    """Return the page."""
+    """Return the page of advice for sites, as HTML."""
     sites = [
         {
             "it": one,

@@ -51,7 +51,7 @@ class Moment(NamedTuple):
 
     @property
     def elapsed(self) -> FloatArray:
-        """Return how long the open jobs have run."""
+        """Return how long each running or waiting job has run (0 if waiting)."""
         ran = self.now - self.past.start[self.running]
         return np.concatenate([ran, np.zeros(len(self.waiting))])
 

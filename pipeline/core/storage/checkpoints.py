@@ -57,7 +57,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
-    """Read a checkpoint, if any; a UserError if it is damaged, or of other parameters, inputs or code."""
+    """Read a checkpoint, if it exists; a UserError if damaged, or made with other parameters, inputs or code."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:

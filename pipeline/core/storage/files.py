@@ -149,7 +149,7 @@ def _rounded(values: Json) -> Json:
 
 
 def write_table(path: Path, frame: pd.DataFrame, schema: pa.DataFrameSchema, digits: int = DIGITS) -> None:
-    """Check a table and write it, as parquet or CSV by the path's suffix (.csv, .csv.gz, .parquet); text is rounded."""
+    """Check a table and write it, as parquet or CSV by the path's suffix (.csv, .csv.gz, .parquet); CSV is rounded."""
     frame = check_table(frame, schema, str(path))
     if path.suffix == ".parquet":
         write(path, frame.to_parquet(index=False, write_page_checksum=True))  # DVC trusts its cache; readers check

@@ -77,7 +77,7 @@ class LivePolicy(Generic[AnyNow]):
 
 @dataclass(frozen=True)
 class Answer:
-    """Decision of a policy, with jobs by their numbers among the waiting ones."""
+    """Decision of a policy; a job is its position in the list of waiting jobs."""
 
     order: tuple[Ranked, ...] = ()
     starts: Sequence[int] = ()

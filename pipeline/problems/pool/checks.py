@@ -24,7 +24,7 @@ def check_names(params: Params) -> None:
 
 
 def check_plans(params: Params) -> None:
-    """Raise a UserError if a plan has no base, or the name of another policy."""
+    """Raise a UserError if a plan's base is unknown, or its name is that of another policy."""
     bases = {**dict.fromkeys(HEURISTICS), **dict.fromkeys(params.agents_with(PoolAgent))}
     taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ("", "_pretrained", "_tree"))}
     check_plan_names(params, "pool", bases, taken)

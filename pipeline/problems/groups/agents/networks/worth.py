@@ -50,7 +50,7 @@ class Worth(nn.Module):
         """Return None: the dynamic programme sums values."""
 
     def values(self, inputs: tuple[Tensor, Tensor], given: Tensor, weight: Tensor) -> Tensor:
-        """Return the values [D, G, L] by weights [D, W], or [1, W] for all states."""
+        """Return each group's value of each level [D, G, L], for weights [D, W], or [1, W] if all states share them."""
         features, amounts = inputs
         q, r = self.shape.queues, self.shape.resources
         of_queue = features[..., : OF_QUEUE * q].reshape(*features.shape[:2], q, OF_QUEUE)
