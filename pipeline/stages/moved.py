@@ -4,6 +4,7 @@ They are not written: no output depends on the contents of git and of DVC's cach
 """
 
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from pipeline.comparing.moved import line, metrics
@@ -26,7 +27,10 @@ def run(params: Params) -> dict[str, float]:
         return {}
     folders = {agent: storage.results_folder("agents", agent) for agent in params.agents}
     drawn = {storage.jobsets_folder(row.scenario) for row in params.agents.values()}
-    now = {path.as_posix(): measured(path) for path in (*folders.values(), *drawn)}
+    now = dict[str, str]()
+    for path in (*folders.values(), *drawn):
+        with suppress(FileNotFoundError):  # `compare` says what is missing
+            now[path.as_posix()] = measured(path)
     objectives = evidence.committed_table(OBJECTIVES_FILE, ("policy", "load", "mean"))
     means: dict[str, float] = {}
     if objectives is not None:

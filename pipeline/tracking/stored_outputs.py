@@ -37,6 +37,8 @@ class StoredOutputs:
 
     def find(self, path: str, md5: str) -> Path | None:
         """Return the place of a file or folder of some md5, under its own name, or None if it is not stored."""
+        if not md5:
+            return None
         if self.is_here(path, md5):
             return self._root / path
         if (mine := Path(path).absolute()).exists() and measured(mine) == md5:  # of a temporary experiment

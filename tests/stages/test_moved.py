@@ -46,7 +46,13 @@ def said(
     frames = {Path("cached"): results(1, 1, 3, 3), Path(RESULTS): results(2, 2, 3, 3)}
     for module in (moved, changes):
         monkeypatch.setattr(module, "results", lambda params, agent, place: frames[place])
-    monkeypatch.setattr(moved, "measured", lambda path: here.get(path.as_posix(), "new.dir"))
+
+    def measured(path: Path) -> str:
+        if not (md5 := here.get(path.as_posix(), "new.dir")):
+            raise FileNotFoundError(path)
+        return md5
+
+    monkeypatch.setattr(moved, "measured", measured)
     monkeypatch.setattr(moved, "StoredOutputs", lambda scratch: Stored(here, cached))
     monkeypatch.setattr(moved.evidence, "head", lambda: Commit("0123456789abcdef", "one", []))
     monkeypatch.setattr(moved.evidence, "committed_lock", lambda: lock)
@@ -107,3 +113,16 @@ def test_without_results_in_the_commit_nothing_is_said(
     params: Params, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said(params, monkeypatch, capsys, {}, lock=Lock([], [])) == []
+
+
+def test_missing_jobsets_are_other_jobsets(
+    params: Params, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said(params, monkeypatch, capsys, {JOBSETS: ""})[0].endswith("no interval: other jobsets)")
+
+
+def test_missing_results_are_left_to_compare(
+    params: Params, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(params, monkeypatch, capsys, {RESULTS: ""})
+    assert recorded == {}

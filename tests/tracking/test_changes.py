@@ -8,6 +8,7 @@ import pytest
 from pipeline.core.config import Params
 from pipeline.tracking import changes
 from pipeline.tracking.source_tree import SourceTree
+from pipeline.tracking.stored_outputs import StoredOutputs
 
 RESULTS, JOBSETS = "reports/tables/agents/deeprm", "data/jobsets/online"
 
@@ -68,3 +69,9 @@ def test_without_a_pair_of_results_there_are_no_numbers(
     params: Params, monkeypatch: pytest.MonkeyPatch, stored: tuple[str, ...], was: dict[str, str]
 ) -> None:
     assert found(params, monkeypatch, stored, was) == {}
+
+
+def test_an_output_without_md5_is_not_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cache").mkdir()
+    monkeypatch.setattr(StoredOutputs, "_cache", tmp_path / "cache")
+    assert StoredOutputs(tmp_path / "scratch").find(RESULTS, "") is None
