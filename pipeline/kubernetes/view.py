@@ -136,7 +136,7 @@ class View:
 
     @property
     def synced(self) -> bool:
-        """Whether both are complete."""
+        """Whether the lists of pods and nodes are both complete."""
         return self.pods.synced.is_set() and self.nodes.synced.is_set()
 
     @property

@@ -76,7 +76,7 @@ class Roles(NamedTuple):
         return found if len(found) > 1 else {}
 
     def rival(self, agent: str) -> str:
-        """Return DeepRM's agent to compare with one of DeepRM2: trained under equal conditions, or else the lead."""
+        """Return the DeepRM agent to compare with a DeepRM2 agent: trained equally, otherwise the leading one."""
         objective, wanted = self.agents[agent].objective, self._conditions(agent)
         equal = [name for name in self.of(objective, "mlp") if self._conditions(name) == wanted]
         return equal[0] if equal else self.lead(objective, "mlp")

@@ -95,7 +95,7 @@ def _parse_settings(text: str) -> SlurmConfig:
 
 
 def backfill_of(config: SlurmConfig) -> Backfilling:
-    """Return how a Slurm backfills; values that it does not print are its defaults.
+    """Return the backfill settings of a configuration; missing values are Slurm's defaults.
 
     Raises:
         UserError: a value is not a whole number.

@@ -84,10 +84,10 @@ def steer(
 
 
 def take_back(folder: Path, held_in: tuple[str, ...] = ()) -> None:
-    """Undo all that a controller of a folder left; release all that is held in partitions, whatever the ledger says.
+    """Undo the changes of a stopped controller; release all held jobs in `held_in`, even if the ledger lacks them.
 
     Raises:
-        UserError: one is at work there, or Slurm does not answer.
+        UserError: a controller still runs in the folder, or Slurm does not answer.
     """
     if not folder.is_dir() and not held_in:
         raise UserError(f"{folder}: not found; expected the --folder of a controller")

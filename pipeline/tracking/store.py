@@ -50,7 +50,7 @@ LARGEST_BATCH = 100  # params that MLflow takes at once
 
 
 class Store(NamedTuple):
-    """An open store."""
+    """An open MLflow store."""
 
     client: "MlflowClient"
     experiment: str

@@ -226,7 +226,7 @@ def by_length(results: Mapping[str, Results]) -> dict[str, pd.DataFrame]:
 
 
 def effects(times: Times) -> pd.DataFrame:
-    """Return EFFECTS: the share of withheld jobs in bins of each feature that varies; the others are not controlled."""
+    """Return EFFECTS: the share of withheld jobs in bins of each varying feature, ignoring all others."""
     rows = []
     for place, name in enumerate(FEATURES):
         values = times.rows[:, place]

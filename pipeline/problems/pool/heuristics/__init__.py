@@ -1,1 +1,1 @@
-"""Heuristics of one pooled cluster: what they score, the same compiled, and how they are tuned."""
+"""Heuristics of one pooled cluster: their scores, in Python and compiled, and their tuning."""

@@ -43,7 +43,7 @@ class Inputs:
 
 
 class Vector(ActorCritic):
-    """Deepk8s's network: n * m placements and void."""
+    """Deepk8s's network, which scores void and each placement of n slots on m machines."""
 
     def __init__(self, shape: Shape, hidden: tuple[int, int]) -> None:
         super().__init__(shape)

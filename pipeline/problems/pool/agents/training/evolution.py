@@ -49,7 +49,7 @@ def evolution(network: Scores, task: Task, config: PoolEvolution, memory: Memory
 
 
 def validate_scores(network: Scores, task: Task) -> Callable[[], float]:
-    """Return a function that computes the same cost of the network on validation jobsets."""
+    """Return a function that computes the network's cost, defined as in training, on validation jobsets."""
     jobsets = [(load, list(task.validation[load])) for load in task.loads]
     asked = task.streams
     pieces = streams(task, asked, "validation", range(EXAMINED)) if asked is not None else []
