@@ -173,11 +173,19 @@ def _starts(at: Moment, rows: Queue, hidden: int, backfill: Backfill) -> FloatAr
     order, elapsed = order_of(at.past.order, rows), np.zeros(len(rows.run))
     elapsed[: len(at.open)] = at.elapsed
     static = order.static + order.slope * np.maximum(at.now - rows.submit, 0.0)
-    static[: len(at.running)] = static[len(static) - hidden :] = FIRST
+    held, partition = np.r_[: len(at.running), len(static) - hidden : len(static)], rows.partition.copy()
+    static[held] = FIRST
+    partition[held] += len(rows.tier)  # copies of the partitions, above all tiers
     submit = np.maximum(rows.submit - at.now, 0.0)
     rows = rows._replace(
         run=np.maximum(rows.run - elapsed, SHORTEST_S),
         limit=np.where(rows.limit > elapsed, rows.limit - elapsed, elapsed),  # the kernel doubles exceeded limits too
+        partition=partition,
+        members=np.tile(rows.members, (2, 1)),
+        tier=np.concatenate([rows.tier, np.full(len(rows.tier), rows.tier.max() + 1)]),
+        factor=np.tile(rows.factor, 2),
+        user_cpus=np.inf,  # limits of users are hidden load: what runs may exceed them
+        user_jobs=1 << 60,
     )
     arrivals, wanted = np.argsort(submit, kind="stable"), len(at.open)
     start = replay(rows, order._replace(static=static), backfill, submit, arrivals, wanted)

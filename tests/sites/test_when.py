@@ -121,6 +121,18 @@ def test_the_plan_takes_limits_and_knows_no_arrivals() -> None:
     assert plan(at).tolist() == [95.0, 145.0, 0.0]
 
 
+def test_what_runs_already_comes_before_jobs_of_a_higher_tier() -> None:
+    jobs = queue([4], Job(0, 100, 4), Job(10, 50, 4, partition=1), members=[[0], [0]], tier=[1, 9])
+    at = moment(past_of(jobs, np.array([0.0, 90.0]), "fcfs", EASY), 20.0)
+    assert plan(at).tolist() == [80.0]
+
+
+def test_what_runs_already_may_exceed_the_limits_of_its_user() -> None:
+    jobs = queue([4], Job(0, 100, 2), Job(0, 100, 2), Job(10, 50, 4, user=1), user_jobs=1)
+    at = moment(past_of(jobs, np.array([0.0, 0.0, 90.0]), "fcfs", EASY), 20.0)
+    assert plan(at).tolist() == [80.0]
+
+
 def test_a_job_that_a_replay_would_start_shows_a_hidden_load_and_others_do_not() -> None:
     jobs = queue([10], Job(0, 1_000, 4), Job(100, 10, 3), Job(100, 10, 2), Job(100, 10, 9))
     past = past_of(jobs, np.array([0.0, 5_000.0, 5_000.0, 6_000.0]), "fcfs", EASY)
