@@ -61,7 +61,7 @@ def with_value(text: str, place: Sequence[str], value: Json) -> str:
     around: Any = YAML(pure=True).compose(text)
     for part in place[:-1]:
         around = next(child for key, child in around.value if key.value == part)
-    pairs, new = around.value, f"{place[-1]}: {_flow(value)}"
+    pairs, new = around.value, f"{_flow([place[-1]])[1:-1]}: {_flow(value)}"
     for key, old in pairs:
         if key.value == place[-1]:
             colon, first, after = text.index(":", key.end_mark.index) + 1, old.start_mark.index, _end(old)

@@ -86,3 +86,10 @@ def test_rows_that_yaml_would_read_as_others_are_refused() -> None:
 
 def test_a_section_that_is_not_there_is_made() -> None:
     assert with_row("a: 1\n", "sites", "mine", {"today": "fcfs"}) == "a: 1\n\nsites:\n  mine:\n    today: fcfs\n"
+
+
+@pytest.mark.parametrize("name", ["1", "null", "#h", "~", "*", "a,b", "gpu.long"])
+@pytest.mark.parametrize("there", ["{old: 1}", "\n      old: 1"], ids=["on one line", "on lines"])
+def test_a_name_that_joins_others_is_quoted_where_yaml_needs_it(name: str, there: str) -> None:
+    text, _ = with_rows("p", f"sites:\n  here:\n    parts: {there}\n", {"sites": {"here": {"parts": {name: 2}}}})
+    assert YAML(typ="safe").load(text) == {"sites": {"here": {"parts": {"old": 1, name: 2}}}}
