@@ -45,7 +45,7 @@ def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapp
     files = settings_files(settings, waits[found["against"]], waits[name])
     row = params.sites[site]
     known = replayed(config) if row.partitions == partitions_of(config) else REPLAYED
-    for line in unsupported(config, known if row.slurm or row.partitions else ()):
+    for line in unsupported(config, known if row.slurm else {*known} - {*REPLAYED}):
         say(f"not modelled: {line}")
     ours, theirs = (_said(one) for one in (params.sites[site].backfill, backfill_of(config)))
     if config.settings and ours != theirs:

@@ -242,6 +242,9 @@ def test_tiers_are_replayed_and_named_by_the_settings_only_if_others_were(
     (tmp_path / "parts.txt").write_text(parts.replace("Tier=2", "Tier=3"))
     slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", texts)
     assert "not modelled: PriorityTier=[1, 3]: tiers, not replayed" in capsys.readouterr().err
+    only = known.model_copy(update={"sites": {"mine": site.model_copy(update={"slurm": None})}})
+    slurm_settings.run(only, "mine", tmp_path / "files", "limit_8h", texts)
+    assert "not modelled: PriorityWeightFairShare=20000" in capsys.readouterr().err
     with pytest.raises(UserError, match="with which the advice was made, found others: name --partitions too"):
         slurm_settings.run(known, "mine", tmp_path / "other", "limit_8h", {"config": tmp_path / "config.txt"})
 
