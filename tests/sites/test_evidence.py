@@ -18,6 +18,7 @@ from pipeline.stages import log, site
 from pipeline.stages.what_if import run as what_if
 
 PAGE = (REPOSITORY / "docs/how-to/advise-a-site.md").read_text()
+PROSE = " ".join(PAGE.split())
 ROWS = {"mean wait": "wait", "99th percentile of waits": "p99_wait", "longest wait": "longest_wait"}
 
 pytestmark = pytest.mark.skipif(not HPC2N.is_file(), reason=f"the log is not at {HPC2N}")
@@ -38,16 +39,16 @@ def test_the_page_has_the_numbers_of_hpc2n(params: Params) -> None:
     own, row = SiteLog(params, "ours"), params.sites["ours"]
     advice = advise(own.periods, row, params.evaluation, params.seed, 2, lambda _: None)
     found: Any = evidence("ours", row.today, advice, own, limits_table(own.periods["test"]))
-    assert f"the candidate is `{found['candidate']}`" in PAGE
-    assert f"The verdict is `{found['verdict']}`: {found['n']} blocks" in PAGE
+    assert f"the candidate is `{found['candidate']}`" in PROSE
+    assert f"The verdict is `{found['verdict']}`: {found['n']} blocks" in PROSE
     gaining, losing, users = (found["users"][name] for name in ("gain", "lose", "all"))
-    assert f"{gaining} of {users} users gain and {losing} lose" in PAGE
+    assert f"{gaining} of {users} users gain and {losing} lose" in PROSE
     for what, name in (ROWS | {"mean bounded slowdown": "slowdown"}).items():
         (said,) = re.findall(rf"^\| {what}.*? \| ([+-]\d+) % \| ([+-]\d+) to ([+-]\d+)", PAGE, re.MULTILINE)
         exact = [100 * found[name][end] for end in ("change", "low", "high")]
         assert [float(number) for number in said] == pytest.approx(exact, abs=2)
     assert advice.learned is not None
-    weights = re.findall(r"The score became ([\d.]+) ln\(limit\) \+ ([\d.]+) ln\(CPUs\) \+ ([\d.]+) ln\(", PAGE)[0]
+    weights = re.findall(r"The score became ([\d.]+) ln\(limit\) \+ ([\d.]+) ln\(CPUs\) \+ ([\d.]+) ln\(", PROSE)[0]
     assert [float(weight) for weight in weights] == pytest.approx(advice.learned[1:4], abs=0.1)
     chosen = {one.name: one for one in advice.validation}
     gains = {"learned_8h": -56, "limit_8h": -31, "learned_1h": -26}
@@ -56,7 +57,7 @@ def test_the_page_has_the_numbers_of_hpc2n(params: Params) -> None:
     late = advice.test["learned_8h"].figures
     assert [100 * late[name].change for name in ("wait", "longest_wait")] == pytest.approx([-37, 11], abs=8)
     saf = advice.test["saf"].figures
-    assert f"(`saf`: mean wait {100 * saf['wait'].change:.0f} %)" in PAGE
+    assert f"(`saf`: mean wait {100 * saf['wait'].change:.0f} %)" in PROSE
     assert saf["longest_wait"].change > 1  # it more than doubles
 
 
@@ -68,13 +69,13 @@ def test_the_page_has_the_numbers_of_one_reservation(params: Params) -> None:
     with ThreadPoolExecutor(2) as workers:
         slurms = waits_of(SiteLog(params, "ours").periods["test"], "fcfs", workers)
     one, better = (found.test[name].figures for name in ("fcfs", "limit_8h"))
-    (said,) = re.findall(r"a mean wait of ([\d,]+) instead of ([\d,]+) s and a longest wait (\d+) % longer", PAGE)
+    (said,) = re.findall(r"a mean wait of ([\d,]+) instead of ([\d,]+) s and a longest wait (\d+) % longer", PROSE)
     means = [float(number.replace(",", "")) for number in said[:2]]
     assert means == pytest.approx([one["wait"].value, slurms.mean()], rel=0.01)
     longer = one["longest_wait"].value / slurms.max(axis=1).mean() - 1
     assert float(said[2]) == pytest.approx(100 * longer, abs=2)
     again = r"`limit_8h` then shortens the mean wait by (\d+) % \(-(\d+) to \+(\d+)\), and the verdict is `(\w+)`"
-    ((*wait, verdict),) = re.findall(again, PAGE)
+    ((*wait, verdict),) = re.findall(again, PROSE)
     exact = [-better["wait"].change, -better["wait"].low, better["wait"].high]
     assert [float(number) for number in wait] == pytest.approx([100 * end for end in exact], abs=2)
     assert (found.candidate, found.verdict) == ("limit_8h", verdict)
@@ -82,7 +83,7 @@ def test_the_page_has_the_numbers_of_one_reservation(params: Params) -> None:
 
 @pytest.mark.parametrize(("change", "said"), [("nodes=+10%", "23 % (-37 to -4)"), ("limit=12h", "32 % (-47 to -9)")])
 def test_the_page_has_the_answers_of_what_if(params: Params, change: str, said: str) -> None:
-    assert said in PAGE
+    assert said in PROSE
     answer = what_if(params, "ours", change, None)
     (found,) = re.findall(r", ([+-][\d.]+) % \(([+-][\d.]+) to ([+-][\d.]+)\); 99th", answer)
     by, low, high = re.findall(r"[-\d]+", said)
