@@ -150,7 +150,7 @@ class Site(Frozen):
     today: Name = "fcfs"  # the order of its queue now
     slurm: Multifactor | None = None  # weights of its priority/multifactor; `today: multifactor` is their order
     backfill: Backfilling = Backfilling()  # jobs that start before others of higher priority
-    partitions: dict[str, Partition] = Field(default={})  # by name, where they differ in tier or factor
+    partitions: dict[str, Partition] = Field(default={})  # by name; those that are not listed have tier and factor 1
     each_user: UserLimits = UserLimits()  # jobs beyond it wait, and nothing is reserved for them
     warm_up_days: Annotated[float, Field(ge=0, le=365)] = 7.0  # replayed before a period and not counted
     most: Vetoes = Vetoes()  # growth of waits that is accepted
