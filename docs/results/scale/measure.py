@@ -28,7 +28,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 MIB = 1 << 20
 AT_ONCE = 250_000
-SMALL = 1000  # jobs of the first row: the fixed cost of a command
 HEAD = ("what", "machines", "jobs", "processor_s", "wall_s", "mib")
 SACCT = (  # as docs/how-to/import-slurm.md asks for them
     *("JobIDRaw", "JobID", "User", "Account", "Partition", "QOS", "Submit", "Eligible", "Start", "End"),
