@@ -219,12 +219,12 @@ exit "$CODE"
 @pytest.mark.parametrize(("code", "summary"), [(0, ""), (1, "| numpy | 1.0 |\n")])
 def test_a_known_vulnerability_fails_the_scan_and_is_in_the_summary(tmp_path: Path, code: int, summary: str) -> None:
     (step,) = (step for step in steps("audit") if step["name"] == "Scan the pinned packages")
-    scanner, told = tmp_path / "pip-audit", tmp_path / "summary"
+    scanner, written = tmp_path / "pip-audit", tmp_path / "summary"
     scanner.write_text(SCANNER)
     scanner.chmod(0o755)
-    told.touch()
-    given = {"PATH": f"{tmp_path}:/usr/bin:/bin", "CODE": str(code), "GITHUB_STEP_SUMMARY": str(told)}
+    written.touch()
+    given = {"PATH": f"{tmp_path}:/usr/bin:/bin", "CODE": str(code), "GITHUB_STEP_SUMMARY": str(written)}
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", step["run"]], check=False, cwd=tmp_path, env=given)
-    assert (done.returncode, told.read_text()) == (code, summary)
+    assert (done.returncode, written.read_text()) == (code, summary)
     assert (tmp_path / "said").read_text().startswith("--requirement requirements.lock --no-deps --disable-pip ")
     assert {"schedule", "pull_request"} <= set(workflow("audit")["on"])
