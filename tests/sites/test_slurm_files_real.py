@@ -213,7 +213,8 @@ def test_jobs_start_in_this_order(installed: Installed) -> None:
     blocker = site.busy()
     whole = ("--nodes=4", "--exclusive")
     limits = [40, 3, 25, 9, 14]
-    jobs = [Submission(int(site.slurm.submit("true", f"--time={k}", *whole)), 60.0 * k, 4, (), "root") for k in limits]
+    numbers = [int(site.slurm.submit("sleep 2", f"--time={k}", *whole)) for k in limits]  # starts are whole seconds
+    jobs = [Submission(number, 60.0 * k, 4, (), "root") for number, k in zip(numbers, limits, strict=True)]
     site.slurm.ask("scancel", blocker)
     site.slurm.until(lambda: not site.slurm.states(), "all jobs end")
     rows = site.slurm.jobs(SLURM_TIME_FORMAT="%s")

@@ -4,19 +4,18 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from builders import REPOSITORY
+from swf_lines import LUBLIN, there
 
 import deeprm
 
-LOG = REPOSITORY.parent / "shared" / "traces" / "lublin_256.swf.gz"
 BRIEF = {"arrivals": {"name": "poisson", "steps": 200, "measured": [0, 60]}, "step_limit": 200}
 SHORT = {"deeprm/Stream-v1": {"scenario": BRIEF}}
 IDS = tuple(deeprm.IDS)
 
 
 def settings(name: str, **changes: Any) -> dict[str, Any]:
-    """Arguments of an id, short enough for tests; RLScheduler's needs a log."""
-    own = {"jobs": LOG} if name == "deeprm/RLScheduler-v0" else SHORT.get(name, {})
+    """Arguments of an id, short enough for tests; RLScheduler's needs a log, without which the test is skipped."""
+    own = {"jobs": there(LUBLIN)} if name == "deeprm/RLScheduler-v0" else SHORT.get(name, {})
     return {**own, **changes}
 
 
