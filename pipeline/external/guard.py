@@ -34,13 +34,9 @@ class Guard:
     """An external policy under guard; its views are read-only."""
 
     def __init__(self, word: str, decide: Decide, limit_ms: float = LIMIT_MS, orders: int = 0) -> None:
-        """Guard a policy.
+        """Guard a policy that the user calls by a word; `orders` are of the queues of groups, 0 for other problems.
 
-        Args:
-            word: the user's name for it.
-            decide: the policy itself.
-            limit_ms: that a decision may take, in the mean; the first call, which may load or compile, does not count.
-            orders: of the queues of groups; for other problems 0.
+        A decision may take `limit_ms`, in the mean; the first call, which may load or compile, does not count.
         """
         self.word, self._decide, self._limit_s, self._orders = word, decide, limit_ms / 1000, orders
         self._calls, self._decisions, self._spent_s = 0, 0, 0.0

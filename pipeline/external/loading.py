@@ -24,17 +24,11 @@ def is_external(word: str) -> bool:
 def external(
     word: str, row: Any, scale: float | None = None, limit_ms: float = LIMIT_MS, file: Path | None = None
 ) -> Guard:
-    """Return an external policy under guard.
+    """Return an external policy under guard; PolicyError if it cannot be loaded, or does not fit the problem.
 
-    Args:
-        word: for which `is_external` holds; paths are relative to the working directory.
-        row: the scenario; None: one of the benchmark.
-        scale: time that features map to one half; None: a quarter of the scenario's horizon.
-        limit_ms: time limit of a decision; see `Guard`.
-        file: path of its file, if it is not the one in the word.
-
-    Raises:
-        PolicyError: it cannot be loaded, or does not fit the scenario's problem.
+    Paths in the word are relative to the working directory; `file` is its file if that is another one. `row` is the
+    scenario, None one of the benchmark. `scale` is the time that features map to one half; None: a quarter of the
+    horizon.
     """
     place, orders = place_of(word), len(getattr(row, "orders", ()))
     try:

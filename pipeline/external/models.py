@@ -33,8 +33,7 @@ TYPES = {"float": "f4", "double": "f8", "int64": "i8", "int32": "i4", "int8": "i
 def of_file(file: Path, scale: float, backlog: int = 0) -> Decide:
     """Return a model's policy; `scale`: time that features map to one half; `backlog`: size of the image's.
 
-    Raises:
-        UserError: it is not such a model, or a package is missing.
+    Raises UserError: it is not such a model, or a package is missing.
     """
     return _sb3(file, scale, backlog) if file.suffix == ".zip" else _onnx(file, scale, backlog)
 
@@ -58,11 +57,7 @@ def inputs_of(view: Observation, scale: float, wanted: Collection[str] = (), bac
 
 
 def best_legal(scores: FloatArray, view: Observation) -> IntArray:
-    """Return the legal action [B] of the highest score [B, A], the first of equals.
-
-    Raises:
-        UserError: the scores are not finite, or not one for each action.
-    """
+    """Return the legal action [B] of the highest score [B, A], the first of equals; UserError for invalid scores."""
     legal = legal_actions(view)
     if scores.shape != legal.shape or not np.isfinite(scores[legal]).all():
         found = "not finite" if scores.shape == legal.shape else f"of shape {scores.shape}"
@@ -144,10 +139,9 @@ def _onnx(file: Path, scale: float, backlog: int) -> Decide:
 
 
 def _fitting(given: Mapping[str, Any], wanted: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
-    """Return the inputs that a model wants; symbolic sizes of a shape match any, and `jobs` may be one vector.
+    """Return the inputs that a model wants, or raise a UserError for one that does not exist or has another shape.
 
-    Raises:
-        UserError: an input does not exist, or has another shape.
+    Symbolic sizes of a shape match any, and `jobs` may be one vector.
     """
     for name, shape in wanted.items():
         if name not in given:

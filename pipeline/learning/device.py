@@ -46,11 +46,7 @@ def leave_compiler_out() -> None:
 
 
 def device_of(wanted: str) -> torch.device:
-    """Return the device that `auto`, `cpu` or `cuda` selects here.
-
-    Raises:
-        UserError: `cuda` was asked for and there is none.
-    """
+    """Return the device that `auto`, `cpu` or `cuda` selects here; UserError if `cuda` is not there."""
     there_is = torch.cuda.is_available()
     if wanted == "cuda" and not there_is:
         raise UserError("params.yaml: device: 'cuda' asked for, but PyTorch finds no CUDA device; use auto or cpu")

@@ -17,14 +17,9 @@ DIAGONAL_FROM = 200  # weights; from here on no covariances are adapted, which t
 
 
 class Evolution:
-    """A distribution of weights that moves towards low cost.
+    """A distribution of weights [W], first a mean and a standard deviation `spread`, that moves towards low cost.
 
-    Args:
-        mean: weights [W] to begin with.
-        spread: standard deviation of the first candidates around them.
-        population: candidates of a generation.
-        seed: of the draws.
-        averaged: latest share of the generations whose centres `mean` averages, because a single centre wanders.
+    `mean` averages the centres of the latest share `averaged` of the generations, because a single centre wanders.
     """
 
     def __init__(self, mean: FloatArray, spread: float, population: int, seed: int, averaged: float = 0.0) -> None:

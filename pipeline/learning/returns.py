@@ -20,11 +20,8 @@ def discounted(rewards: FloatArray, gamma: float) -> FloatArray:
 def leave_one_out(returns: FloatArray, episodes: int) -> FloatArray:
     """Return each episode's return minus the mean of the jobset's other episodes at the same simulated time.
 
-    Finished episodes count as 0 (Kool, van Hoof, Welling 2019, at equal time).
-
-    Args:
-        returns: [B, steps], the `episodes` episodes of each jobset adjacent.
-        episodes: N of each jobset.
+    Finished episodes count as 0 (Kool, van Hoof, Welling 2019, at equal time). In the returns [B, steps], the
+    `episodes` episodes of each jobset are adjacent.
 
     >>> leave_one_out(np.array([[4.0], [2.0], [0.0]]), episodes=3).ravel()
     array([ 3.,  0., -3.])
@@ -37,10 +34,7 @@ def leave_one_out(returns: FloatArray, episodes: int) -> FloatArray:
 def decision_baseline(returns: FloatArray, jobset: IntArray, index: IntArray) -> FloatArray:
     """Return the mean return [D] at the same decision of the same jobset (DeepRM, Figure 3).
 
-    Args:
-        returns: [D] of each decision.
-        jobset: [D] the decision's jobset.
-        index: [D] its place among the decisions of its episode.
+    `jobset` [D] is that of each decision, `index` [D] its place among the decisions of its episode.
 
     >>> decision_baseline(np.array([4.0, 2.0, 1.0]), np.array([0, 0, 0]), np.array([0, 0, 1]))
     array([3., 3., 1.])
@@ -55,12 +49,8 @@ def generalised_advantage(
 ) -> FloatArray:
     """Return generalised advantage estimates [B, turns] (Schulman et al. 2016, equation 16).
 
-    Args:
-        rewards: [B, turns], 0 from each episode's length on.
-        value: [B, turns + 1] of the states; those from each episode's length on count as 0.
-        length: [B] decisions of each episode.
-        gamma: discount of one decision.
-        trace: lambda; 0 is the one-step error, 1 the return less the value.
+    Rewards [B, turns] are 0 from each episode's length [B] on, values [B, turns + 1] of these states count as 0.
+    `gamma` is the discount of one decision, `trace` is lambda: 0 is the one-step error, 1 the return less the value.
 
     >>> generalised_advantage(np.array([[1.0, 2.0]]), np.array([[0.5, 1.0, 9.0]]), np.array([2]), 1.0, 1.0)
     array([[2.5, 1. ]])

@@ -17,11 +17,7 @@ def weights_of(network: torch.nn.Module) -> dict[str, FloatArray]:
 
 
 def restore_weights(network: torch.nn.Module, weights: Mapping[str, FloatArray], agent: str) -> None:
-    """Load stored weights into a network.
-
-    Raises:
-        UserError: the weights differ from the network's in name, shape or type.
-    """
+    """Load stored weights into a network; UserError if they differ from its own in name, shape or type."""
     differing = difference(described(weights_of(network)), described(weights))
     if differing:
         raise UserError(f"model of agent '{agent}': {differing}")
@@ -29,11 +25,7 @@ def restore_weights(network: torch.nn.Module, weights: Mapping[str, FloatArray],
 
 
 def must_match_params(place: Path, found: Card, asked: Card, names: Iterable[str]) -> None:
-    """Refuse a stored network of another problem or network than in params.yaml.
-
-    Raises:
-        UserError: one of the named fields of the cards differs.
-    """
+    """Refuse a stored network with other values of some fields of its card than params.yaml has, with a UserError."""
     for name in names:
         here, now = getattr(found, name), getattr(asked, name)
         if here != now:

@@ -130,11 +130,7 @@ def _nearest(known: Sequence[str], name: str) -> str:
 def first_error(error: ValidationError, raw: Any, where: str, others: str = "") -> str:
     """Return one line for the first problem of a record: its place, what is wrong, the value.
 
-    Args:
-        error: of pydantic.
-        raw: the checked value, to find the keys in pydantic's locations.
-        where: the file.
-        others: how to see the other problems.
+    `raw` is the checked value, to find the keys in pydantic's locations; `others` says how to see the other problems.
     """
     first, *more = all_errors(error, raw, where)
     return f"{first} (and {len(more)} more{others})" if more else first

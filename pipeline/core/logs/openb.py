@@ -34,11 +34,7 @@ NO_MODEL = "wants GPU models that no node has"
 def read(
     path: Path, on_progress: ProgressCallback = no_progress, *, nodes: Path | None = None, chunk: int = CHUNK
 ) -> Trace:
-    """Read the pods of the log, and its machines from a file of nodes, if given.
-
-    Raises:
-        UserError: a file cannot be read, a row is no pod or node, or no job is left.
-    """
+    """Read the pods of a log, and its machines from a file of nodes, if given; UserError if no job is left."""
     names: dict[str, int] = {}
     machines = None if nodes is None else _read_nodes(nodes, names, chunk)
 

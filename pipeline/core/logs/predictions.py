@@ -150,15 +150,9 @@ def features(jobs: SubmittedJobs[FloatArray]) -> FloatArray:
 
 
 def predict_run_times(trace: Trace, learned: IntArray, known: FloatArray | None = None) -> FloatArray:
-    """Return the predicted run time of each job [J], in whole seconds.
+    """Return the predicted run time of each job [J], in whole seconds; UserError without both users and estimates.
 
-    Args:
-        trace: the log.
-        learned: indices of the training jobs.
-        known: its `features`, if already computed.
-
-    Raises:
-        UserError: the log has neither users nor estimates.
+    `learned` are indices of the training jobs, `known` the log's `features`, if already computed.
     """
     if not trace.has_estimates and (trace.user < 0).all():
         raise UserError("policies_know: the log has neither users nor estimates to predict from; expected durations")

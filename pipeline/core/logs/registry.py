@@ -63,8 +63,7 @@ def read(
 ) -> Trace:
     """Read a log of any format, which is guessed if not given; with `per_node`, each processor is a machine.
 
-    Raises:
-        UserError: the format is unknown or has no such option, or the log cannot be read.
+    Raises UserError: the format is unknown or has no such option, or the log cannot be read.
     """
     name = guess(path) if format is None else format
     if name not in FORMATS:
@@ -97,12 +96,9 @@ def _recognised(path: Path) -> str | None:
 
 
 def log_format(path: Path) -> str | None:
-    """Return the format of a log, by its name or first lines; None for a job table.
+    """Return the format of a log, by its name or first lines; None for a job table, UserError for anything else.
 
     An unreadable file or folder with the name of a table counts as one: its reader reports the error.
-
-    Raises:
-        UserError: it cannot be read, or is neither.
     """
     is_table = path.name.endswith(TABLE_SUFFIXES)
     if path.suffix == ".parquet" or (is_table and path.is_dir()):

@@ -76,11 +76,7 @@ def opened(path: Path) -> Iterator[Opened]:
 def rows(
     path: Path, layout: Layout, on_progress: ProgressCallback = no_progress, chunk: int = CHUNK
 ) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a log in order, checked by their schema and indexed by their lines.
-
-    Raises:
-        UserError: it cannot be read, lacks a column, or has an invalid row.
-    """
+    """Yield the rows of a log in order, checked by their schema and indexed by their lines, or raise a UserError."""
     names, first, seen = layout.names, 1, 0
     with opened(path) as (content, percent):
         while text := content.read(chunk):

@@ -45,8 +45,7 @@ def read_tasks(
 ) -> Trace:
     """Read a log whose rows are tasks, numbered by row.
 
-    Raises:
-        UserError: it cannot be read, has an invalid row or too many instances, or no job is left.
+    Raises UserError: it cannot be read, has an invalid row or too many instances, or no job is left.
     """
     parts, sieve, seen, found = list[Part](), Sieve(), 0, 0
     for frame in rows(path, layout, on_progress, chunk):

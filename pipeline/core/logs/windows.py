@@ -48,10 +48,7 @@ def periods(jobs: int, workload: PoolLog | MachinesLog) -> dict[str, tuple[int, 
 
 
 def starts(span: tuple[int, int], size: int, most: int) -> list[int]:
-    """Return the first jobs of disjoint windows in a period, up to `most`, evenly spread.
-
-    Raises:
-        UserError: the period is too short for one window.
+    """Return the first jobs of disjoint windows in a period, up to `most`, evenly spread; UserError if none fits.
 
     >>> starts((60, 100), 10, 3)
     [60, 75, 90]

@@ -218,14 +218,7 @@ def one_line(error: Exception) -> str:
 def check_out(
     path: Path, ends: Sequence[str] = TABLE_SUFFIXES, inputs: Iterable[Path] = (), what: str = "schedule"
 ) -> None:
-    """Refuse, before any work, an output that cannot be written, has an unknown suffix, or is an input.
-
-    Args:
-        path: of the output.
-        ends: allowed suffixes.
-        inputs: the logs or tables that jobs are read from.
-        what: kind of output.
-    """
+    """Refuse, before any work, an output that cannot be written, has an unknown suffix, or is one of the inputs."""
     if not path.name.endswith(tuple(ends)):
         wanted = " or ".join([", ".join(ends[:-1]), ends[-1]] if len(ends) > 1 else ends)
         raise UserError(f"{path}: expected a name that ends in {wanted}")

@@ -45,11 +45,7 @@ class Stages(BaseModel):
 
 
 def forgotten() -> dict[str, dict[Path, str]]:
-    """Return the stages of dvc.lock without a row in params.yaml, each with the md5 of its outputs by path.
-
-    Raises:
-        UserError: dvc.lock or dvc.yaml is invalid.
-    """
+    """Return the stages of dvc.lock without a row in params.yaml, with the md5 of each output; UserError if invalid."""
     if not (LOCK.exists() and STAGES.exists()):
         return {}
     locked, named = _stages(LOCK), set(_named())

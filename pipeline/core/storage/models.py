@@ -51,8 +51,7 @@ def write_model(folder: Path, model: Model[Card]) -> None:
 def read_model(folder: Path, kind: type[Kind_co]) -> Model[Kind_co]:
     """Read a model directory, or the `policy` inside an agent's directory, with a kind of card.
 
-    Raises:
-        UserError: it is no model directory, is of another problem, or its files are damaged or not of one model.
+    Raises UserError: it is no model directory, is of another problem, or its files are damaged or not of one model.
     """
     card_file, weights_file = _files(folder)
     try:

@@ -23,13 +23,7 @@ GZIP = 31  # wbits of zlib for the format of gzip, without time and name
 def user_table(path: Path, ids: Collection[str], rows: int = ROWS) -> Iterator[tuple[pd.DataFrame, float]]:
     """Yield a table in chunks with continuous row numbers, each with the percent of the file that was read.
 
-    Args:
-        path: .csv, .csv.gz or .parquet.
-        ids: columns of names: 007 is not 7, and NA is a name.
-        rows: of a chunk.
-
-    Raises:
-        UserError: the file cannot be read as a table.
+    `ids` are columns of names: 007 is not 7, and NA is a name. Raises UserError: the file cannot be read as a table.
     """
     try:
         yield from _parquet(path, ids, rows) if path.suffix == ".parquet" else _csv(path, ids, rows)
@@ -46,11 +40,7 @@ def user_table(path: Path, ids: Collection[str], rows: int = ROWS) -> Iterator[t
 
 
 def known_to_policies(frame: pd.DataFrame, policies_know: str, where: str) -> tuple[pd.DataFrame, list[str]]:
-    """Return jobs without estimates that are unknown to policies, and a note about those.
-
-    Raises:
-        UserError: the table lacks what policies know.
-    """
+    """Return jobs without estimates that policies do not know, and a note about those; UserError if known ones lack."""
     if policies_know == "predictions":
         raise UserError(f"{where}: a table has no past to predict run times from (policies_know: predictions)")
     if policies_know == "estimates" and "estimate" not in frame:

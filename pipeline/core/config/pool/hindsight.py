@@ -24,11 +24,7 @@ class Hindsight(Frozen):
 
 
 def must_be_solvable(where: str, name: str, scenario: PoolScenario) -> None:
-    """Refuse a scenario that cannot be solved in hindsight.
-
-    Raises:
-        UserError: it is a stream, or places jobs ahead.
-    """
+    """Refuse, with a UserError, a scenario that cannot be solved in hindsight: a stream, or one that places ahead."""
     if scenario.measured is not None:
         raise UserError(f"{where}: '{name}': expected runs of which all jobs count, found a stream")
     if scenario.place_ahead:

@@ -188,11 +188,7 @@ class PoolScenario(Frozen):
         return self.model_copy(update={"tell_end": False, "tell_load": False, **own})
 
     def changed(self, capacity: int | None, slots: int | None, horizon: int | None) -> "PoolScenario":
-        """Return the scenario with another cluster; None keeps a number.
-
-        Raises:
-            UserError: a number is out of range.
-        """
+        """Return the scenario with another cluster; None keeps a number. Raises UserError: one is out of range."""
         asked = {"slots": slots, "horizon": horizon}
         update: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
         if capacity is not None:
