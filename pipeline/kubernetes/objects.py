@@ -41,10 +41,7 @@ Amounts = Mapping[str, float]
 
 
 def amount(text: object) -> float:
-    """Return an amount in whole units: cores, bytes, pieces.
-
-    Raises:
-        ValueError: the text is not an amount, or below 0.
+    """Return an amount in whole units (cores, bytes, pieces); ValueError if the text is not one, or below 0.
 
     >>> [amount(text) for text in ("100m", "2", "1.5", "64Mi", "1e3", 3)]
     [0.1, 2.0, 1.5, 67108864.0, 1000.0, 3.0]

@@ -67,11 +67,7 @@ class PolicyGateway:
         metrics: Metrics,
         defaults: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        """Start the policy; `defaults` are fields of states that lack them.
-
-        Raises:
-            UserError: the scenario's states have no such field.
-        """
+        """Start the policy; `defaults` are fields of states that lack them, UserError if states have no such field."""
         self.params, self.scenario, self.fallback, self.limit_s = params, scenario, fallback, limit_s
         self.metrics = metrics
         self.live, self._defaults = problem_of(params, scenario).live, dict(defaults)
@@ -139,10 +135,8 @@ class PolicyGateway:
     async def answer(self, raw: bytes) -> bytes:
         """Return a Reply to a state, both as JSON; the state is parsed here only for the fallback.
 
-        Raises:
-            ValidationError: the state is not valid.
-            UserError: the state contradicts itself.
-            BusyError: too many requests wait.
+        Raises ValidationError: the state is not valid. UserError: it contradicts itself. BusyError: too many requests
+        wait.
         """
         if self._answering >= self._most:
             raise BusyError(f"{self._answering} states are answered already; ask again later")

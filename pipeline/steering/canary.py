@@ -122,9 +122,6 @@ def judge(folder: Path, scenario: str, place: str, digest: str, window: int, uni
 
     Windows by arrival, not by end: otherwise jobs that a policy keeps waiting would be in windows of their own, where
     it does no harm. Jobs after the first that is still there do not count.
-
-    Raises:
-        UserError: there is no journal, or no such policy.
     """
     from pipeline.comparing.sequences import seen_at
     from pipeline.core.config import load_params

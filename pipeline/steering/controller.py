@@ -92,11 +92,7 @@ class Controller:
             self.ledger.save()
 
     async def run_loop(self, stop: asyncio.Event, watchdog: Watchdog | None) -> None:
-        """Tick until stopped.
-
-        Raises:
-            UserError: Slurm denies a change to this account, the disk is full, or the watchdog is gone.
-        """
+        """Tick until stopped; UserError if Slurm denies a change, the disk is full, or the watchdog is gone."""
         watching = asyncio.create_task(self.gateway.watch())
         try:
             while not stop.is_set():

@@ -42,11 +42,7 @@ DECISIONS = table(
 
 
 def run(folder: Path, out: Path) -> list[str]:
-    """Import the journal of a folder, and return a report.
-
-    Raises:
-        UserError: there is no journal, or no job ended in it; then no file is written.
-    """
+    """Import the journal of a folder, and return a report; UserError, and no file, if no job ended in it."""
     found = list(lines(folder))
     jobs, notes = _jobs(found, folder)
     decisions = check_table(_decisions(found), DECISIONS, str(out / "decisions.csv"))

@@ -150,11 +150,7 @@ def _read(path: Path) -> Contents:
 
 
 def lock_folder(folder: Path) -> BinaryIO:
-    """Create a folder if needed and lock it, as long as the returned file is open anywhere.
-
-    Raises:
-        UserError: another process holds the lock, or the folder cannot be created.
-    """
+    """Create a folder if needed and lock it, as long as the returned file is open anywhere; UserError if that fails."""
     try:
         private_folder(folder, LEDGER)
         stream = open_private(folder / LOCK, "a+b")

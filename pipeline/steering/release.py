@@ -40,12 +40,8 @@ def update_held(
 ) -> bool:
     """Update the ledger with a reading of the jobs; return whether that changed it.
 
-    Args:
-        ledger: is updated.
-        jobs: of the reading.
-        held_in: partitions whose jobs are submitted held.
-        now: time of the reading.
-        boot_time: returns when slurmctld started; called only where that matters.
+    Jobs of the partitions `held_in` are submitted held. `boot_time` returns when slurmctld started, and is called only
+    where that matters.
     """
     before = {number: one.model_copy() for number, one in ledger.held.items()}
     there = {job.number: job for job in jobs if set(job.partitions) <= set(held_in)}
@@ -132,9 +128,7 @@ def confirm(ledger: Ledger, released: Iterable[int], unpinned: Iterable[int], co
 def release_all(slurm: Slurm, ledger: Ledger) -> int:
     """Release all jobs that are held for the controller and unpin those that wait; return the number of held jobs.
 
-    Raises:
-        OddError: slurmctld does not answer, or jobs are still held afterwards.
-        UserError: Slurm denies it to this account.
+    Raises OddError: slurmctld does not answer, or jobs are still held afterwards. UserError: Slurm denies it.
     """
     if not ledger.held_in and not ledger.held:
         return 0

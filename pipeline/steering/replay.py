@@ -79,13 +79,10 @@ class RecordedNodes(BaseModel):
 
 
 def read_recorded(folder: Path, rows: Iterable[Mapping[str, Json]]) -> tuple[list[RecordedNodes], list[RecordedJob]]:
-    """Return the latest nodes of each queue of a folder's journal, and the jobs that ended.
+    """Return the latest nodes of each queue of a folder's journal, and the jobs that ended; UserError for a bad row.
 
     A job that was gone between two readings and could have started counts as one that ran for half the time between
     them; without those, the effect of a policy on short jobs would be left out.
-
-    Raises:
-        UserError: a row is not valid.
     """
     pools: dict[tuple[str, ...], RecordedNodes] = {}
     jobs: list[RecordedJob] = []
@@ -121,15 +118,8 @@ def replay_waits(
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield for each policy the wait of each job [J] in seconds, and its run time.
 
-    Args:
-        jobs: of the queue.
-        nodes: that they run on.
-        policies: that order them.
-        seed: of the policies' draws.
-        resources: that count; none: all that the nodes have.
-        slots: jobs that a policy sees.
-        unit_s: seconds of the policies' unit of time.
-        on_progress: is called regularly, and may raise to end the simulation.
+    Without `resources`, all that the nodes have count. A policy sees `slots` jobs, and times in units of `unit_s`
+    seconds. `on_progress` is called regularly, and may raise to end the simulation.
     """
     resources = resources or nodes.resources
     capacity = np.array([[units.get(name, 0.0) for name in resources] for units in nodes.machines.values()])
@@ -158,11 +148,7 @@ def replay_waits(
 
 
 def check_replayable(policy: str) -> None:
-    """Refuse policies that cannot be replayed; compile now, so that the end of the run has no such wait.
-
-    Raises:
-        UserError: the policy is not a heuristic.
-    """
+    """Refuse policies other than heuristics; compile now, so that the end of the run has no such wait."""
     if policy not in HEURISTICS:
         raise UserError(f"--mode shadow: expected a heuristic, as models are not replayed here, got '{policy}'")
     units = {"cpu": 1.0}
@@ -172,11 +158,7 @@ def check_replayable(policy: str) -> None:
 
 
 def verdicts(folder: Path, policy: str, seed: int, most_s: float = VERDICT_S) -> Iterator[str]:
-    """Yield lines on each queue of a journal: would it have waited less under the policy? Ends after `most_s`.
-
-    Raises:
-        UserError: there is no journal, or the policy is not a heuristic.
-    """
+    """Yield lines on each queue of a journal: would it have waited less under the policy? Ends after `most_s`."""
     check_replayable(policy)
     until = monotonic() + most_s
 

@@ -20,12 +20,9 @@ LONGEST_PAUSE_S = 60.0
 
 
 def reset(slurm: Slurm, ledger: Ledger) -> int:
-    """Set the factors of all jobs in the ledger to 0; return how many present jobs had another.
+    """Set the factors of all jobs in the ledger to 0; return how many present jobs had another, or raise a UserError.
 
     A factor that another user has set since stays. Running jobs are reset too, since a requeued job keeps its factor.
-
-    Raises:
-        UserError: slurmctld does not answer, does not do it, or denies it to this account.
     """
     wanted = _jobs_to_reset(ledger, _shown_factors(slurm)) if ledger.jobs else set()
     count, left = sum(ledger.jobs[number].gone is None for number in wanted), wanted

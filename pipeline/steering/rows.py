@@ -96,8 +96,7 @@ class Reading(NamedTuple):
 def jobs_in(text: str) -> list[JobRow]:
     """Return the jobs that squeue printed; for an invalid line, a job with the negative number of the line.
 
-    Raises:
-        OddError: more than half of the lines are invalid, or of jobs that occur twice.
+    Raises OddError: more than half of the lines are invalid, or of jobs that occur twice.
     """
     lines = _read(text, "squeue", len(SQUEUE), _job)
     found = [_no_job(k, str(one)) if isinstance(one, OddError) else one for k, one in lines]

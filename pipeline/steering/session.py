@@ -49,8 +49,7 @@ def steer(
 ) -> None:
     """Steer until a signal comes.
 
-    Raises:
-        UserError: another controller is at work, Slurm cannot be steered, or the policy does not begin.
+    Raises UserError: another controller is at work, Slurm cannot be steered, or the policy does not begin.
     """
     slurm = Slurm()
     known = slurm.check_multifactor()  # first, so that no folder is left where no Slurm can be steered
@@ -86,8 +85,7 @@ def steer(
 def take_back(folder: Path, held_in: tuple[str, ...] = ()) -> None:
     """Undo the changes of a stopped controller; release all held jobs in `held_in`, even if the ledger lacks them.
 
-    Raises:
-        UserError: a controller still runs in the folder, or Slurm does not answer.
+    Raises UserError: a controller still runs in the folder, or Slurm does not answer.
     """
     if not folder.is_dir() and not held_in:
         raise UserError(f"{folder}: not found; expected the --folder of a controller")
@@ -160,11 +158,7 @@ async def _run(controller: Controller, watchdog: Watchdog | None) -> None:
 
 
 def claim_cluster(slurm: Mapping[str, str]) -> socket.socket:
-    """Return a socket to hold as long as this is the only controller of a Slurm, given its settings, on this machine.
-
-    Raises:
-        UserError: another one is at work.
-    """
+    """Return a socket to hold while this is the only controller of a Slurm on this machine; UserError if it is not."""
     cluster, host = slurm.get("ClusterName", ""), slurm.get("SlurmctldHost[0]", "")
     which = f"{cluster} {host} {slurm.get('SlurmctldPort', '')}"
     name = f"\0steer-slurm {hashlib.sha256(which.encode()).hexdigest()[:32]}"

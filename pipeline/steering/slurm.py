@@ -35,11 +35,7 @@ class Slurm:
         self.inherited: tuple[int, ...] = ()  # open files that scontrol keeps while it runs
 
     def read(self) -> Reading:
-        """Read the cluster: one squeue, one sinfo, one sprio.
-
-        Raises:
-            OddError: the output cannot be read; AwayError: slurmctld does not answer.
-        """
+        """Read the cluster by one squeue, sinfo and sprio; OddError if unreadable, AwayError without an answer."""
         now, jobs = time.time(), self.jobs()
         nodes = self._query("sinfo", "--noheader", "--all", "--local", "--Node", "--exact", "-o", "|".join(SINFO))
         return Reading(now, jobs, nodes_in(nodes), self.factors())
@@ -60,13 +56,8 @@ class Slurm:
     def update(self, lines: Sequence[str], what: str = "SiteFactor may be set") -> str:
         """Run lines in one scontrol and return its complaint, empty if it did all of them.
 
-        Args:
-            lines: commands of scontrol, in which only the numbers of jobs come from users.
-            what: the permission that a denial is about.
-
-        Raises:
-            UserError: Slurm denies it to this account.
-            AwayError: slurmctld does not answer.
+        Only the numbers of jobs in the lines come from users. Raises UserError: Slurm denies to this account `what` the
+        lines do. AwayError: slurmctld does not answer.
         """
         done = self._run(["scontrol"], "".join(f"{line}\n" for line in lines), self.inherited)
         if DENIED.search(done.stderr):
