@@ -74,12 +74,7 @@ class Commands:
     ) -> int:
         """Run a command; return its exit code, or below 0 the signal that ended it.
 
-        Args:
-            words: the command.
-            on_line: called with each line of its output.
-            more: variables added to the environment.
-            folder: its working directory.
-            on_tick: called twice a second while it runs.
+        `on_line` is called with each line of its output, `on_tick` twice a second. `more` is added to the environment.
         """
         process = subprocess.Popen(
             ["/bin/sh", "-c", GROUP, "group", *words],

@@ -31,10 +31,8 @@ class Executor:
     def __init__(self, place: Setting, threads: int, root: Path) -> None:
         """Start no worker yet.
 
-        Args:
-            place: where tasks run.
-            threads: of torch, numba and OpenMP in every worker: those of the stage itself, since they order sums.
-            root: base of a relative store folder.
+        `threads` are of torch, numba and OpenMP in every worker: those of the stage itself, since they order sums.
+        `root` is the base of a relative store folder.
         """
         self._setting, self._threads = place, threads
         self._store = Store((root / place.folder).resolve())
@@ -54,14 +52,10 @@ class Executor:
     ) -> list[Result]:
         """Return the function's result for each task, in their order.
 
-        Args:
-            function: of a module, or a partial of one; its result depends only on its arguments and inputs.
-            tasks: records, arrays and parameters, sent by value.
-            inputs: files and folders below the working directory that it reads.
-            on_progress: called with the number of tasks done.
-
-        Raises:
-            UserError: of a task; or there are no workers, they see no shared folder, or they run other code.
+        The result of the function (of a module, or a partial of one) depends only on its arguments and on the `inputs`:
+        files and folders below the working directory. Tasks are records, arrays and parameters, sent by value.
+        `on_progress` gets the number of tasks done. Raises UserError: of a task, or there are no workers with this
+        folder and code.
         """
         if not tasks:
             return []
@@ -138,12 +132,7 @@ class Executor:
 def executor(threads: int, default: Setting | None = None) -> Iterator[Executor]:
     """Yield the executor of a stage; its stored results are removed at the end, unless that is an exception.
 
-    Args:
-        threads: of torch, numba and OpenMP in every worker.
-        default: used if the user sets nothing; None: serial.
-
-    Raises:
-        UserError: the user's setting is invalid.
+    `threads` are of torch, numba and OpenMP in every worker. `default` is used if the user sets nothing; None: serial.
     """
     one = Executor(setting(default), threads, repository_root())
     yield one

@@ -15,17 +15,9 @@ def launch(
 ) -> list[int]:
     """Run copies of a command; return the exit codes of those that ended, up to the first failure.
 
-    A code below 0 or above 128 means that the command was killed. Copies on Ray have one code, the highest.
-
-    Args:
-        place: where they run.
-        job: the command.
-        copies: their number; Ray runs as many of them as it has cores.
-        on_line: called with each line of their output.
-        on_look: called every second.
-
-    Raises:
-        UserError: Slurm cannot be reached.
+    A code below 0 or above 128 means that the command was killed. Ray runs as many copies as it has cores, and they
+    have one code, the highest. `on_line` is called with each line of their output, `on_look` every second. Raises
+    UserError: Slurm cannot be reached.
     """
     codes = list[int]()
     with ThreadPoolExecutor(copies) as pool, Commands() as commands:

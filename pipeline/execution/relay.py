@@ -39,15 +39,10 @@ def elsewhere() -> bool:
 
 
 def relay(threads: int, *words: str) -> bool:
-    """Run a command on the user's cluster; return False where it must run here.
+    """Run `python -m pipeline` with some words on the user's cluster; return False where it must run here.
 
-    Args:
-        threads: of the command.
-        words: of the command, after `python -m pipeline`.
-
-    Raises:
-        UserError: the cluster cannot be reached, or this is a node with another folder or version of the code.
-        SystemExit: the command failed there and reported why.
+    Raises UserError: the cluster cannot be reached, or this is a node with another folder or version of the code.
+    SystemExit: the command failed there and reported why.
     """
     here = Path.cwd()
     if sent := os.environ.get(RELAYED):

@@ -36,11 +36,7 @@ class Setting(BaseModel):
 
 
 def setting(default: Setting | None = None) -> Setting:
-    """Return the user's setting, or the default.
-
-    Raises:
-        UserError: it is invalid; one line.
-    """
+    """Return the user's setting, or the default; a UserError if it is invalid."""
     if word := os.environ.get(VARIABLE):
         parts = WORD.fullmatch(word)
         if not parts or (parts["at"] and parts["backend"] not in ("ray", "slurm")):

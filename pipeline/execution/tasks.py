@@ -68,13 +68,7 @@ class Store:
 
 
 def keys_of(function: Callable[[Any], Any], tasks: Sequence[object], inputs: Sequence[Path] = ()) -> list[str]:
-    """Return the key of every task.
-
-    Args:
-        function: of a module, or a partial of one, whose arguments (parameters, a seed) are part of the key.
-        tasks: arguments of the function.
-        inputs: files and folders that it reads, by their content.
-    """
+    """Return the key of every task: by its function, with the arguments of a partial, and the content of `inputs`."""
     held = [(path.as_posix(), sha256_of(path)) for path in inputs]
     common = _digest((code_digest(), function, held))
     return [hashlib.sha256(common + _digest(task)).hexdigest() for task in tasks]

@@ -35,15 +35,10 @@ def work_file(store: Store, tasks: Mapping[str, bytes], workers: int) -> Iterato
 
 
 def run_tasks(path: Path, root: Path, number: int) -> None:
-    """Run the tasks of a file that no other worker runs or has run.
+    """Run the tasks of a file that no other worker runs or has run, the share of this worker's number first.
 
-    Args:
-        path: of the file, in the folder of results.
-        root: working directory of the stage.
-        number: of the worker, from 0; its share of the tasks comes first.
-
-    Raises:
-        UserError: of a task; or this machine does not see the folders or has other code.
+    `path` is the file, in the folder of results; `root` is the working directory of the stage. Raises UserError: of a
+    task, or because this machine does not see the folders or has other code.
     """
     try:
         os.chdir(root)

@@ -116,12 +116,7 @@ def stages_of(lock: str) -> list[str]:
 
 
 def ordered(lock: str, before: Sequence[str], passed: Sequence[str]) -> str:
-    r"""Return a dvc.lock with its stages in the order of `dvc repro`, without changing lines.
-
-    Args:
-        lock: its text.
-        before: the stages that it had, in order.
-        passed: the stages in the order of `dvc repro`.
+    r"""Return a dvc.lock with its stages in the order of `dvc repro`: those that it had `before`, then those `passed`.
 
     >>> ordered("schema: '2.0'\nstages:\n  b:\n    cmd: b\n  a:\n    cmd: a\n", [], ["a", "b"])
     "schema: '2.0'\nstages:\n  a:\n    cmd: a\n  b:\n    cmd: b\n"

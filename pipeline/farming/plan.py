@@ -34,13 +34,9 @@ class Plan:
     """Waiting, running and ended stages."""
 
     def __init__(self, needs: Graph, stages: Collection[str], seconds: Mapping[str, float], last: str = "") -> None:
-        """Plan some stages of a graph.
+        """Plan some stages of the graph `needs`, each with all that need it; of equals the first begins first.
 
-        Args:
-            needs: the whole graph.
-            stages: the stages to make, each with all that need it. Of equals the first begins first.
-            seconds: of the last run of each stage.
-            last: a stage that runs after all others, whatever it needs.
+        `seconds` are of the last run of each stage. The stage `last` runs after all others, whatever it needs.
         """
         self._needs = {stage: needs[stage] & set(stages) for stage in stages}
         self._seconds, self._last = seconds, last

@@ -65,12 +65,9 @@ def _capped(value: Json) -> Json:
 
 
 def run(params: Params) -> None:
-    """Play the smallest problem in a temporary folder; numba keeps the compiled code.
+    """Play the smallest problem in a temporary folder; numba keeps the compiled code. UserError if a log is missing.
 
     A part that cannot be played is reported and skipped: its stage compiles what it needs.
-
-    Raises:
-        UserError: a log is missing.
     """
     _play_all(smoke_test_params(params), [parts(params, names) for names in scenarios_by_problem(params).values()])
 
@@ -78,12 +75,7 @@ def run(params: Params) -> None:
 def first(params: Params, stages: Collection[str]) -> None:
     """Compile the code of some stages unless it is compiled: parallel stages would each compile it.
 
-    Args:
-        params: of params.yaml.
-        stages: names as DVC has them; stages without compiled code are skipped.
-
-    Raises:
-        UserError: a log is missing.
+    Stages have DVC's names; those without compiled code are skipped. Raises UserError: a log is missing.
     """
     small = smoke_test_params(params)
     left = []

@@ -18,13 +18,9 @@ REPRO = "dvc repro"
 def run(params: Params, workers: int, first: Callable[[], None] = lambda: None) -> bool:
     """Bring all stages up to date, byte for byte as `dvc repro` does; return whether any was stale.
 
-    Args:
-        params: of params.yaml.
-        workers: maximum number of stages at the same time.
-        first: called before DVC determines what is stale, while no other farm runs and dvc.lock is intact.
-
-    Raises:
-        UserError: a stage failed, so that its dependents were skipped; or another farm runs here.
+    Up to `workers` stages run at the same time. `first` is called before DVC determines what is stale, while no other
+    farm runs and dvc.lock is intact. Raises UserError: a stage failed and its dependents were skipped, or another farm
+    runs.
     """
     with notes.exclusive() as held:
         notes.repair()
@@ -42,17 +38,10 @@ def run(params: Params, workers: int, first: Callable[[], None] = lambda: None) 
 
 
 def make_here(params: Params, needs: dvc_stages.Graph, stages: Collection[str], workers: int, held: int) -> None:
-    """Compile the code of some stages and make them in this repository.
+    """Compile the code of some stages of the graph `needs` and make them in this repository.
 
-    Args:
-        params: of params.yaml.
-        needs: the whole graph.
-        stages: those to make; with a stage, either all of its dependents or none.
-        workers: maximum number of stages at the same time.
-        held: descriptor of a file that stays locked while anything runs.
-
-    Raises:
-        UserError: one failed, and its dependents were skipped.
+    With a stage, `stages` has either all of its dependents or none. `held` is the descriptor of a file that stays
+    locked while anything runs. Raises UserError: a stage failed, and its dependents were skipped.
     """
     notes.begin()
     compiling.first(params, stages)

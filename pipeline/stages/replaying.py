@@ -56,16 +56,10 @@ def model_of(params: Params, scenario: str, seat: PolicyRef) -> Iterator[Mapping
 
 
 def play(params: Params, scenario: str, seats: Mapping[str, PolicyRef], knobs: Mapping[str, float]) -> pd.DataFrame:
-    """Return the results of policies on the test jobsets of the working directory.
+    """Return the results of policies on the test jobsets of the working directory; UserError for an unknown policy.
 
-    Args:
-        params: all of params.yaml.
-        scenario: of the jobsets.
-        seats: the policies, by their names in the results.
-        knobs: what validation chose; a seat's own numbers take precedence.
-
-    Raises:
-        UserError: a policy is neither an agent nor a heuristic of the scenario.
+    `seats` has the policies by their names in the results, `knobs` what validation chose; a seat's own numbers take
+    precedence.
     """
     problem, found = problem_of(params, scenario), []
     for name, seat in seats.items():

@@ -19,8 +19,7 @@ from pipeline.sites.slurm_settings import SlurmOrder, named_order, plan_settings
 def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapping[str, Path | None]) -> None:
     """Write the files into a folder; without a policy, those of the advised order.
 
-    Raises:
-        UserError: there is no advice yet, it is to change nothing, or the configuration cannot be used.
+    Raises UserError: there is no advice yet, it is to change nothing, or the configuration cannot be used.
     """
     check_known("params.yaml", "sites", site, params.sites)
     found = read_evidence(site)
@@ -62,11 +61,7 @@ def _said(backfill: Backfilling) -> str:
 
 
 def _replayed_scale(params: Params, site: str, order: SlurmOrder, config: SlurmConfig) -> float | None:
-    """Return the scale of the replay; None if it had no weights of the site's Slurm.
-
-    Raises:
-        UserError: the weights of the configuration are not those that were replayed.
-    """
+    """Return the scale of the replay, None without weights of the site's Slurm; UserError if they have changed."""
     weights = params.sites[site].slurm
     if weights is None:
         return None

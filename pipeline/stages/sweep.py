@@ -26,15 +26,8 @@ SAVED = "saved"
 def run(params: Params, settings: Sequence[str], seeds: str | None, named: Sequence[str], workers: int) -> None:
     """Make all missing points of a sweep, and show the results of all.
 
-    Args:
-        params: of params.yaml.
-        settings: KEY=VALUE,VALUE of each key.
-        seeds: of trainings, as 1..5 or 1,2,7.
-        named: agents whose training takes the seeds; none: the agents that the keys configure.
-        workers: maximum number of points, or of stages that all share, at the same time.
-
-    Raises:
-        UserError: a key or value is wrong, or a point failed while the others are saved.
+    `settings` are KEY=VALUE,VALUE, `seeds` 1..5 or 1,2,7. `named` agents take the seeds; without any, those that the
+    keys configure. Raises UserError: a key or value is wrong, or a point failed while the others are saved.
     """
     swept = grid.settings(settings)
     drawn = grid.seeds(seeds) if seeds is not None else []

@@ -84,11 +84,8 @@ class Delivery:
     def __init__(self, store: Store, begin: record.Begin, find: Find, this_run: bool = False) -> None:
         """Get or create the runs of a stage and of its pipeline.
 
-        Args:
-            store: destination of the events.
-            begin: the first event.
-            find: returns the present place of the file or folder with some path and md5, or None.
-            this_run: whether the stage belongs to the current pipeline run, so that today's code can read its model.
+        `find` returns the present place of the file or folder with some path and md5, or None. With `this_run`, the
+        stage belongs to the current pipeline run, so that today's code can read its model.
         """
         self.store, self._find, self._this_run = store, find, this_run
         self._parent: Run = parent_of(store, begin.pipeline)
@@ -103,11 +100,7 @@ class Delivery:
         return self.store.client
 
     def send(self, event: record.Event) -> None:
-        """Send one event; metrics are sent in batches.
-
-        Raises:
-            MissingFileError: the event names a file that is missing; the next event may be sent.
-        """
+        """Send one event; metrics are sent in batches. MissingFileError if its file is gone: the next may be sent."""
         from mlflow.entities import Metric, RunTag
 
         run_id, parent_id = self._run.info.run_id, self._parent.info.run_id

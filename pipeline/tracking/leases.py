@@ -31,15 +31,10 @@ TAKEN, GONE = "RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST"
 
 @contextmanager
 def lease(client: "MlflowClient", what: str, wait_s: float) -> Iterator[None]:
-    """Hold the lease on something while the body runs.
+    """Hold the lease on something while the body runs, or raise an OSError because another process holds it.
 
-    Args:
-        client: of the shared store.
-        what: the same words in every clone.
-        wait_s: longest wait for others, in seconds; a dead one is put aside if this is longer than `DEAD_S`.
-
-    Raises:
-        OSError: another process holds it.
+    `what` is the same in every clone. `wait_s` is the longest wait for others; a dead one is put aside if this is
+    longer than `DEAD_S`.
     """
     name, owner = name_of(what), uuid4().hex
     aside = _take(client, name, owner, what, wait_s)

@@ -28,13 +28,8 @@ PACKAGES = ("mlflow", "torch", "numpy", "numba", "safetensors", "pydantic", "rua
 def log_policy(store: Store, run: "Run", folder: Path, md5: str, served: Served, shared: bool) -> None:
     """Log the policy of a model directory as the model `policy` of a run; it loads as `runs:/<run id>/policy`.
 
-    Args:
-        store: the store.
-        run: the run; if it has the model already, no other is logged.
-        folder: the model directory.
-        md5: of the directory.
-        served: the policy as a service.
-        shared: whether another run's model of the same md5 may be used instead of logging one more.
+    A run that has the model already gets no other. `md5` is the directory's. If `shared`, another run's model of the
+    same md5 is used instead of logging one more.
     """
     from mlflow.entities import LoggedModelOutput
 

@@ -68,13 +68,9 @@ class Target(NamedTuple):
 def publish(revs: Sequence[str], everything: bool) -> Iterator[str]:
     """Publish revisions, everything, or the workspace; yield a line on each.
 
-    Args:
-        revs: commits, tags, branches, names of experiments.
-        everything: all experiments, the commits of this branch that changed dvc.lock, HEAD, the workspace.
-
-    Raises:
-        UserError: MLflow cannot be reached, or a named revision or the workspace had to be skipped. With `everything`,
-            commits that today's code cannot read are skipped with a line each.
+    `revs` are commits, tags, branches and names of experiments. `everything` is all experiments, the commits of this
+    branch that changed dvc.lock, HEAD and the workspace; commits that today's code cannot read are skipped with a line
+    each. Raises UserError: MLflow cannot be reached, or a named revision or the workspace had to be skipped.
     """
     if os.environ.get("PIPELINE_TRACKING", "").lower() == "off":
         yield "publish: skipped, because PIPELINE_TRACKING is off"
@@ -173,8 +169,7 @@ def _commit(rev: str) -> str | None:
 def _restore(store: Store, target: Target, scratch: Path) -> tuple[str, list[Version]]:
     """Add the missing entries of a revision; return a line on it and the policies to register.
 
-    Raises:
-        UserError: dvc.lock is empty, or today's code cannot read it or params.yaml.
+    Raises UserError: dvc.lock is empty, or today's code cannot read it or params.yaml.
     """
     tree = tree_of(target.rev, target.title) if target.rev else working_tree()
     stored = StoredOutputs(scratch, target.rev)

@@ -118,11 +118,7 @@ def here(params: Params, pipeline: str) -> list[Version]:
 
 
 def bring_up_to_date(store: Store, versions: Iterable[Version]) -> list[str]:
-    """Register logged policies, update cards, verdicts and the champions of champions.yaml; return the new versions.
-
-    Raises:
-        UserError: champions.yaml is invalid.
-    """
+    """Register logged policies; update cards, verdicts and the champions of champions.yaml; return the new versions."""
     client = store.client
     with store.exclusive("the registered models"):
         wanted = [(one, logged) for one in versions if (logged := logged_model(store, one.md5))]

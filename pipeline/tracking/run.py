@@ -172,10 +172,7 @@ class StageRun:
 def stage(name: str, subject: str, params: Params) -> Iterator[StageRun]:
     """Record a stage while its body runs; errors are recorded and raised again. SIGTERM ends it as an exception does.
 
-    Args:
-        name: the stage: generate, heuristics, hindsight, pretrain, finetune, evaluate, compare or papers.
-        subject: its scenario or agent; "" for compare and papers.
-        params: all of params.yaml; the rows of the subject become params of the run.
+    `subject` is its scenario or agent ("" for compare and papers), whose rows of `params` become params of the run.
     """
     run = StageRun(name, subject, params)
     main = threading.current_thread() is threading.main_thread()

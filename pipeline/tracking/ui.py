@@ -55,8 +55,7 @@ PARAMS = """SELECT params.key FROM params JOIN runs USING (run_uuid) JOIN tags U
 def serve(port: int, browser: bool) -> Iterator[str]:
     """Start the server, yield the link to the charts when it answers, and stay until it ends or is interrupted.
 
-    Raises:
-        UserError: there are no runs, or the port is taken.
+    Raises UserError: there are no runs, or the port is taken.
     """
     if waiting() and not os.environ.get("MLFLOW_TRACKING_URI"):
         send_left()
@@ -136,9 +135,7 @@ def _wait(server: subprocess.Popen[bytes], port: int) -> None:
 def view_state(metrics: Mapping[str, bool], params: Sequence[str]) -> Json:
     """Return the state of the page: columns of the table, and charts, those of changed agents first.
 
-    Args:
-        metrics: whether the last two runs differ, by metric of pipeline runs.
-        params: those in which runs differ.
+    `metrics` says whether the last two pipeline runs differ in each metric; `params` are those in which runs differ.
     """
     best = sorted((name for name in metrics if FROM_BEST in name), key=lambda name: not metrics[name])
     curves = [f"{scenario}/{policy}" for policy, _, scenario in (name.partition(FROM_BEST) for name in best)]
