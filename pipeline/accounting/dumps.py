@@ -152,11 +152,7 @@ def _words(text: str) -> dict[str, str]:
 def dump_rows(
     path: Path, sieve: Sieve, unread: Unread, partial: bool, on_progress: ProgressCallback, chunk: int = CHUNK
 ) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a dump, plain or .gz, as texts, indexed by line; `partial`: leave out a cut last line.
-
-    Raises:
-        UserError: the file cannot be read, or its first line is not that of a dump.
-    """
+    """Yield the rows of a dump, plain or .gz, as texts, indexed by line; `partial`: leave out a cut last line."""
     reader: _Sacct | _FileTxt | None = None
     rows: list[tuple[int, list[str]]] = []
     for line, text, ends in _lines(path, chunk, on_progress):

@@ -48,14 +48,8 @@ class Unread:
 def read_each(texts: pd.Series, read: str, path: object, unread: Unread | None = None) -> FloatArray:
     """Return the numbers of a column of texts, [R] or [R, K]; each distinct text is read once.
 
-    Args:
-        texts: [R]; indexed by line, named as the column.
-        read: their kind; a key of READERS.
-        path: of the dump.
-        unread: collects the lines of invalid texts, which become nan; without it they are refused.
-
-    Raises:
-        UserError: a text is invalid; names the first with its line.
+    The index of the texts has their lines, their name is the column's, and `read` is their kind, a key of READERS.
+    `unread` collects the lines of invalid texts, which become nan; without it they are a UserError with the first line.
     """
     reader, expected = READERS[read]
     codes, words = pd.factorize(texts)

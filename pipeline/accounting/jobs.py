@@ -72,10 +72,7 @@ MORE = ("submit", "end", "listed", "cluster")
 def jobs_among(records: pd.DataFrame, sieve: Sieve, cluster: str | None = None) -> pd.DataFrame:
     """Return the rows that are jobs, with the columns of JOBS (names may still repeat) and MORE.
 
-    Args:
-        records: of a part of a dump, indexed by line.
-        sieve: counts dropped and fixed rows.
-        cluster: the only cluster to keep; None: all.
+    `records` are of a part of a dump, indexed by line. `cluster` is the only one to keep; None: all.
     """
     start, end, elapsed = (records[name].to_numpy() for name in ("start", "end", "elapsed"))
     known = ~np.isnan(elapsed)
@@ -139,9 +136,7 @@ def _count(sieve: Sieve, rows: pd.DataFrame, causes: dict[str, BoolArray]) -> No
 def one_by_one(jobs: pd.DataFrame, sieves: Sequence[Sieve]) -> pd.DataFrame:
     """Return jobs in order of arrival, each run once, with unique names.
 
-    Args:
-        jobs: of all dumps; their column `file` is the number of their dump's sieve, the index their line.
-        sieves: of each dump.
+    `jobs` are of all dumps; their column `file` is the number of their dump's sieve, the index their line.
     """
     again = jobs.duplicated(["job", "listed", "submit", "start", "end"]).to_numpy()
     lines, files = jobs.index.to_numpy(), jobs["file"].to_numpy()

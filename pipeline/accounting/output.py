@@ -58,11 +58,7 @@ def account_lines(account: pd.DataFrame) -> list[str]:
 
 
 def output_files(out: Path, jobs: pd.DataFrame, users: Mapping[str, int], account: pd.DataFrame) -> dict[str, str]:
-    """Return the checked contents of jobs.csv, log.csv, log.swf and account.csv.
-
-    Raises:
-        UserError: jobs break a rule of the tables, for example by a time out of range.
-    """
+    """Return the checked contents of jobs.csv, log.csv, log.swf and account.csv; UserError if jobs break a rule."""
     per_node = {"cpu": jobs["cpus"], "memory": jobs["memory"], "gpu": jobs["gpus"]}
     held = {name: amount / jobs["nodes"] for name, amount in per_node.items() if name == "cpu" or amount.any()}
     columns = {"job": jobs["job"], "arrival": jobs["arrival"] - jobs["arrival"].iloc[0], "duration": jobs["duration"]}

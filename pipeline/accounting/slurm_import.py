@@ -49,13 +49,7 @@ RECORDS = table(
 
 
 def records(rows: pd.DataFrame, path: Path, unread: Unread) -> pd.DataFrame:
-    """Convert rows of texts, indexed by line; unknown numbers are nan.
-
-    Args:
-        rows: of a dump, under sacct's names.
-        path: of the dump.
-        unread: collects the lines with an invalid field; they are left out.
-    """
+    """Convert a dump's rows of texts, indexed by line; unknown numbers are nan, and `unread` gets the invalid lines."""
     numbers = partial(_numbers, rows, path, unread)
     alloc, asked = (numbers(name, "tres", 4) for name in ("AllocTRES", "ReqTRES"))
     counts = {name: numbers(name, "count") for name in ("AllocCPUS", "NCPUS", "ReqCPUS", "NNodes")}
@@ -115,11 +109,7 @@ class SlurmImport(NamedTuple):
 
 
 def run(wanted: SlurmImport, chunk: int = CHUNK) -> list[str]:
-    """Import dumps, and return a report.
-
-    Raises:
-        UserError: a dump cannot be read, or holds no log of a site; then no file is written.
-    """
+    """Import dumps, and return a report; UserError, and no file, if a dump is unreadable or holds no log of a site."""
     sieves = [Sieve() for _ in wanted.files]
     jobs = one_by_one(_read(wanted, sieves, chunk), sieves)
     _must_be_a_log(jobs, wanted)

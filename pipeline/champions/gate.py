@@ -202,12 +202,9 @@ def verdict(
 ) -> Verdict:
     """Return the verdict: of the candidates that passed every rule, promote the best over all loads.
 
-    Args:
-        rows: rows of the table GATE for one scenario.
-        champion: the champion in champions.yaml, if any.
-        incumbent: the policy that candidates were compared with: the champion or its substitute.
-        candidates: candidates by name.
-        first: reason for which the substitute becomes the champion if no candidate passes; "" if it does not.
+    `rows` are those of GATE for one scenario. `incumbent` is what the candidates were compared with: the champion of
+    champions.yaml or, without one, its substitute. `first` is the reason for which the substitute becomes the champion
+    if no candidate passes; "" if it does not.
     """
     reasons = {str(name): _reasons(part) for name, part in rows.groupby("candidate", sort=False)} if len(rows) else {}
     passed = [name for name in reasons if rows.loc[rows["candidate"] == name, "passed"].all()]

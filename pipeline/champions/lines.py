@@ -71,11 +71,7 @@ def tuned_of(policy: str, knobs: Mapping[str, float], heuristics: Collection[str
 
 
 def champions_in(text: str) -> dict[str, Champion]:
-    """Return the lines of champions.yaml by scenario.
-
-    Raises:
-        UserError: the YAML or a line is invalid.
-    """
+    """Return the lines of champions.yaml by scenario; UserError if it or a line is invalid."""
     raw = parsed(text, str(CHAMPIONS))
     if raw is None:
         return {}
@@ -91,11 +87,7 @@ def champions_in(text: str) -> dict[str, Champion]:
 
 
 def with_line(text: str, scenario: str, line: Champion) -> str:
-    """Return champions.yaml with another line for one scenario; all other bytes stay the same.
-
-    Raises:
-        UserError: the text is not valid, or would not be afterwards.
-    """
+    """Return champions.yaml with another line for one scenario; UserError if other bytes would change."""
     yaml, stream = YAML(), io.StringIO()
     yaml.width = WIDE
     yaml.dump({scenario: line.model_dump(mode="json", exclude_defaults=True)}, stream)

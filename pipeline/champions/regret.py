@@ -73,12 +73,8 @@ def regrets(results: pd.DataFrame, champion: str, rival: Rival, cost: str) -> Fl
 def watched(new: Regrets, judged: Regrets, rivals: Mapping[str, Rival], rules: Watch, seed: int) -> Watched:
     """Return whether to raise an alarm.
 
-    Args:
-        new: regret against each rival in the windows since the champion was judged.
-        judged: regret in the windows of its judgement, whose spread gives the necessary number of new ones.
-        rivals: by name.
-        rules: the declared rules.
-        seed: of the simulated streams.
+    `new` is the regret against each rival in the windows since the champion was judged, `judged` that in the windows of
+    its judgement, whose spread gives the necessary number of new ones. `seed` is of the simulated streams.
     """
     streams, shares = np.array([new[name] for name in rivals]), np.array([one.share for one in rivals.values()])
     count, needed = streams.shape[1], windows_needed(judged[BEST], rules, seed)

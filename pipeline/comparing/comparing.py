@@ -51,14 +51,8 @@ def compare(
 ) -> Compared:
     """Compare every policy of one scenario on the same jobsets.
 
-    Args:
-        scenario: its name.
-        results: jobset results of all its policies; with `unit` if loads share windows.
-        best: the best heuristic at each load, chosen on validation jobsets.
-        agents: the scenario's agents; each is also compared with its own pretrained policy, if that was scored.
-            Agents that differ only by their seeds are also compared as one.
-        settings: of the bootstrap.
-        seed: of its resamples.
+    `results` has the column `unit` if loads share windows. Each agent is also compared with its own pretrained policy,
+    if that was scored; agents that differ only by their seeds are also compared as one.
     """
     rng = np.random.default_rng(seed)
     shown = results.assign(mean_slowdown=results[slowdown_column(results)], unbounded_slowdown=results[PLAIN])
@@ -118,15 +112,8 @@ def key_metrics(
     """Return a few numbers of each scenario for comparing two runs by eye; lower is better.
 
     Slowdowns and waiting times are means over loads. There are few heuristics, because one without a knob changes only
-    with the workload.
-
-    Args:
-        summaries: SUMMARY.
-        comparisons: COMPARISON.
-        delays: DELAY.
-        objectives: OBJECTIVES; agents with another objective also have their mean by that.
-        agents: all of them.
-        bounded: scenarios with bounded slowdown.
+    with the workload. The tables are SUMMARY, COMPARISON, DELAY and OBJECTIVES; agents with another objective also have
+    their mean by that. `bounded` are scenarios with bounded slowdown.
     """
     found = {}
     for name, rows in summaries.groupby("scenario"):

@@ -31,11 +31,7 @@ class Means(NamedTuple):
 
 
 def closes(gained: FloatArray, distance: FloatArray) -> FloatArray:
-    """Return the share of a distance that was gained; nan if there is no distance.
-
-    Args:
-        gained: the best heuristic's mean slowdown less the policy's.
-        distance: the best heuristic's less hindsight's.
+    """Return the share of a distance, to hindsight from the best heuristic, that was gained; nan without a distance.
 
     >>> closes(np.array([1.0, -0.5, 0.0]), np.array([2.0, 1.0, 0.0]))
     array([ 0.5, -0.5,  nan])
@@ -54,16 +50,8 @@ def hindsight_table(
 ) -> pd.DataFrame:
     """Return the share of the distance that each policy closes, at each load and over all.
 
-    Args:
-        scenario: its name.
-        results: jobset results of all its policies, including jobsets that were not solved in hindsight.
-        hindsight: the solved jobsets.
-        best: the best heuristic at each load, chosen on validation jobsets.
-        settings: of the bootstrap. A share is given only if the whole interval of the distance is above 0.
-        seed: of its resamples.
-
-    Raises:
-        ValueError: a policy has no result on one of the jobsets, or a load no best heuristic.
+    `results` include jobsets that were not solved in hindsight. A share is given only if the whole interval of the
+    distance is above 0. Raises ValueError: a policy has no result on one of the jobsets, or a load no best heuristic.
     """
     policies, rng = list(results["policy"].unique()), np.random.default_rng(seed)
     found = {

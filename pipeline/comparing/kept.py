@@ -29,14 +29,8 @@ SUM = hashlib.sha256().digest_size  # bytes before the picture
 def picture(folder: Path, draw: Callable[..., "Figure"], *about: object) -> bytes:
     """Return the PNG of a figure from the cache, or draw it.
 
-    Args:
-        folder: of the cache; files are written atomically.
-        draw: a function of a module; the figure depends only on its arguments, its code and matplotlib.
-        about: its arguments: tables, columns, texts, numbers, or mappings and sequences of them, in a fixed order.
-
-    Raises:
-        TypeError: an argument of another type.
-        UserError: the file cannot be written.
+    The figure depends only on the code of `draw`, a function of a module, on matplotlib, and on its arguments `about`:
+    tables, columns, texts, numbers, or mappings and sequences of them in a fixed order (TypeError for others).
     """
     place = folder / f"{origin_of(draw, *about)}.png"
     with suppress(OSError):

@@ -17,12 +17,8 @@ def loads_of(
 ) -> pd.DataFrame:
     """Return LOADS of a scenario: units of jobs times run times, divided by all units times the time of arrivals.
 
-    Args:
-        scenario: its name.
-        jobs: the stored table, one row per job.
-        capacity: of each resource, in the units of the jobs' demands.
-        span: time in which the jobs of a jobset arrive; None: from the first to the last, plus a mean gap.
-        wanted: requested jobsets of each load.
+    `jobs` are the stored table, `capacity` is in the units of their demands. The jobs of a jobset arrive in the time
+    `span`; None: from the first to the last, plus a mean gap. `wanted` jobsets of each load were requested.
     """
     ends = jobs.groupby(["load", "jobset"])["arrival"].agg(["min", "max", "size"])
     gaps = (ends["size"] - 1).clip(lower=1)

@@ -24,17 +24,9 @@ class Gap(NamedTuple):
 
 
 def gap(agent: str, was: pd.DataFrame, now: pd.DataFrame, settings: Evaluation, seed: int) -> Gap:
-    """Return the change of an agent over all loads, paired over the same jobsets.
+    """Return the change of an agent over all loads, paired over the same jobsets; ValueError if the jobsets differ.
 
-    Args:
-        agent: its name.
-        was: its previous jobset results, with the compared column as `mean_slowdown`.
-        now: the current ones.
-        settings: of the bootstrap.
-        seed: of its resamples.
-
-    Raises:
-        ValueError: the jobsets differ.
+    `was` and `now` are its jobset results, with the compared column as `mean_slowdown`.
     """
     both = pd.concat([now[now["policy"] == agent], was[was["policy"] == agent].assign(policy=BEFORE)])
     references = {BEFORE: dict.fromkeys(both["load"].unique(), BEFORE)}

@@ -78,11 +78,7 @@ def learning_curve(
     metric: str = "validation_slowdown",
     label: str = "Mean slowdown on validation jobsets",
 ) -> "Figure":
-    """Draw validation results of agents in training, with heuristics as horizontal lines.
-
-    Raises:
-        ValueError: a curve does not have the metric.
-    """
+    """Draw validation results of agents in training, with heuristics as horizontal lines; ValueError without any."""
     figure, axes = canvas(title)
     values = list(heuristics.values())
     for agent, look in looks(curves, curves).items():

@@ -88,11 +88,7 @@ def _counted(units: int, resamples: int, rng: np.random.Generator) -> FloatArray
 
 
 def by_jobset(part: pd.DataFrame, policies: Sequence[str], column: str) -> pd.DataFrame:
-    """Return a metric of one load, one row per jobset and one column per policy.
-
-    Raises:
-        ValueError: policies were scored on different jobsets.
-    """
+    """Return a metric of one load by jobset and policy; ValueError if policies were scored on different jobsets."""
     found = part.pivot(index="jobset", columns="policy", values=column).reindex(columns=list(policies))
     missing = np.argwhere(found.isna().to_numpy())
     if len(missing):

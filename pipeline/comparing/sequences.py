@@ -21,10 +21,8 @@ ENOUGH = 1e12  # the capital is cut here
 def capital(values: FloatArray, means: FloatArray, bound: float) -> FloatArray:
     """Return the capital of bets against each mean, after each value [V, G].
 
-    Args:
-        values: [V] in order of time; those beyond the bound are cut to it.
-        means: [G] hypothetical upper limits, above -bound.
-        bound: largest absolute value.
+    Values [V] in order of time are cut to the bound, the largest absolute value. The means [G] are hypothetical upper
+    limits, above -bound.
 
     >>> capital(np.array([1.0, 1.0]), np.array([1.0]), bound=1.0).ravel().round(6).tolist()
     [1.0, 1.0]

@@ -63,19 +63,11 @@ def comparison(
 ) -> pd.DataFrame:
     """Compare every policy of one scenario with every reference, at each load and over all.
 
-    Args:
-        frame: JobsetResults of one scenario, every policy scored on the same jobsets; with `unit` if jobsets of
-            different loads are not independent (`windows`).
-        scenario: its name.
-        references: label -> load -> policy. Choose a best heuristic on other jobsets than these: the interval does
-            not account for the choice. A policy is not compared with itself.
-        settings: of the bootstrap.
-        rng: with the same seed, a policy's interval is the same here and in `summary`, for all references.
-        trainings: label -> policies that differ only by their training seed.
-        asked: is a policy, or the mean of trainings, compared with the reference of a label?
-
-    Raises:
-        ValueError: policies were scored on different jobsets, or a reference has no scores.
+    All policies of `frame` were scored on the same jobsets (ValueError); it has `unit` if jobsets of different loads
+    are not independent (`windows`). A reference is a policy for each load. Choose a best heuristic on other jobsets
+    than these: the interval does not account for the choice. With an `rng` of the same seed, a policy's interval is the
+    same here and in `summary`, for all references. `trainings` are policies that differ only by their training seed.
+    `asked` says whether a policy, or the mean of trainings, is compared with the reference of a label.
     """
     policies = list(frame["policy"].unique())
     strata = stratified(frame, policies, settings.resamples, rng)
@@ -105,11 +97,7 @@ def comparison(
 
 
 def summary(frame: pd.DataFrame, scenario: str, settings: Evaluation, rng: np.random.Generator) -> pd.DataFrame:
-    """Return every metric of each policy of one scenario, at each load.
-
-    Raises:
-        ValueError: policies were scored on different jobsets.
-    """
+    """Return every metric of each policy of one scenario, at each load; ValueError if their jobsets differ."""
     policies = list(frame["policy"].unique())
     parts = []
     for stratum in stratified(frame, policies, settings.resamples, rng):
@@ -137,11 +125,7 @@ def summary(frame: pd.DataFrame, scenario: str, settings: Evaluation, rng: np.ra
 def stratified(
     frame: pd.DataFrame, policies: list[str], resamples: int, rng: np.random.Generator, column: str = "mean_slowdown"
 ) -> list[Stratum]:
-    """Return the scores of each load, of one column, and their resamples.
-
-    Raises:
-        ValueError: policies were scored on different jobsets.
-    """
+    """Return the scores of each load, of one column, and their resamples; ValueError if policies' jobsets differ."""
     together = resample(frame["unit"].nunique(), resamples, rng) if "unit" in frame else None
     strata: list[Stratum] = []
     for _, part in frame.groupby("load"):

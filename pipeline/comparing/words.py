@@ -81,15 +81,9 @@ def document(
     bounded: Collection[str] = (),
     single: Collection[str] = (),
 ) -> str:
-    """Return all tables as one Markdown text, without empty ones.
+    """Return all tables (COMPARISON, DELAY) as one Markdown text, after the texts `first` and before `sections`.
 
-    Args:
-        comparison: COMPARISON.
-        delay: DELAY.
-        first: Markdown before the tables.
-        sections: Markdown of the problems, after the tables.
-        bounded: scenarios with bounded slowdown.
-        single: scenarios with one best heuristic for all loads.
+    `bounded` are scenarios with bounded slowdown, `single` those with one best heuristic for all loads.
     """
     tables = [*first, table(comparison, bounded=bounded, single=single), table(delay, "waiting time"), *sections]
     return "\n\n".join(filter(None, tables)) + "\n"

@@ -78,11 +78,7 @@ def update_size(evidence: Evidence, agent: str) -> int:
 
 
 def convergence(evidence: Evidence, agent: str) -> Convergence:
-    """Return when an agent converged.
-
-    Raises:
-        CannotTellError: its curve is too short, or its cost did not fall clearly, so that it learned nothing.
-    """
+    """Return when an agent converged; CannotTellError if its curve is too short, or its cost did not fall clearly."""
     curve = evidence.curves[agent]
     metric = "cost" if "cost" in set(curve["metric"]) else "slowdown"
     parts, updates = tenths(curve, metric, agent), np.array_split(points(curve, metric)["update"].to_numpy(), PARTS)

@@ -69,14 +69,9 @@ def gathered(
 ) -> Evidence:
     """Return the evidence of one scenario, with the resamples that `compare` draws.
 
-    Args:
-        params: settings of the bootstrap, the seed, and the workload, which defines long jobs.
-        roles: of the scenario's agents.
-        results: of all its policies on each jobset.
-        jobs: results of the single jobs of `jobs_needed`.
-        curves: of each agent's finetuning.
-        levels: agent -> heuristic -> mean slowdown on validation jobsets of its training loads.
-        best: the best heuristic at each load, by validation.
+    `params` has the settings of the bootstrap, the seed, and the workload, which defines long jobs. `results` are of
+    all policies, `jobs` those of `jobs_needed`. `levels` has for each agent the heuristics' mean slowdown on validation
+    jobsets of its training loads, `best` the best heuristic at each load, by validation.
     """
     policies, long = list(results["policy"].unique()), long_from(params, jobs["duration"])
     if roles.setting == "machines":

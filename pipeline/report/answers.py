@@ -61,11 +61,7 @@ class Answer(NamedTuple):
 def answers(evidence: Evidence, agents: Mapping[str, str], bounded: Collection[str], streams: set[str]) -> list[Answer]:
     """Return the answer of every scenario; a stream follows the short runs of its agents.
 
-    Args:
-        evidence: of all scenarios.
-        agents: learned policies, each with its objective.
-        bounded: scenarios whose slowdown is bounded.
-        streams: scenarios whose arrivals do not end.
+    Agents have their objective, `bounded` scenarios bounded slowdown, and arrivals of `streams` do not end.
     """
     found = []
     for name, rows in evidence.slowdown.groupby("scenario", sort=False):
