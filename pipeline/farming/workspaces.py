@@ -13,12 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.core.storage.evidence import git, refusal
 from pipeline.errors import UserError
 from pipeline.farming.dvc_stages import cache_folder
 from pipeline.farming.farm import Command
 from pipeline.farming.grid import Point
 from pipeline.farming.notes import FOLDER
-from pipeline.tracking.source_tree import git, refusal
 
 PLACE = FOLDER / "points"
 LOCAL = Path(".dvc/config.local")

@@ -22,7 +22,6 @@ from pipeline.report.page import Content, Origin, cards, digests, html
 from pipeline.report.pictures import Picture, data_uri, figures, papers
 from pipeline.report.tables import at_home, best_agent, middle_load, typical_jobset
 from pipeline.simulation.results import BOUNDED
-from pipeline.tracking.source_tree import refusal
 
 PAGE, SUMMARY_FILE = storage.REPORTS / "index.html", storage.REPORTS / "summary.csv"
 TABLES = {  # read for the page
@@ -115,7 +114,7 @@ def _changes(
     head: evidence.Commit | None, summary: pd.DataFrame, lock: evidence.Lock, values: Mapping[str, Json]
 ) -> Changes:
     if head is None:
-        why = refusal() or "No git repository, or no commit in it"
+        why = evidence.refusal() or "No git repository, or no commit in it"
         return differences.no_changes(f"{why}: there is no last run to compare with.")
     before = evidence.committed_table(SUMMARY_FILE, differences.METRIC_COLUMNS)
     old_lock, old_values = evidence.committed_lock(), evidence.committed_yaml(PARAMS_FILE)

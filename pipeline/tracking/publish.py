@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.comparing.moved import CHANGE
 from pipeline.core.config import repository_root
+from pipeline.core.storage.evidence import CODE, git
 from pipeline.errors import UserError
 from pipeline.tracking import identity as ids
 from pipeline.tracking.delivery import Delivery, reason, send_waiting
@@ -22,7 +23,7 @@ from pipeline.tracking.identity import Identity
 from pipeline.tracking.rebuild import Done, done, evidence, stale
 from pipeline.tracking.record import FINISHED, SOURCE, WITHOUT, Begin, End, Inputs, Pipeline, Tags
 from pipeline.tracking.registry import DELAY, SLOWDOWN, Verdict, Version, bring_up_to_date, verdicts, version
-from pipeline.tracking.source_tree import CODE, LOCK, SourceTree, git, tree_of, working_tree
+from pipeline.tracking.source_tree import LOCK, SourceTree, tree_of, working_tree
 from pipeline.tracking.store import Store, lock, open_store, parent_of
 from pipeline.tracking.stored_outputs import StoredOutputs
 

@@ -6,8 +6,6 @@ and after a commit, and another one after any edit.
 
 import io
 import json
-import os
-import subprocess
 import tarfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.core.config import PARAMS_FILE, Params, check_params
 from pipeline.core.config.parsing import parsed
+from pipeline.core.storage.evidence import CODE, git
 from pipeline.errors import UserError
 from pipeline.tracking.digests import digest_of_files, md5_of, read_lock
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-CODE = ("pipeline", "params.yaml", "dvc.yaml")
 LOCK = "dvc.lock"
 IGNORED = ".dvcignore"
 LOG_STAGE = "log"  # its output is the user's log, an input of the pipeline
@@ -110,29 +108,3 @@ def tree_of(rev: str, title: str) -> SourceTree:
         files = {name: stream.read() for name, stream in members if stream is not None}
     ignored = git("show", f"{rev}:{IGNORED}")
     return SourceTree(files if ignored is None else {**files, IGNORED: ignored}, f"{title}: ")
-
-
-def git(*words: str) -> bytes | None:
-    """Return the output of a git command, or None without git, a repository or such an object."""
-    # Inside a hook or an experiment GIT_DIR may be set; that is the intended repository.
-    try:
-        return _run(*words).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None
-
-
-def refusal() -> str | None:
-    """Return the reason why git refuses this repository (such as another owner), if it does."""
-    try:
-        _run("rev-parse", "--git-dir")
-    except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip()
-        return None if "not a git repository" in said else " ".join(said.split())
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return None
-
-
-def _run(*words: str) -> "subprocess.CompletedProcess[bytes]":
-    command = ["git", "--no-optional-locks", "-c", "core.quotePath=false", *words]
-    return subprocess.run(command, capture_output=True, check=True, timeout=30, env={**os.environ, "LC_ALL": "C"})

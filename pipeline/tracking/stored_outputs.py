@@ -8,9 +8,9 @@ from io import BytesIO
 from pathlib import Path
 
 from pipeline.core.config import repository_root
+from pipeline.core.storage.evidence import git
 from pipeline.errors import UserError
 from pipeline.tracking.digests import measured
-from pipeline.tracking.source_tree import git
 
 FOLDER = ".dir"  # end of the md5 of a folder
 

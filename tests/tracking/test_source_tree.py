@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.core.storage.evidence import from_commit, head
+from pipeline.core.storage.evidence import from_commit, git, head, refusal
 from pipeline.errors import UserError
-from pipeline.tracking.source_tree import git, refusal, tree_of
+from pipeline.tracking.source_tree import tree_of
 
 
 @pytest.fixture

@@ -1,12 +1,15 @@
 """Inputs of the report other than results: pictures, dvc.lock, cards, and the files of the last commit."""
 
 import io
+import os
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
+from pydantic import BaseModel, ValidationError
 
 from pipeline.core.config import PARAMS_FILE
 from pipeline.core.config.parsing import parsed
@@ -30,6 +33,26 @@ class Out(NamedTuple):
     size: int
 
 
+class Stage(BaseModel):
+    """A stage, in dvc.yaml or in dvc.lock."""
+
+    foreach: str = ""  # of dvc.yaml: the section of params.yaml that it multiplies over
+    outs: list[Any] = []
+    params: Any = None
+
+    @property
+    def locked(self) -> list[Out]:
+        """Return the outputs with their md5; those of dvc.yaml have none."""
+        found = [out for out in self.outs if isinstance(out, Mapping) and "path" in out]
+        return [Out(str(out["path"]), str(out.get("md5", "")), int(out.get("size", 0))) for out in found]
+
+
+class Stages(BaseModel):
+    """All stages by name."""
+
+    stages: dict[str, Stage] | None = None
+
+
 class Lock(NamedTuple):
     """Content of dvc.lock for all stages."""
 
@@ -47,17 +70,17 @@ class Commit(NamedTuple):
 
 def head() -> Commit | None:
     """Return the last commit; None without git, a repository or a commit."""
-    found = _git("log", "-1", "--format=%H%n%s")
+    found = git("log", "-1", "--format=%H%n%s")
     if found is None:
         return None
     name, subject = found.decode(errors="replace").rstrip("\n").split("\n", 1)
-    status = _git("status", "--porcelain", "--untracked-files=normal", "--", *CODE) or b""
+    status = git("status", "--porcelain", "--untracked-files=normal", "--", *CODE) or b""
     return Commit(name, subject, [line[3:] for line in status.decode(errors="replace").splitlines()])
 
 
 def committed(path: Path) -> bytes | None:
     """Return a file of the last commit; None if it has none."""
-    return _git("show", f"HEAD:./{path.as_posix()}")
+    return git("show", f"HEAD:./{path.as_posix()}")
 
 
 def from_commit(path: Path) -> str:
@@ -65,12 +88,30 @@ def from_commit(path: Path) -> str:
     return f"'git checkout HEAD -- {path.as_posix()}' brings back the last commit's"
 
 
-def _git(*words: str) -> bytes | None:
-    command = ["git", "--no-optional-locks", "-c", "core.quotePath=false", *words]
+def git(*words: str) -> bytes | None:
+    """Return the output of a git command, or None without git, a repository or such an object."""
+    # Inside a hook or an experiment GIT_DIR may be set; that is the intended repository.
     try:
-        return subprocess.run(command, capture_output=True, check=True, timeout=30).stdout
+        return _run(*words).stdout
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def refusal() -> str | None:
+    """Return the reason why git refuses this repository (such as another owner), if it does."""
+    try:
+        _run("rev-parse", "--git-dir")
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode(errors="replace").strip()
+        return None if "not a git repository" in said else " ".join(said.split())
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return None
+
+
+def _run(*words: str) -> "subprocess.CompletedProcess[bytes]":
+    command = ["git", "--no-optional-locks", "-c", "core.quotePath=false", *words]
+    return subprocess.run(command, capture_output=True, check=True, timeout=30, env={**os.environ, "LC_ALL": "C"})
 
 
 def check_exist(paths: Sequence[Path]) -> None:
@@ -107,34 +148,29 @@ def read_papers() -> pd.DataFrame | None:
 def read_lock(without: Collection[str] = ()) -> Lock:
     """Read dvc.lock, without some stages; a UserError if it is missing or invalid."""
     try:
-        lock = _yaml(LOCK.read_bytes())
+        content = LOCK.read_bytes()
     except OSError as error:
         raise UserError(f"{LOCK}: cannot be read: run 'dvc repro' first") from error
-    except (UserError, UnicodeDecodeError) as error:
-        raise UserError(f"{LOCK}: not YAML: {from_commit(LOCK)}") from error
-    found = _lock(lock, without)
-    if found is None:
-        raise UserError(f"{LOCK}: expected stages by name, each with outputs and params: {from_commit(LOCK)}")
-    return found
+    return _lock(content, without)
 
 
 def read_params_values() -> Mapping[str, Json]:
     """Return the values written in params.yaml, without defaults."""
-    return _yaml(PARAMS_FILE.read_bytes())
+    return _yaml(PARAMS_FILE.read_bytes(), PARAMS_FILE)
 
 
 def committed_lock() -> Lock:
     """Return dvc.lock of the last commit; an empty one if there is none."""
-    return _lock(committed_yaml(LOCK)) or Lock([], [])
+    with suppress(UserError):
+        return _lock(committed(LOCK) or b"{}")
+    return Lock([], [])
 
 
 def committed_yaml(path: Path) -> Mapping[str, Json]:
     """Return the content of a YAML file in the last commit; empty if there is none."""
-    content = committed(path)
-    try:
-        return _yaml(content) if content else {}
-    except (UserError, UnicodeDecodeError):
-        return {}
+    with suppress(UserError):
+        return _yaml(committed(path) or b"", path)
+    return {}
 
 
 def committed_table(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
@@ -156,30 +192,24 @@ def has_remote() -> bool:
     return any(path.is_file() and "[remote " in path.read_text().replace("['", "[") for path in DVC_CONFIG)
 
 
-def _yaml(content: bytes) -> Mapping[str, Json]:
-    found = parsed(content.decode(), "dvc.lock", of_dvc=True)
+def stages_in(content: bytes, path: Path) -> dict[str, Stage]:
+    """Return the stages of dvc.yaml or dvc.lock by name; a UserError if it is none."""
+    try:
+        return Stages.model_validate(_yaml(content, path)).stages or {}
+    except ValidationError as error:
+        raise UserError(f"{path}: expected stages by name: {from_commit(path)}") from error
+
+
+def _yaml(content: bytes, path: Path) -> Mapping[str, Json]:
+    try:
+        found = parsed(content.decode(), str(path), of_dvc=True)
+    except (UserError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {from_commit(path)}") from error
     return found if isinstance(found, dict) else {}
 
 
-def _lock(found: Mapping[str, Json], without: Collection[str] = ()) -> Lock | None:
-    """Return the outputs and params of a dvc.lock; None if it does not have DVC's structure."""
-    stages = found.get("stages") or {}
-    if not isinstance(stages, Mapping):
-        return None
-    lock = Lock([], [])
-    for name, stage in stages.items():
-        if name in without:
-            continue
-        if not isinstance(stage, Mapping):
-            return None
-        outs, params = stage.get("outs", []), stage.get("params", {})
-        if not isinstance(outs, list) or not isinstance(params, Mapping):
-            return None
-        for out in outs:
-            if not isinstance(out, Mapping) or "path" not in out:
-                return None
-            size = out.get("size", 0)
-            lock.outs.append(Out(str(out["path"]), str(out.get("md5", "")), size if isinstance(size, int) else 0))
-        used = params.get(PARAMS_FILE.as_posix())
-        lock.params.append(used if isinstance(used, Mapping) else {})
-    return lock
+def _lock(content: bytes, without: Collection[str] = ()) -> Lock:
+    """Return the outputs and params of a dvc.lock."""
+    stages = [stage for name, stage in stages_in(content, LOCK).items() if name not in without]
+    used = [stage.params.get(PARAMS_FILE.as_posix(), {}) for stage in stages if isinstance(stage.params, Mapping)]
+    return Lock([out for stage in stages for out in stage.locked], used)
