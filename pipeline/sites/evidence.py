@@ -17,6 +17,7 @@ from pipeline.problems.machines.env.workload.windows import Fitted, describe, fi
 from pipeline.progress import progress
 from pipeline.sites.advice import Advice, Judged
 from pipeline.sites.orders import FOR_SLURM, names_of
+from pipeline.sites.outages import outages_of, read_all
 from pipeline.sites.queue import Period, periods_of
 
 Evidence = Mapping[str, Any]  # as `evidence` returns it
@@ -45,7 +46,11 @@ class SiteLog:
         knows = "estimates" if self.trace.has_estimates else "durations"
         with progress(f"prepare the log of {site}", 1, brief=True):
             self.fit: Fitted = fitted(self.trace, workload, scenario.model_copy(update={"policies_know": knows}))
-            self.periods: Mapping[str, Period] = periods_of(self.fit, scenario, row, params.seed)
+            place = storage.scenario_log(site) / storage.OUTAGES_NAME
+            found, said = read_all((place / str(k) for k in range(len(workload.outages))), self.trace)
+            self.outages: list[str] = [said] if workload.outages else []
+            out = outages_of(found, self.trace, self.fit)
+            self.periods: Mapping[str, Period] = periods_of(self.fit, scenario, row, params.seed, out)
             self.backfill: Mapping[str, Json] = row.backfill.model_dump()
             self.test_share: float = 1 - workload.train_share - workload.validation_share
 
@@ -119,7 +124,7 @@ def evidence(site: str, today: str, found: Advice, log: SiteLog, limits: pd.Data
             {str(key): value for key, value in row.items()} for row in limits.head(SHOWN_USERS).to_dict("records")
         ],
         "processors": sum(row[0] for row in total) / THOUSANDTHS,
-        "log": describe(log.trace, log.fit, {})[:-2],  # without the scaling to other loads
+        "log": [*describe(log.trace, log.fit, {})[:-2], *log.outages],  # without the scaling to other loads
     }
 
 

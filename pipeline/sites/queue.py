@@ -16,7 +16,7 @@ from pipeline.core.logs.windows import periods
 from pipeline.core.types import SPLIT_NUMBERS, THOUSANDTHS, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.workload.windows import Fitted
-from pipeline.sites.replay import Backfill, Queue
+from pipeline.sites.replay import NO_OUTAGES, Backfill, Outages, Queue
 
 HOUR_S = 3_600.0
 MOVED_S = 60.0  # the most that a submission is moved, either way
@@ -120,20 +120,26 @@ def period(queue: Queue, history: History, span: tuple[int, int], warm_up_days: 
     some = part_of(queue, begin, after)
     rng = np.random.default_rng(list(key))
     by = rng.uniform(-MOVED_S, MOVED_S, (replays_of(after - begin), after - begin))
-    submit = some.submit - some.submit[0] + by
+    submit, out = some.submit - some.submit[0] + by, some.outages
+    left = out.end > some.submit[0]
+    times = (out.begin[left] - some.submit[0], out.end[left] - some.submit[0])
+    some = some._replace(outages=Outages(out.machine[left], *times, out.announced[left]))
     arrivals = np.argsort(submit, axis=1, kind="stable")
     return Period(some, first - begin, submit, arrivals, *(column[begin:after] for column in history))  # type: ignore[arg-type]
 
 
 def backfill_of(site: Site) -> Backfill:
     """Return the rules for jobs that cannot start."""
-    return Backfill(site.backfill.reservations, site.backfill.tested, site.backfill.window_h * HOUR_S)
+    rules = site.backfill
+    return Backfill(rules.reservations, rules.tested, rules.window_h * HOUR_S, rules.interval_s)
 
 
-def periods_of(fit: Fitted, scenario: MachinesScenario, site: Site, seed: int) -> Mapping[str, Period]:
+def periods_of(
+    fit: Fitted, scenario: MachinesScenario, site: Site, seed: int, outages: Outages = NO_OUTAGES
+) -> Mapping[str, Period]:
     """Return the training, the validation and the test period of a log."""
     workload: MachinesLog = scenario.workload  # type: ignore[assignment]
-    queue, history = queue_of(fit, site), history_of(fit)
+    queue, history = queue_of(fit, site)._replace(outages=outages), history_of(fit)
     spans = periods(len(queue.submit), workload)
     learnable = max(0, spans["train"][1] - MOST_TRAINED), spans["train"][1]
     found = {

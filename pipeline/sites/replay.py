@@ -3,7 +3,8 @@
 Whenever a job arrives or ends, a pass starts jobs by priority. A job that cannot start is given a reservation, at the
 earliest time at which it fits by the requested limits; later jobs start only where they delay no reservation. With one
 reservation for each partition this is EASY (Lifka 1995; Mu'alem and Feitelson 2001), with many it is Slurm's backfill,
-which plans every job that it tests.
+which plans every job that it tests. With an interval, such passes are that far apart, and in between jobs start only
+until the first that must wait, as in Slurm's main scheduler.
 
 This module holds all compiled code of the package, so that numba itself notices its changes.
 """
@@ -19,7 +20,20 @@ from pipeline.simulation.compiled import inlined
 LINEAR, WFP3, UNICEP, AREA_AGED = range(4)  # rules of `Order`
 TINY = 1e-15  # keeps UNICEP's logarithm and quotient finite
 SLACK = 1e-6  # processors, for sums of fractions
-QUEUED, RUNNING, ARRIVED, STEPS, WANTED, LEFT = range(6)  # counts of `_Live`
+# Counts of `_Live`: jobs that wait, run, have arrived; steps of the profile; jobs wanted, those not begun; past edges.
+QUEUED, RUNNING, ARRIVED, STEPS, WANTED, LEFT, EDGE = range(7)
+
+
+class Outages(NamedTuple):
+    """Times in which no job starts on a machine; jobs that run there go on."""
+
+    machine: IntArray  # [O]
+    begin: FloatArray  # [O]  s
+    end: FloatArray  # [O]  s
+    announced: BoolArray  # [O]  known before: then no job starts that could still run at its beginning
+
+
+NO_OUTAGES = Outages(np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty(0, np.bool_))
 
 
 class Queue(NamedTuple):
@@ -39,6 +53,7 @@ class Queue(NamedTuple):
     factor: FloatArray  # [P]  PriorityJobFactor, as a share of the highest one
     user_cpus: float = np.inf  # most that running jobs of a user hold; a job that is larger runs on its own
     user_jobs: int = 1 << 60  # most running jobs of a user
+    outages: Outages = NO_OUTAGES
 
 
 class Backfill(NamedTuple):
@@ -47,6 +62,7 @@ class Backfill(NamedTuple):
     reservations: int = 1  # for each partition
     tested: int = 1_000_000  # jobs that a pass looks at (Slurm: bf_max_job_test)
     window: float = 1e12  # s; no reservation is further ahead (Slurm: bf_window)
+    interval: float = 0.0  # s, between passes that backfill (Slurm: bf_interval); 0 = whenever something changes
 
 
 class Order(NamedTuple):
@@ -81,7 +97,9 @@ class _Live(NamedTuple):
     active: IntArray  # [U]  running jobs
     made: IntArray  # [P]  reservations of this pass
     low: IntArray  # [K, R]  least amount free during a job
-    counts: IntArray  # [6]  jobs that wait, run, have arrived; steps of the profile; wanted jobs, those not begun
+    edges: FloatArray  # [2 O]  beginnings of outages, then their ends
+    by_time: IntArray  # [2 O]  of them
+    counts: IntArray  # [7]  by the indices QUEUED to EDGE
 
 
 class _Profile(NamedTuple):
@@ -172,7 +190,7 @@ def _remove(jobs: IntArray, times: FloatArray, count: int, job: int) -> None:
 
 @inlined
 def _events(q: Queue, s: _Live, now: float) -> None:
-    """Release the machines of jobs that end by now, let jobs arrive, and extend limits that have been overrun."""
+    """Release the machines of jobs that end by now, let jobs arrive, extend limits that are overrun, begin outages."""
     while s.counts[RUNNING] > 0 and s.end[0] <= now:
         job = s.running[0]
         for place in range(s.held_first[job], s.held_first[job + 1]):
@@ -195,6 +213,18 @@ def _events(q: Queue, s: _Live, now: float) -> None:
         s.waiting[s.counts[QUEUED]] = s.arrivals[s.counts[ARRIVED]]
         s.counts[QUEUED] += 1
         s.counts[ARRIVED] += 1
+    while s.counts[EDGE] < len(s.edges) and s.edges[s.by_time[s.counts[EDGE]]] <= now:
+        o = s.by_time[s.counts[EDGE]]
+        begins = o < len(q.outages.machine)
+        _change(q, s.free, q.outages.machine[o if begins else o - len(q.outages.machine)], -1 if begins else 1)
+        s.counts[EDGE] += 1
+
+
+@inlined
+def _change(q: Queue, room: IntArray, k: int, sign: int) -> None:
+    """Give all of a machine back, or take it, even where jobs hold some of it."""
+    for r in range(room.shape[1]):
+        room[k, r] += sign * q.capacity[k, r]
 
 
 @inlined
@@ -244,6 +274,30 @@ def _project(q: Queue, s: _Live, p: _Profile, now: float) -> None:
             for r in range(s.free.shape[1]):
                 p.room[last, s.held[place], r] += q.demand[job, r]
     s.counts[STEPS] = last + 1
+    for o in range(len(q.outages.machine)):
+        if q.outages.announced[o] and q.outages.end[o] > now:
+            begun = q.outages.begin[o] <= now
+            first = _step(s, p, 0, max(q.outages.begin[o], now))
+            after = _step(s, p, first, q.outages.end[o])
+            for j in range(after if begun else first, s.counts[STEPS] if begun else after):
+                _change(q, p.room[j], q.outages.machine[o], 1 if begun else -1)
+
+
+@inlined
+def _step(s: _Live, p: _Profile, at: int, time: float) -> int:
+    """Return the step that begins at a time, which is not before step `at`; it is made if there is none."""
+    to = at
+    while to < s.counts[STEPS] and p.times[to] < time:
+        to += 1
+    if to == s.counts[STEPS] or p.times[to] > time:
+        for back in range(s.counts[STEPS] - to):
+            j = s.counts[STEPS] - back
+            p.times[j] = p.times[j - 1]
+            _copy_step(p, j, j - 1)
+        p.times[to] = time
+        _copy_step(p, to, to - 1)
+        s.counts[STEPS] += 1
+    return to
 
 
 @inlined
@@ -263,17 +317,7 @@ def _next_try(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> int:
 @inlined
 def _take(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> None:
     """Hold a job's machines in the profile from a step on, for its limit."""
-    stop, to = p.times[at] + q.limit[job], at
-    while to < s.counts[STEPS] and p.times[to] < stop:
-        to += 1
-    if to == s.counts[STEPS] or p.times[to] > stop:
-        for step in range(s.counts[STEPS] - to):
-            j = s.counts[STEPS] - step
-            p.times[j] = p.times[j - 1]
-            _copy_step(p, j, j - 1)
-        p.times[to] = stop
-        _copy_step(p, to, to - 1)
-        s.counts[STEPS] += 1
+    to = _step(s, p, at, p.times[at] + q.limit[job])
     left = q.nodes[job]
     for k in range(s.low.shape[0]):
         if left > 0 and _eligible(q, s.low, job, k):
@@ -323,7 +367,7 @@ def _pass(q: Queue, backfill: Backfill, s: _Live, p: _Profile, now: float) -> No
 
     No job after `last`, the last one that fits now, can start, so reservations from there on would make no difference.
     """
-    left, last = 0, min(s.counts[QUEUED], backfill.tested) - 1
+    left, last, ahead = 0, min(s.counts[QUEUED], backfill.tested) - 1, _ahead(q, now)
     s.counts[STEPS] = 0
     for part in range(s.made.shape[0]):
         s.made[part] = 0
@@ -332,6 +376,8 @@ def _pass(q: Queue, backfill: Backfill, s: _Live, p: _Profile, now: float) -> No
         while last > i and not _fits(q, s.free, s.waiting[last]):
             last -= 1
         limited = _limited(q, s, job)
+        if i <= last and s.counts[STEPS] == 0 and now + q.limit[job] > ahead:
+            _project(q, s, p, now)
         if i <= last and not limited and _begins(q, s, p, job, now):
             continue
         s.waiting[left] = job
@@ -342,6 +388,62 @@ def _pass(q: Queue, backfill: Backfill, s: _Live, p: _Profile, now: float) -> No
                 _project(q, s, p, now)
             _reserve(q, s, p, backfill, job, now)
     s.counts[QUEUED] = left
+
+
+@inlined
+def _ahead(q: Queue, now: float) -> float:
+    """Return when the next announced outage begins."""
+    found = np.inf
+    for o in range(len(q.outages.machine)):
+        if q.outages.announced[o] and q.outages.begin[o] > now:
+            found = min(found, q.outages.begin[o])
+    return float(found)
+
+
+@inlined
+def _start_heads(q: Queue, s: _Live, now: float) -> None:
+    """Start jobs in order, none on machines of a partition in which an earlier one must wait."""
+    left, ahead, room = 0, _ahead(q, now), s.low
+    for k in range(room.shape[0]):
+        for r in range(room.shape[1]):
+            room[k, r] = s.free[k, r]
+    for i in range(s.counts[QUEUED]):
+        job = s.waiting[i]
+        limited = _limited(q, s, job)
+        if not limited and now + q.limit[job] <= ahead and _fits(q, room, job):
+            _start(q, s, job, room, now)
+            for place in range(s.held_first[job], s.held_first[job + 1]):
+                for r in range(room.shape[1]):
+                    room[s.held[place], r] -= q.demand[job, r]
+            continue
+        s.waiting[left] = job
+        s.score[left] = s.score[i]
+        left += 1
+        for k in range(room.shape[0]):
+            if q.members[q.partition[job], k] and not limited:
+                room[k, 0] = -1
+    s.counts[QUEUED] = left
+
+
+@inlined
+def _next_event(s: _Live) -> float:
+    """Return when a job arrives or ends, or an outage begins or ends."""
+    found = np.inf
+    if s.counts[ARRIVED] < len(s.arrivals):
+        found = s.submit[s.arrivals[s.counts[ARRIVED]]]
+    if s.counts[RUNNING] > 0:
+        found = min(found, s.end[0])
+    if s.counts[EDGE] < len(s.edges):
+        found = min(found, s.edges[s.by_time[s.counts[EDGE]]])
+    return float(found)
+
+
+@inlined
+def _use(s: _Live, half_life: float, gap: float) -> None:
+    """Let past usage decay, and add what was used since."""
+    decay = 0.5 ** (gap / half_life)
+    for u in range(len(s.usage)):
+        s.usage[u] = s.usage[u] * decay + s.rate[u] * gap
 
 
 @njit(cache=True, nogil=True)
@@ -358,34 +460,35 @@ def replay(
         arrivals: [J] the jobs in order of `submit`.
         wanted: only the starts of the first jobs are needed, so that the replay ends with the last of these.
     """
-    jobs, users = len(submit), q.user.max() + 1
+    jobs, users, edges = len(submit), q.user.max() + 1, np.concatenate((q.outages.begin, q.outages.end))
     held_first = np.zeros(jobs + 1, np.int64)
     held_first[1:] = np.cumsum(q.nodes)
     s = _Live(
         submit, arrivals, q.capacity.copy(), np.empty(jobs, np.int64), np.empty(jobs), np.empty(jobs, np.int64),
         np.empty(jobs), np.empty(jobs, np.int64), np.empty(jobs), held_first, np.empty(held_first[-1], np.int64),
         np.empty(jobs), np.zeros(users + 1), np.zeros(users + 1), np.zeros(users, np.int64),
-        np.zeros(len(q.tier), np.int64), q.capacity.copy(), np.zeros(6, np.int64),
+        np.zeros(len(q.tier), np.int64), q.capacity.copy(), edges, np.argsort(edges), np.zeros(7, np.int64),
     )  # fmt: skip
     s.counts[WANTED] = s.counts[LEFT] = min(wanted, jobs)
     p = _Profile(np.empty(0), np.empty((0, *q.capacity.shape), np.int64))
-    before = submit[arrivals[0]]
+    before, due = submit[arrivals[0]], np.inf  # of the next pass that backfills, if there is an interval
     while s.counts[LEFT] > 0:
-        now = np.inf
-        if s.counts[ARRIVED] < jobs:
-            now = submit[arrivals[s.counts[ARRIVED]]]
-        if s.counts[RUNNING] > 0:
-            now = min(now, s.end[0])
+        now = min(due, _next_event(s))
         if order.fair_share != 0.0:
-            decay, gap = 0.5 ** ((now - before) / order.half_life), now - before
-            for u in range(users + 1):
-                s.usage[u] = s.usage[u] * decay + s.rate[u] * gap
+            _use(s, order.half_life, now - before)
             before = now
         _events(q, s, now)
         if s.counts[QUEUED]:
-            steps = s.counts[RUNNING] + 2 * s.counts[QUEUED] + 1
+            steps = s.counts[RUNNING] + 2 * (s.counts[QUEUED] + len(q.outages.machine)) + 1
             if len(p.times) < steps:
                 p = _Profile(np.empty(2 * steps), np.empty((2 * steps, *q.capacity.shape), np.int64))
             _sort(q, order, s, now)
-            _pass(q, backfill, s, p, now)
+            if backfill.interval == 0.0 or now >= due:
+                _pass(q, backfill, s, p, now)
+                due = np.inf
+            else:
+                _start_heads(q, s, now)
+                due = np.ceil(now / backfill.interval) * backfill.interval
+        if not s.counts[QUEUED]:
+            due = np.inf
     return s.start

@@ -46,11 +46,12 @@ class SiteRows(NamedTuple):
 def site_rows(
     name: str, log: Path, format: str, trace: Trace, machines: Sequence[str], params: Params,
     confirmed: bool = False, learns: bool = False, nodes: Path | None = None, settings: Mapping[str, Json] = {},
+    outages: Sequence[Path] = (),
 ) -> SiteRows:  # fmt: skip
     """Return the rows for a log, which params.yaml names as `log`; for a known site, its rows with the new log.
 
-    The log's file of machines is named as `nodes`, if it has one. `settings` are keys of the site's row that follow
-    from the configuration of its Slurm.
+    The log's file of machines is named as `nodes`, if it has one; files of `outages` replace those of the row.
+    `settings` are keys of the site's row that follow from the configuration of its Slurm.
 
     Machines are those that a user names, as "4 cpu=64,memory=256"; else those of the site's row or of the log.
     `confirmed` accepts what is implausible in the log; `learns` adds an agent that is trained on it.
@@ -68,6 +69,10 @@ def site_rows(
     row["workload"] |= {"format": format, "path": str(log)}
     if nodes or "nodes" in row["workload"]:
         row["workload"]["nodes"] = str(nodes) if nodes else None
+    if not nodes:
+        row["workload"].pop("outages", None)
+    if outages:
+        row["workload"]["outages"] = list(map(str, outages))
     try:
         scenario = MachinesScenario.model_validate(row)
     except ValidationError as error:

@@ -21,8 +21,8 @@ NOT_REPLAYED = {
     "EnforcePartLimits": "rejection of jobs above a partition's limits",
 }
 # The SchedulerParameters that the replay follows.
-BACKFILL = ("bf_job_part_count_reserve", "bf_max_job_test", "bf_window", "bf_continue")
-MOST_TESTED, MOST_MINUTES = 1_000_000, 6_000_000
+BACKFILL = ("bf_job_part_count_reserve", "bf_max_job_test", "bf_window", "bf_interval", "bf_continue")
+MOST_TESTED, MOST_MINUTES, LONGEST_S = 1_000_000, 6_000_000, 86_400
 
 
 class SlurmPartition(NamedTuple):
@@ -100,11 +100,14 @@ def backfill_of(config: SlurmConfig) -> Backfilling:
     Raises:
         UserError: a value is not a whole number.
     """
-    reserved, tested, minutes = (whole(config.scheduler_parameters, name, CONFIG, "0") for name in BACKFILL[:3])
+    reserved, tested, minutes, seconds = (
+        whole(config.scheduler_parameters, name, CONFIG, "0") for name in BACKFILL[:4]
+    )
     found = {
         "reservations": min(reserved or tested, MOST_TESTED),  # without a number, all jobs that are tested
         "tested": min(tested, MOST_TESTED),
         "window_h": min(minutes, MOST_MINUTES) / 60,
+        "interval_s": min(seconds, LONGEST_S),
     }
     return Backfilling.model_validate({name: value for name, value in found.items() if value})
 

@@ -66,6 +66,7 @@ def is_linear(order: str, queue: Queue) -> bool:
 
 def past_of(queue: Queue, wait: FloatArray, order: str, backfill: Backfill) -> Past:
     """Return a log with its own starts; one that records no waits is replayed."""
+    backfill = backfill._replace(interval=0.0)  # a moment has no phase: jobs start when they can
     if np.isnan(wait).all():
         start = replay(queue, order_of(order, queue), backfill, queue.submit, np.arange(len(queue.submit)))
     else:

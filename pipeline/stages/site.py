@@ -20,6 +20,7 @@ from pipeline.interactive.logs.overview import tables
 from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS
 from pipeline.sites.multifactor import MULTIFACTOR, replayed, weights_of
+from pipeline.sites.outages import read_all
 from pipeline.sites.rows import RECIPE, known_nodes, site_rows
 from pipeline.sites.slurm_config import backfill_of, parse_config, partitions_of, unsupported
 
@@ -33,10 +34,11 @@ WORDS = ("null", "true", "false", "yes", "no", "on", "off")  # of YAML
 def run(
     params: Params, log: Path, name: str, format: str | None, machines: Sequence[str],
     sure: bool = False, learns: bool = False, nodes: Path | None = None, texts: Mapping[str, Path | None] = {},
-) -> None:  # fmt: skip
+    outages: Sequence[Path] = (),
+) -> dict[str, Json]:  # fmt: skip
     """Describe a log, then put its scenario and site into params.yaml; an existing site gets the new log.
 
-    `texts` are files of what `scontrol` prints: config, partitions.
+    Return the rows and what they change. `texts` are files of what `scontrol` prints: config, partitions.
     """
     _check_name(params, name)
     settings = _settings({what: path for what, path in texts.items() if path is not None})
@@ -48,9 +50,12 @@ def run(
         trace = read(log, format, advance, nodes=nodes)
     for line in [*description(trace), *([] if trace.has_estimates else [f"warning: {NO_LIMITS}"])]:
         say(line)
+    if outages:
+        say(read_all(outages, trace)[1])
     with progress(f"fit {log} to its machines", 1, brief=True):
         place = nodes and _named(nodes)
-        rows = site_rows(name, _named(log), format, trace, machines, params, sure, learns, place, settings)
+        own = [_named(file) for file in outages]
+        rows = site_rows(name, _named(log), format, trace, machines, params, sure, learns, place, settings, own)
     wanted: dict[str, Mapping[str, Mapping[str, Json]]] = {
         "scenarios": {name: rows.scenario},
         "sites": {name: rows.site},
@@ -65,6 +70,7 @@ def run(
     for line in changes or ["its rows are those of this log"]:
         say(f"{PARAMS_FILE}: {line}")
     say(f"next: dvc repro advise@{name} (only this site), or make repro (all): {storage.REPORTS}/advice.html")
+    return {"site": name, "rows": wanted, "changes": changes}
 
 
 def _settings(texts: Mapping[str, Path]) -> dict[str, Json]:

@@ -4,16 +4,14 @@ A node that takes no jobs appears as one that a job holds wholly. squeue prints 
 not how much on which node: the state has even shares, cut where a node has no more.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
-from math import prod
 from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
 from pipeline.core.config import Params
 from pipeline.core.config.records import first_error
+from pipeline.core.logs.outages import expand_hostlist
 from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.interactive.machines.live.state import MachinesDecision, MachinesState
@@ -24,43 +22,6 @@ KNOWN = ("cpu", "memory", "gpu")  # resources, by the names that scenarios use
 MOST_WAITING = 2000  # of one state; later jobs keep Slurm's order
 ENDLESS_S = 365 * 86_400.0  # limit of a job without one
 LEAST_S = 1.0
-MOST_NODES = 20_000  # of one list
-PART = re.compile(r"[^,\[\]]*(?:\[[^\[\]]+\][^,\[\]]*)*")
-PIECE = re.compile(r"\[([^\[\]]+)\]|([^\[\]]+)")
-RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
-
-
-def expand_hostlist(text: str) -> list[str]:
-    """Return the names of a list of nodes, in its order.
-
-    >>> expand_hostlist("n[08-10,12],gpu1,r[1-2]c[1-2]")
-    ['n08', 'n09', 'n10', 'n12', 'gpu1', 'r1c1', 'r1c2', 'r2c1', 'r2c2']
-
-    Raises:
-        OddError: it is not a list of nodes, or longer than any cluster's.
-    """
-    wrong = OddError(f"expected a list of nodes, found {text[:60]!r}")
-    found: list[str] = []
-    at = 0
-    while at < len(text):
-        match = PART.match(text, at)
-        if match is None or not match[0] or (match.end() < len(text) and text[match.end()] != ","):
-            raise wrong
-        at = match.end() + 1
-        pieces: list[list[str]] = []
-        for inside, plain in PIECE.findall(match[0]):
-            names = [] if inside else [plain]
-            for one in inside.split(",") if inside else ():
-                numbers = RANGE.fullmatch(one)
-                first, last = (int(numbers[1]), int(numbers[2] or numbers[1])) if numbers else (0, -1)
-                if numbers is None or not 0 <= last - first < MOST_NODES:
-                    raise wrong
-                names += [str(number).zfill(len(numbers[1])) for number in range(first, last + 1)]
-            pieces.append(names)
-        if len(found) + prod(map(len, pieces)) > MOST_NODES:
-            raise OddError(f"a list of more than {MOST_NODES} nodes")
-        found += ["".join(names) for names in product(*pieces)]
-    return found
 
 
 class Start(NamedTuple):
@@ -116,7 +77,7 @@ def _running(pool: Pool, now: float, resources: Sequence[str], unit_s: float) ->
     for job in pool.running:
         try:
             places = list(dict.fromkeys(expand_hostlist(job.places)))
-        except OddError:
+        except UserError:
             places = []
         for place in places:
             if place not in free:

@@ -4,8 +4,11 @@ Nothing is kept from one pass to the next except the running and the waiting job
 from a list of bookings whenever they are needed.
 """
 
-from math import inf, log2
+from collections.abc import Collection
+from math import ceil, inf, log2
 from typing import NamedTuple
+
+import numpy as np
 
 from pipeline.core.types import FloatArray, IntArray
 from pipeline.sites.replay import AREA_AGED, UNICEP, WFP3, Backfill, Order, Queue
@@ -20,6 +23,15 @@ class Booking(NamedTuple):
     begin: float
     due: float  # by its limit
     machines: list[int]
+
+
+class Outage(NamedTuple):
+    """A time in which nothing starts on a machine."""
+
+    machine: int
+    begin: float
+    end: float
+    announced: bool
 
 
 class Replayed(NamedTuple):
@@ -41,19 +53,46 @@ class PlainQueue:
         self.running: list[Booking] = []
         self.done = Replayed([inf] * jobs, [[] for _ in range(jobs)], [[] for _ in range(jobs)])
         self.usage, self.now = [0.0] * self.users, self.submit[self.to_come[0]]
+        self.outages = [Outage(*one) for one in zip(*(column.tolist() for column in queue.outages), strict=True)]
+        self.due = inf  # the next pass that backfills, if there is an interval
 
     def run(self) -> Replayed:
         """Pass through the queue whenever a job arrives or ends, until all have ended."""
-        while self.to_come or self.running:
+        while self.to_come or self.running or self.waiting:
             ends = [self._end(one) for one in self.running]
-            now = min([*ends, *(self.submit[job] for job in self.to_come[:1])])
+            edges = [time for one in self.outages for time in one[1:3] if time > self.now]
+            now = min([self.due, *ends, *edges, *(self.submit[job] for job in self.to_come[:1])])
             self._use(now)
             self.running = [one for one in self.running if self._end(one) > now]
             self.running = [self._extended(one, now) for one in self.running]
             self.waiting += [job for job in self.to_come if self.submit[job] <= now]
             self.to_come = [job for job in self.to_come if self.submit[job] > now]
-            self._pass()
+            if self.backfill.interval == 0 or now >= self.due:
+                self._pass()
+                self.due = inf
+            else:
+                self._start_heads()
+                self.due = ceil(now / self.backfill.interval) * self.backfill.interval
+            self.due = self.due if self.waiting else inf
         return self.done
+
+    def _start_heads(self) -> None:
+        """Start jobs in order; one that must wait closes the machines of its partition to all after it."""
+        q, closed = self.queue, set[int]()
+        for job in sorted(self.waiting, key=self._rank):
+            until = self.now + float(q.limit[job])
+            near = any(one.announced and self.now < one.begin < until for one in self.outages)
+            if self._limited(job):
+                continue
+            if not near and (machines := self._fit(job, self.now, [], closed)):
+                self._start(job, machines)
+            else:
+                closed |= set(np.flatnonzero(q.members[q.partition[job]]).tolist())
+
+    def _start(self, job: int, machines: list[int]) -> None:
+        self.running.append(Booking(job, self.now, self.now + float(self.queue.limit[job]), machines))
+        self.waiting.remove(job)
+        self.done.start[job], self.done.machines[job] = self.now, machines
 
     def _end(self, one: Booking) -> float:
         return one.begin + float(self.queue.run[one.job])
@@ -101,10 +140,7 @@ class PlainQueue:
             if self._limited(job):
                 continue
             if machines := self._fit(job, self.now, reservations):
-                one = Booking(job, self.now, self.now + float(self.queue.limit[job]), machines)
-                self.running.append(one)
-                self.waiting.remove(job)
-                self.done.start[job], self.done.machines[job] = self.now, machines
+                self._start(job, machines)
             elif made[partition] < self.backfill.reservations:
                 at, machines = self._earliest(job, reservations)
                 if at <= self.now + self.backfill.window:
@@ -120,20 +156,32 @@ class PlainQueue:
         return bool(theirs) and (len(theirs) >= q.user_jobs or cpus > q.user_cpus)
 
     def _earliest(self, job: int, reservations: list[Booking]) -> tuple[float, list[int]]:
-        """Return the earliest time at which a job fits, by limits; amounts become free only when some booking ends."""
-        for at in sorted({one.due for one in (*self.running, *reservations)}):
+        """Return the earliest time at which a job fits, by limits; amounts become free only when something ends."""
+        ends = {one.end for one in self.outages if one.announced and one.end > self.now}
+        for at in sorted({one.due for one in (*self.running, *reservations)} | ends):
             if machines := self._fit(job, at, reservations):
                 return at, machines
-        raise AssertionError(f"job {job} does not fit on the empty machines of its partition")
+        assert self._down, f"job {job} does not fit on the empty machines of its partition"
+        return inf, []
 
-    def _fit(self, job: int, at: float, reservations: list[Booking]) -> list[int]:
+    @property
+    def _down(self) -> set[int]:
+        """Return the machines that are out, for nobody knows how long."""
+        return {one.machine for one in self.outages if not one.announced and one.begin <= self.now < one.end}
+
+    def _fit(
+        self, job: int, at: float, reservations: list[Booking], closed: Collection[int] = frozenset()
+    ) -> list[int]:
         """Return the first machines with room for a job from a time on for its whole limit; [] if there are too few."""
         bookings, until = [*self.running, *reservations], at + float(self.queue.limit[job])
+        out = [one for one in self.outages if one.announced and one.begin < until and one.end > at]
+        closed = {*closed, *self._down, *(one.machine for one in out)}
         times = [at, *(one.begin for one in bookings if at < one.begin < until)]
         able = [
             k
             for k in range(len(self.queue.capacity))
             if self.queue.members[self.queue.partition[job], k]
+            and k not in closed
             and all((self._free(k, time, bookings) >= self.queue.demand[job]).all() for time in times)
         ]
         nodes = int(self.queue.nodes[job])

@@ -176,7 +176,7 @@ def test_the_periods_of_a_log_are_the_shares_of_its_jobs(scenario: MachinesScena
         "test": (3, 8),
     }
     assert found["test"].wait[-1] == 95.0
-    assert {one.backfill for one in found.values()} == {Backfill(500, 7, 7_200.0)}
+    assert {one.backfill for one in found.values()} == {Backfill(500, 7, 7_200.0, 30.0)}
     assert found["test"].queue.submit[3] == 12 * DAY
     moved = [found[name].submit - (it := found[name].queue.submit) + it[0] for name in ("validation", "test")]
     assert (moved[0] != moved[1][:, :7]).all()  # each period has random numbers of its own

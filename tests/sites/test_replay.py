@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 from queue_builders import Job, queue
 
-from pipeline.sites.replay import AREA_AGED, LINEAR, UNICEP, WFP3, Backfill, Order, Queue, replay
+from pipeline.sites.replay import (
+    AREA_AGED,
+    LINEAR,
+    NO_OUTAGES,
+    UNICEP,
+    WFP3,
+    Backfill,
+    Order,
+    Outages,
+    Queue,
+    replay,
+)
 from tests.oracles.queue import Replayed, plain_replay
 
 QUEUES, JOBS = 240, 24
@@ -54,6 +65,16 @@ def random_queue(rng: np.random.Generator, exact: bool) -> Queue:
         factor=np.ones(partitions),
         user_cpus=float(rng.choice([np.inf, np.inf, 5.0])),
         user_jobs=int(rng.choice([1 << 60, 1 << 60, 2])),
+        outages=random_outages(rng, machines) if rng.random() < 0.5 else NO_OUTAGES,
+    )
+
+
+def random_outages(rng: np.random.Generator, machines: int) -> Outages:
+    """Outages of which some overlap, also on one machine."""
+    count = int(rng.integers(1, 4))
+    begin = rng.integers(-5, 60, count).astype(float)
+    return Outages(
+        rng.integers(machines, size=count), begin, begin + rng.integers(1, 25, count), rng.random(count) < 0.5
     )
 
 
@@ -77,6 +98,7 @@ def case(number: int) -> Case:
         reservations=int(rng.choice([0, 1, 1, 2, 100])),
         tested=int(rng.choice([1_000_000, 1_000_000, 3])),
         window=float(rng.choice([1e12, 1e12, 8.0])),
+        interval=float(rng.choice([0.0, 0.0, 3.0])),
     )
     submit = q.submit + rng.integers(-3, 4, JOBS) * float(rng.integers(2))  # in half of the queues they are moved
     return Case(q, random_order(rng, q), backfill, submit, np.argsort(submit, kind="stable"))
@@ -164,7 +186,8 @@ def test_the_head_of_a_queue_is_never_delayed_beyond_its_reservation() -> None:
         q = q._replace(partition=np.zeros_like(q.partition), members=np.ones_like(q.members[:1]), tier=q.tier[:1])
         least = q.capacity.min(axis=0)
         q = q._replace(demand=np.minimum(q.demand, least), nodes=np.minimum(q.nodes, len(q.capacity)))
-        q = q._replace(user_cpus=np.inf, user_jobs=JOBS)  # reserved jobs do not wait for their own user's
+        # Reserved jobs wait neither for their own user nor for a machine that is out.
+        q = q._replace(user_cpus=np.inf, user_jobs=JOBS, outages=NO_OUTAGES)
         order = Order(LINEAR, np.zeros(JOBS), slope=1.0)
         one = Case(q, order, Backfill(), q.submit, np.arange(JOBS))
         got, wanted = one.compiled(), one.plain()
@@ -172,3 +195,29 @@ def test_the_head_of_a_queue_is_never_delayed_beyond_its_reservation() -> None:
             reserved += len(times)
             assert all(got[job] <= time for time in times)
     assert reserved > 1_000
+
+
+def test_no_job_starts_on_a_machine_that_is_out_and_those_there_go_on() -> None:
+    """Machine 0 is drained from 5 to 50: job 0 runs there until 10, job 1 gets machine 1, job 2 waits for it."""
+    jobs = queue([1, 1], Job(0, 10), Job(6, 20), Job(7, 1))
+    drained = jobs._replace(outages=Outages(np.array([0]), np.array([5.0]), np.array([50.0]), np.array([False])))
+    first = Order(LINEAR, np.zeros(3), slope=1.0)
+    assert replay(jobs, first, Backfill(), jobs.submit, np.arange(3)).tolist() == [0, 6, 10]
+    assert replay(drained, first, Backfill(), jobs.submit, np.arange(3)).tolist() == [0, 6, 26]
+
+
+@pytest.mark.parametrize(("announced", "starts"), [(False, [0, 1, 50]), (True, [50, 1, 61])])
+def test_only_what_ends_by_its_limit_starts_before_an_announced_outage(announced: bool, starts: list[float]) -> None:
+    """Two processors are out from 20 to 50. The jobs have limits of 30, 10 and 20 s; the last needs both."""
+    jobs = queue([2], Job(0, 11, limit=30), Job(1, 10), Job(2, 10, demand=2, limit=20))
+    jobs = jobs._replace(outages=Outages(np.array([0]), np.array([20.0]), np.array([50.0]), np.array([announced])))
+    order = Order(LINEAR, np.zeros(3), slope=1.0)
+    assert replay(jobs, order, Backfill(), jobs.submit, np.arange(3)).tolist() == starts
+
+
+def test_between_passes_only_jobs_before_the_first_that_waits_start() -> None:
+    """Job 2 is short enough to be backfilled at once, but that is done at 30 s; job 1 starts as soon as it fits."""
+    jobs = queue([2], Job(1, 60), Job(2, 20, demand=2), Job(3, 8), Job(4, 8, demand=1))
+    order = Order(LINEAR, np.zeros(4), slope=1.0)
+    assert replay(jobs, order, Backfill(), jobs.submit, np.arange(4)).tolist() == [1, 61, 3, 11]
+    assert replay(jobs, order, Backfill(interval=30.0), jobs.submit, np.arange(4)).tolist() == [1, 61, 30, 60]

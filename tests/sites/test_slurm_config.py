@@ -122,6 +122,8 @@ def test_a_text_that_is_something_else_is_one_line(texts: dict[str, str], said: 
     [
         ("(null)", {}),
         ("bf_continue,sched_interval=60", {}),
+        ("bf_interval=60", {"interval_s": 60.0}),
+        ("bf_interval=999999", {"interval_s": 86_400.0}),
         ("bf_max_job_test=100,bf_window=2880", {"reservations": 100, "tested": 100, "window_h": 48.0}),
         ("bf_job_part_count_reserve=1", {"reservations": 1}),
         ("bf_max_job_test=50,bf_job_part_count_reserve=10", {"reservations": 10, "tested": 50}),
@@ -137,6 +139,7 @@ def test_slurm_reserves_for_every_job_that_it_tests_unless_it_is_told_a_number(
 
 def test_each_setting_that_is_not_replayed_is_a_line() -> None:
     changed = CONFIG.replace("storage/slurmdbd", "storage/none").replace("preempt/none", "preempt/qos")
+    changed = changed.replace("bf_interval", "bf_resolution")
     found = unsupported(parse_config(changed, PARTITIONS, NODES))
     assert [line.partition("=")[0] for line in found] == [
         "PriorityWeightFairShare",
@@ -148,5 +151,5 @@ def test_each_setting_that_is_not_replayed_is_a_line() -> None:
         "AccountingStorageType",
     ]
     assert found[0] == "PriorityWeightFairShare=10000: a term of the priority, not replayed"
-    assert "SchedulerParameters=bf_interval=60: not replayed" in found
+    assert "SchedulerParameters=bf_resolution=60: not replayed" in found
     assert not [line for line in found if "\n" in line]

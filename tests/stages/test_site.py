@@ -10,6 +10,8 @@ from ruamel.yaml import YAML
 from swf_lines import line
 
 from pipeline.core.config import Backfilling, MachinesLog, Partition, check_params, load_params
+from pipeline.core.storage import link_log
+from pipeline.sites.evidence import SiteLog
 
 DAY_S = 86_400
 LIMITS, NONE = 3_600, -1
@@ -162,7 +164,7 @@ CONFIG = """PriorityType = priority/multifactor
 PriorityWeightAge = 1000
 PriorityWeightFairShare = 20000
 PriorityWeightQOS = 50
-SchedulerParameters = bf_max_job_test=200,bf_interval=20
+SchedulerParameters = bf_max_job_test=200,bf_interval=20,bf_resolution=600
 """
 
 
@@ -176,8 +178,8 @@ def test_the_configuration_of_a_slurm_gives_the_present_order(place: Path, comma
     assert found.today == "multifactor"
     assert found.slurm is not None
     assert (found.slurm.age, found.slurm.fair_share, found.slurm.half_life_days) == (1000, 20_000, 7)
-    assert (found.backfill.reservations, found.backfill.tested, found.backfill.window_h) == (200, 200, 24)
-    assert "not modelled: SchedulerParameters=bf_interval=20: not replayed" in done.out + done.err
+    assert (found.backfill.reservations, found.backfill.tested, found.backfill.interval_s) == (200, 200, 20)
+    assert "not modelled: SchedulerParameters=bf_resolution=600: not replayed" in done.out + done.err
     (place / "config.txt").write_text(CONFIG.replace("multifactor", "basic"))
     done = command(*words, "config.txt")
     assert (done.code, "only the order of submission is replayed, 'today: fcfs'" in done.out + done.err) == (0, True)
@@ -224,11 +226,20 @@ def test_a_site_keeps_its_file_of_nodes_until_its_log_has_none(place: Path, comm
         "NodeName=n1 CPUTot=8 RealMemory=8192 Gres=gpu:2 Partitions=gpu\n"
         "NodeName=n2 CPUTot=8 RealMemory=8192 Gres=(null) Partitions=cpu\n"
     )
+    (place / "events.txt").write_text(
+        "NodeName|TimeStart|TimeEnd|State\n"
+        "n2|2001-09-09T01:46:41|2001-09-09T02:46:40|DRAIN\n"
+        "n2|2001-10-01T00:00:00|Unknown|DOWN\n"
+    )
     words = ("site", "log.csv", "--name", "ours")
-    assert command(*words, "--nodes", "nodes.txt").code == 0
+    done = command(*words, "--nodes", "nodes.txt", "--outages", "events.txt")
+    assert (done.code, "2 outages of 1 nodes, 0 of them announced" in done.out + done.err) == (0, True)
     found = load_params().machines_scenario("ours")
     assert isinstance(found.workload, MachinesLog)
-    assert found.workload.nodes == "nodes.txt"
+    assert (found.workload.nodes, found.workload.outages) == ("nodes.txt", ("events.txt",))
+    link_log(load_params())
+    out = SiteLog(load_params(), "ours").periods["train"].queue.outages
+    assert (out.machine.tolist(), out.begin.tolist(), out.announced.tolist()) == ([1], [1.0], [False])
     again = command(*words)
     assert "its rows are those of this log" in again.out + again.err
     assert load_params().machines_scenario("ours") == found
@@ -237,7 +248,7 @@ def test_a_site_keeps_its_file_of_nodes_until_its_log_has_none(place: Path, comm
     assert command(*other, "--machines", "1 cpu=8").code == 0
     later = load_params().machines_scenario("ours")
     assert isinstance(later.workload, MachinesLog)
-    assert (later.workload.format, later.workload.nodes) == ("swf", None)
+    assert (later.workload.format, later.workload.nodes, later.workload.outages) == ("swf", None, ())
 
 
 def test_a_log_without_limits_needs_confirmation_and_is_said_to_assume_perfect_knowledge(

@@ -128,6 +128,7 @@ class Backfilling(Frozen):
     reservations: Many = 500  # for as many jobs of each partition (bf_job_part_count_reserve); 1 is EASY
     tested: Many = 500  # waiting jobs that may start, in order of priority (bf_max_job_test)
     window_h: Annotated[float, Field(gt=0, le=100_000)] = 24.0  # no reservation is further ahead (bf_window)
+    interval_s: Annotated[float, Field(ge=0, le=86_400)] = 30.0  # between passes that backfill (bf_interval); 0: always
 
 
 class Partition(Frozen):

@@ -143,7 +143,8 @@ def _machines(path: Path) -> tuple[MachineTable, list[str]]:
     if len(names) > MOST_KINDS:
         raise UserError(f"{path}: expected at most {MOST_KINDS} different sets of partitions, found {len(names)}")
     capacity = thousandths(np.array([(node.cpus, node.mib / 1024, node.gpus) for node in found]))
-    return MachineTable(capacity, np.array([names.index(kind) for kind in kinds]), RESOURCES), names
+    kind = np.array([names.index(kind) for kind in kinds])
+    return MachineTable(capacity, kind, RESOURCES, tuple(node.name for node in found)), names
 
 
 def _kinds(partitions: pd.Series, names: Sequence[str]) -> KeyArray:

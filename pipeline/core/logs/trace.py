@@ -40,6 +40,7 @@ class MachineTable(NamedTuple):
     capacity: IntArray  # [K, R]  thousandths
     kind: IntArray  # [K]     index in the log's kind_names
     resources: tuple[str, ...]
+    names: tuple[str, ...] = ()  # [K]  of a Slurm's nodes
 
 
 class Trace(NamedTuple):

@@ -28,6 +28,7 @@ from pipeline.core.storage.models import Model, problem_of_model, read_model, un
 from pipeline.core.storage.paths import (
     LOG,
     LOGS,
+    OUTAGES_NAME,
     REPORTS,
     TABLES,
     curve_file,

@@ -1,8 +1,9 @@
 """Users' logs and external policies, linked into data/ so that DVC sees their content.
 
 data/log is the shared log, or a note where there is none; a folder where the log is a folder or has a file of `nodes`.
-data/logs/<scenario> is a folder for every scenario, with `log` and `nodes` of its own log, or a note. DVC does not see
-the content of a linked folder, so a log of many files has a folder of links. data/policies/<name> has a policy's files.
+data/logs/<scenario> is a folder for every scenario, with `log`, `nodes` and `outages` of its own log, or a note. DVC
+does not see the content of a linked folder, so a log of many files has a folder of links. data/policies/<name> has a
+policy's files.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ from pathlib import Path
 from pipeline.core.config import External, GroupsLog, MachinesLog, Params, PoolLog, PoolScenario, repository_root
 from pipeline.core.config.evaluation import FILES, place_of
 from pipeline.core.storage.files import discard, write
-from pipeline.core.storage.paths import LOG, LOGS, POLICIES, policy_folder, scenario_log
+from pipeline.core.storage.paths import LOG, LOGS, OUTAGES_NAME, POLICIES, policy_folder, scenario_log
 from pipeline.core.types import LOG_NAME, NODES_NAME
 from pipeline.errors import UserError
 
@@ -64,6 +65,10 @@ def _log_files(row: str, workload: PoolLog | MachinesLog | GroupsLog) -> dict[Pa
         if not nodes.is_file():
             raise UserError(f"{where}.nodes: no such file: {nodes}")
         found[Path(NODES_NAME)] = nodes
+    for number, name in enumerate(workload.outages if isinstance(workload, MachinesLog) else ()):
+        found[Path(OUTAGES_NAME) / str(number)] = file = (repository_root() / name).resolve()
+        if not file.is_file():
+            raise UserError(f"{where}.outages: no such file: {file}")
     return found
 
 

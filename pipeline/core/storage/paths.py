@@ -10,6 +10,7 @@ REPORTS = Path("reports")
 TABLES = REPORTS / "tables"
 LOG = DATA / "log"
 LOGS = DATA / "logs"
+OUTAGES_NAME = "outages"  # a folder in that of a scenario's log
 POLICIES = DATA / "policies"
 
 

@@ -107,6 +107,7 @@ class MachinesLog(Periods):
     format: str  # a format of docs/logs.md
     path: str  # from the repository's root, or absolute
     nodes: str | None = None  # the file of machines that some formats have
+    outages: tuple[str, ...] = ()  # files of drained, down and reserved nodes, which the advice for a site replays
     instances: Instances = "one"  # a job for each task, or for each of its instances
     per_node: bool = False  # of swf: each processor is a machine by itself
     longest_s: Rate | None = None  # run times are cut here, and counted

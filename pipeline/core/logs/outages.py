@@ -1,0 +1,104 @@
+"""Outages of a Slurm's nodes, from `sacctmgr --parsable2 show event` and `show reservation`, with times in UTC."""
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import NamedTuple
+
+from pipeline.core.config.parsing import read_text
+from pipeline.errors import UserError
+
+EVENT, RESERVATION = "NodeName", "NodeNames"  # the column of a row's nodes
+WANTED = {EVENT: ("TimeStart", "TimeEnd", EVENT), RESERVATION: ("TimeStart", "TimeEnd", RESERVATION, "Flags")}
+MAINTENANCE = "MAINT"  # the flag of reservations in which no job runs
+MOST_NODES = 20_000  # of one list
+PART = re.compile(r"[^,\[\]]*(?:\[[^\[\]]+\][^,\[\]]*)*")
+PIECE = re.compile(r"\[([^\[\]]+)\]|([^\[\]]+)")
+RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+
+
+class Outage(NamedTuple):
+    """A time in which no job starts on a node."""
+
+    node: str
+    begin: float  # s since 1970
+    end: float  # s since 1970; inf: it goes on
+    announced: bool  # a reservation, which Slurm knows before it begins
+
+
+def read_outages(path: Path) -> tuple[list[Outage], int]:
+    """Return the outages of a file, and the number of reservations that are left out, as jobs run in them.
+
+    Raises:
+        UserError: the file has other columns, or a row cannot be read.
+    """
+    rows = csv.DictReader(read_text(path).splitlines(), delimiter="|", quoting=csv.QUOTE_NONE)
+    names = rows.fieldnames or ()
+    kind = RESERVATION if RESERVATION in names else EVENT
+    if missing := [name for name in WANTED[kind] if name not in names]:
+        said = "'sacctmgr --parsable2 show event' or 'show reservation format=Name,Start,End,NodeNames,Flags'"
+        raise UserError(f"{path}: no column {missing[0]}: expected the output of {said}")
+    found, others = list[Outage](), 0
+    for number, row in enumerate(rows, start=2):
+        if None in row.values() or None in row:
+            raise UserError(f"{path}, line {number}: expected {len(names)} columns with bars between them")
+        if kind == RESERVATION and MAINTENANCE not in row["Flags"].split(","):
+            others += 1
+            continue
+        found += _outages(row, kind, f"{path}, line {number}")
+    return found, others
+
+
+def _outages(row: Mapping[str, str], kind: str, where: str) -> Iterator[Outage]:
+    """Yield the outages of a row; events of the whole cluster name no node."""
+    begin, end = (_seconds(row[name], f"{where}: {name}") for name in WANTED[kind][:2])
+    for node in expand_hostlist(row[kind]):
+        if begin < end:
+            yield Outage(node, begin, end, kind == RESERVATION)
+
+
+def _seconds(text: str, where: str) -> float:
+    if text in ("Unknown", "None", ""):
+        return math.inf
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        raise UserError(f"{where}: expected a time as 2026-01-31T12:00:00, found {text[:40]!r}") from None
+
+
+def expand_hostlist(text: str) -> list[str]:
+    """Return the names of a list of nodes, in its order.
+
+    >>> expand_hostlist("n[08-10,12],gpu1,r[1-2]c[1-2]")
+    ['n08', 'n09', 'n10', 'n12', 'gpu1', 'r1c1', 'r1c2', 'r2c1', 'r2c2']
+
+    Raises:
+        UserError: it is not a list of nodes, or longer than any cluster's.
+    """
+    wrong = UserError(f"expected a list of nodes, found {text[:60]!r}")
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        match = PART.match(text, at)
+        if match is None or not match[0] or (match.end() < len(text) and text[match.end()] != ","):
+            raise wrong
+        at = match.end() + 1
+        pieces: list[list[str]] = []
+        for inside, plain in PIECE.findall(match[0]):
+            names = [] if inside else [plain]
+            for one in inside.split(",") if inside else ():
+                numbers = RANGE.fullmatch(one)
+                first, last = (int(numbers[1]), int(numbers[2] or numbers[1])) if numbers else (0, -1)
+                if numbers is None or not 0 <= last - first < MOST_NODES:
+                    raise wrong
+                names += [str(number).zfill(len(numbers[1])) for number in range(first, last + 1)]
+            pieces.append(names)
+        if len(found) + prod(map(len, pieces)) > MOST_NODES:
+            raise UserError(f"a list of more than {MOST_NODES} nodes")
+        found += ["".join(names) for names in product(*pieces)]
+    return found
