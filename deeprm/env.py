@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import gymnasium
 import numpy as np
@@ -16,28 +16,31 @@ from pipeline.core.types import IntArray
 from pipeline.errors import UserError
 
 PEER_SLOTS = 128  # RLScheduler's window
-ARGUMENTS = (  # suggested for a misspelled one
-    *("scenario", "load", "slots", "objective", "jobs", "policies_know"),
-    *("illegal", "obs", "skip_forced", "render_mode", "autoreset_mode"),
-)
+
+
+class Settings(TypedDict, total=False):
+    """Arguments of every environment, which select its cluster, its jobs and what a policy sees."""
+
+    scenario: Scenario | None  # another one of ./params.yaml by name, or changed keys of the id's own
+    slots: int | None  # number of waiting jobs in an observation
+    objective: str | None  # of the reward; default: slowdown, of Groups delay, of RLScheduler bounded_slowdown
+    jobs: str | Path | None  # path of a log, the source of jobs
+    policies_know: str | None  # durations, estimates or predictions
+    obs: str  # features, or DeepRM's image (of pooled clusters)
+    skip_forced: bool  # make moves without a choice automatically (other clusters than pooled ones: always)
+
+
+ARGUMENTS = (*Settings.__annotations__, "load", "illegal", "render_mode", "autoreset_mode")
 GAMES: dict[str, Callable[..., Game]] = {"pool": PoolGame, "machines": MachinesGame, "groups": GroupsGame}
 
 
-def game_of(
-    own: str,
-    scenario: Scenario | None = None,
-    jobs: str | Path | None = None,
-    slots: int | None = None,
-    policies_know: str | None = None,
-    objective: str | None = None,
-    skip_forced: bool = True,
-    obs: str = "features",
-    **unknown: Any,
-) -> Game:
-    """Return the game of an environment; see `SchedulingEnv`."""
-    for word in unknown:
+def game_of(own: str, **chosen: Unpack[Settings]) -> Game:
+    """Return the game of an environment; for arguments see `Settings`."""
+    for word in sorted(chosen.keys() - Settings.__annotations__.keys()):
         raise UserError(f"no argument '{word}'; {known_names(ARGUMENTS, word)}")
-    aim = {} if objective is None else {"objective": objective}
+    scenario, jobs, slots = chosen.get("scenario"), chosen.get("jobs"), chosen.get("slots")
+    policies_know, obs, skip_forced = chosen.get("policies_know"), chosen.get("obs"), chosen.get("skip_forced", True)
+    aim = {} if (objective := chosen.get("objective")) is None else {"objective": objective}
     if own == PEER:
         if scenario is not None or policies_know is not None:
             raise UserError("RLScheduler-v0: expected no scenario and no policies_know; they are the protocol's")
@@ -47,8 +50,8 @@ def game_of(
     params, name = settings(own, scenario, jobs, slots, policies_know)
     word = params.scenario(name).problem
     if word == "pool":
-        return PoolGame(params, name, skip_forced=skip_forced, obs=obs, **aim)
-    if obs != "features":
+        return PoolGame(params, name, skip_forced=skip_forced, obs=obs or "features", **aim)
+    if obs not in (None, "features"):
         raise UserError(f"obs: scenario '{name}' is of problem {word}; only pooled clusters have images, got '{obs}'")
     if not skip_forced:
         raise UserError(f"skip_forced: scenario '{name}' is of problem {word}, which always skips forced moves")
@@ -58,24 +61,23 @@ def game_of(
 class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
     """A scheduler's environment: one decision a step.
 
+    An observation has arrays in [0, 1] by name. `info` has `action_mask` [A] (1: legal), `elapsed` (simulated time
+    since the last decision), `illegal` (number of illegal actions) and, in the last step, `metrics`.
+
     >>> import deeprm
     >>> env = deeprm.make("deeprm/Pool-v0", load=130)
     >>> observation, info = env.reset(seed=1)
     >>> action = env.action_space.sample(info["action_mask"])
     >>> observation, reward, terminated, truncated, info = env.step(action)
+    >>> sorted(info), info["action_mask"].shape
+    (['action_mask', 'elapsed', 'illegal'], (11,))
 
     Args:
         own: default scenario of the environment's id; Gymnasium's registry supplies it.
         render_mode: ansi or rgb_array.
-        scenario: another one of ./params.yaml by name, or changed keys of the id's own.
         load: percent; None: any of the scenario's, drawn for each episode.
-        slots: number of waiting jobs in an observation.
-        objective: of the reward; by default slowdown, of Groups delay, of RLScheduler bounded_slowdown.
-        jobs: path of a log, the source of jobs.
-        policies_know: durations, estimates or predictions.
         illegal: void counts illegal actions and takes void instead; raise raises ValueError.
-        obs: features, or DeepRM's image (of pooled clusters).
-        skip_forced: moves without a choice are made automatically, and count as elapsed time.
+        settings: see `Settings`.
 
     Raises:
         UserError: an argument is wrong, or a log cannot be read.
@@ -84,7 +86,12 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
     metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 5}  # noqa: RUF012  # as Gymnasium declares it
 
     def __init__(
-        self, own: str, render_mode: str | None = None, load: int | None = None, illegal: str = "void", **settings: Any
+        self,
+        own: str,
+        render_mode: str | None = None,
+        load: int | None = None,
+        illegal: str = "void",
+        **settings: Unpack[Settings],
     ) -> None:
         check_render_mode(render_mode)
         self.render_mode = render_mode
@@ -95,14 +102,14 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Observations, dict[str, Any]]:
-        """Begin an episode; options may name its `load`, `jobset` and `split`."""
+        """Begin an episode; options may name its `load` (percent), `jobset` and `split`; wrong ones raise UserError."""
         super().reset(seed=seed)
         self.episodes.random[0] = self.np_random
         self.episodes.begin(ONLY, options)
         return self._seen(), self._info(0.0)
 
     def step(self, action: int | IntArray) -> tuple[Observations, float, bool, bool, dict[str, Any]]:
-        """Make one decision."""
+        """Make one decision; return observation, reward, terminated, truncated (by a time limit) and info."""
         taken = self.episodes.step(ONLY, np.asarray(action)[None])
         seen, over, cut = self._seen(), bool(taken.over[0]), bool(taken.cut[0])
         info = self._info(float(taken.elapsed[0]))
@@ -111,11 +118,11 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
         return seen, float(taken.reward[0]), over and not cut, cut, info
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """Return the legal actions, for sb3-contrib."""
+        """Return which actions [A] are legal, for sb3-contrib."""
         return np.asarray(self.episodes.mask[0])
 
     def render(self) -> Any:
-        """Return the schedule so far, as text or a picture."""
+        """Return the schedule so far: text (`ansi`), or a picture [height, width, 3] of bytes (`rgb_array`)."""
         from deeprm.rendering import rendered
 
         return rendered(self.episodes, 0, self.render_mode)

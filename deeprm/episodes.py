@@ -4,9 +4,9 @@ Every environment has two rows: one is played, the other holds its next episode.
 that is not ready, all missing ones are drawn at once, so that hundreds share the cost of a reset.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -24,26 +24,16 @@ AHEAD = 16  # numbers that each of many environments draws at once
 OPTIONS = ("load", "jobset", "split")
 FEW = 256  # environments; below, waking a second thread takes longer than it saves
 
-Arguments = ParamSpec("Arguments")
-Value = TypeVar("Value")
 
-
-def on_few_threads(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
-    """Return a method of `Episodes` that uses one thread for few environments."""
-
-    @wraps(method)
-    def run(*arguments: Arguments.args, **named: Arguments.kwargs) -> Value:
-        episodes: Any = arguments[0]
-        if episodes.count >= FEW:
-            return method(*arguments, **named)
-        before = numba.get_num_threads()
-        numba.set_num_threads(1)
-        try:
-            return method(*arguments, **named)
-        finally:
-            numba.set_num_threads(before)
-
-    return run
+@contextmanager
+def few_threads(count: int) -> Iterator[None]:
+    """Use one thread for few environments."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(1 if count < FEW else before)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 class Taken(NamedTuple):
@@ -80,7 +70,6 @@ class Episodes:
         self.random[environment] = seeding.np_random(seed)[0]
         self._numbers[environment], self._ready[environment] = [], False
 
-    @on_few_threads
     def begin(self, which: IntArray, options: Mapping[str, Any] | None = None) -> None:
         """Begin the next episode in some environments; options apply only to these episodes."""
         if options:
@@ -98,22 +87,23 @@ class Episodes:
         """Return the row [n] of the simulator that each environment plays."""
         return 2 * (np.arange(self.count) + self.count * self._side)
 
-    @on_few_threads
     def observe(self) -> Observations:
         """Return the observations of all environments, and update the mask."""
-        seen, self.mask = self.game.look(self.simulator, self.rows)
+        seen, self.mask = self._look(self.rows)
         return seen
 
-    @on_few_threads
     def observe_again(self, seen: Observations, which: IntArray) -> None:
         """Overwrite the observations of some environments, and update their mask."""
-        some, legal = self.game.look(self.simulator, self.rows[which])
+        some, legal = self._look(self.rows[which])
         self.mask = self.mask.copy()  # the caller has the old one
         self.mask[which] = legal
         for name, value in some.items():
             seen[name][which] = value
 
-    @on_few_threads
+    def _look(self, rows: IntArray) -> tuple[Observations, BoolArray]:
+        with few_threads(self.count):
+            return self.game.look(self.simulator, rows)
+
     def step(self, which: IntArray, actions: IntArray) -> Taken:
         """Apply one action in each of some environments.
 
@@ -123,7 +113,8 @@ class Episodes:
         rows, actions = self.rows[which], self._legal(which, np.asarray(actions, dtype=np.int64))
         simulator = self.simulator
         gained, now = simulator.gained[rows], simulator.now[rows].astype(np.float64)
-        simulator.step(rows, self.game.decode(actions))
+        with few_threads(self.count):
+            simulator.step(rows, self.game.decode(actions))
         over, cut = simulator.ended(rows)
         return Taken(simulator.gained[rows] - gained, simulator.now[rows] - now, over, cut)
 
@@ -167,11 +158,11 @@ class Episodes:
         chosen = [(loads[number % len(loads)], number // len(loads)) for number in drawn]
         found = [self._requested(*one, options) if options else self._training(*one) for one in chosen]
         longest = max(room for _, room in found)
-        if longest >= self._room:
-            self._make_room(found[0][0], longest + longest // 4 + 16)
-        source = self.game.simulator([jobs for jobs, _ in found])
         rows = 2 * (which + self.count * (1 - self._side[which]))
-        self.simulator.overwrite(rows, source, np.arange(len(which)))
+        with few_threads(self.count):
+            if longest >= self._room:
+                self._make_room(found[0][0], longest + longest // 4 + 16)
+            self.simulator.overwrite(rows, self.game.simulator([jobs for jobs, _ in found]), np.arange(len(which)))
         self._ready[which] = True
 
     def _make_room(self, jobs: Jobs, room: int) -> None:

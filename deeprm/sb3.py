@@ -21,6 +21,14 @@ class VecEnv(Base):
     >>> envs = VecEnv("deeprm/Pool-v0", num_envs=4, load=130)
     >>> sorted(envs.reset()), len(envs.env_method("action_masks"))
     (['cluster', 'jobs', 'queue'], 4)
+
+    Args:
+        id: of the environment, as in `deeprm.IDS`.
+        num_envs: number of episodes, N.
+        settings: other arguments of `SchedulingVectorEnv`.
+
+    Raises:
+        UserError: an argument is wrong, or a log cannot be read.
     """
 
     def __init__(self, id: str, num_envs: int = 8, **settings: Any) -> None:
@@ -32,7 +40,7 @@ class VecEnv(Base):
         self._returns, self._lengths = np.zeros(num_envs), np.zeros(num_envs, dtype=np.int64)
 
     def reset(self) -> Any:
-        """Begin an episode in all environments, with the seeds set by `seed`."""
+        """Begin an episode in all environments, with the seeds set by `seed`; return observations [N, ...] by name."""
         seeds = list(self._seeds) if any(seed is not None for seed in self._seeds) else None
         seen, self._infos = self.envs.reset(seed=seeds)
         self._reset_seeds()
@@ -40,11 +48,11 @@ class VecEnv(Base):
         return seen
 
     def step_async(self, actions: Any) -> None:
-        """Store the actions of the next step."""
+        """Store the actions [N] of the next step."""
         self._actions = actions
 
     def step_wait(self) -> Any:
-        """Apply the actions; the info of an episode's last step has SB3's keys."""
+        """Apply the actions; return observations, rewards [N], dones [N] and N infos, the last one with SB3's keys."""
         seen, rewards, terminations, truncations, infos = self.envs.step(self._actions)
         over = terminations | truncations
         self._returns += rewards
@@ -62,7 +70,7 @@ class VecEnv(Base):
         return seen, rewards.astype(np.float32), over, records
 
     def env_method(self, method_name: str, *arguments: Any, indices: Any = None, **named: Any) -> list[Any]:
-        """Return the masks of some environments; other methods raise AttributeError."""
+        """Return the masks [A] of some environments; other methods raise AttributeError."""
         if method_name != "action_masks":
             raise AttributeError(f"env_method: expected action_masks, got {method_name}")
         masks = self.envs.action_masks()

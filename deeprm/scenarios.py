@@ -9,7 +9,7 @@ from pipeline.core.config import PARAMS_FILE, Params, check_params, known_names
 from pipeline.core.config.parsing import parsed
 from pipeline.errors import UserError
 
-# The scenario of scenarios.yaml of each id.
+# Environments by id, with the scenario of `deeprm/scenarios.yaml` that each uses by default.
 IDS = {
     "deeprm/Pool-v0": "online",
     "deeprm/Stream-v1": "streams",
@@ -19,7 +19,7 @@ IDS = {
     "deeprm/RLScheduler-v0": "rlscheduler",
 }
 PEER = "rlscheduler"  # no scenario of params.yaml: the machine is the log's own
-Scenario = str | Mapping[str, Any]
+Scenario = str | Mapping[str, Any]  # a scenario's name, or changed keys of one
 
 
 def settings(
@@ -29,7 +29,18 @@ def settings(
     slots: int | None = None,
     policies_know: str | None = None,
 ) -> tuple[Params, str]:
-    """Return all parameters, and the name of an environment's scenario; for arguments see `SchedulingEnv`.
+    """Return all parameters, and the name of an environment's scenario.
+
+    >>> params, name = settings("online", {"step_limit": 500}, slots=5)
+    >>> name, params.scenario(name).slots, params.scenario(name).step_limit
+    ('online', 5, 500)
+
+    Args:
+        own: scenario that `scenario` changes, and the one used if it is None.
+        scenario: name in ./params.yaml (without such a file, in `deeprm/scenarios.yaml`), or changed keys.
+        jobs: path of a log.
+        slots: number of waiting jobs in an observation.
+        policies_know: durations, estimates or predictions.
 
     Raises:
         UserError: there is no such scenario, or a key or value is wrong.

@@ -1,13 +1,13 @@
 """Many environments as rows of one compiled simulator (Gymnasium's `VectorEnv`)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from deeprm.env import SchedulingEnv, check_render_mode, game_of
+from deeprm.env import SchedulingEnv, Settings, check_render_mode, game_of
 from deeprm.episodes import Episodes, Taken
 from deeprm.games import Observations
 from pipeline.core.types import BoolArray, FloatArray, IntArray
@@ -19,12 +19,24 @@ Stepped = tuple[Observations, FloatArray, BoolArray, BoolArray, Infos]
 class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
     """`num_envs` environments; each is, bit for bit, a `SchedulingEnv` seeded with `seed` + its number.
 
+    Arrays of observations and infos begin with the axis N of environments; infos also have masks `_name` [N]. Other
+    arguments than the following ones are those of `SchedulingEnv`.
+
+    >>> import deeprm
+    >>> envs = deeprm.make_vec("deeprm/Pool-v0", num_envs=3, load=130)
+    >>> observations, infos = envs.reset(seed=1)
+    >>> observations["jobs"].shape, infos["action_mask"].shape
+    ((3, 80), (3, 11))
+
     Args:
-        num_envs: number of environments.
+        num_envs: number of environments, N below.
         own: default scenario of the environment's id; Gymnasium's registry supplies it.
         autoreset_mode: NEXT_STEP (an episode begins at the step after its last; that step's action is ignored) or
             SAME_STEP (it begins at once; the last observation and info are in `final_obs` and `final_info`).
-        render_mode, load, illegal, settings: see `SchedulingEnv`.
+
+    Raises:
+        UserError: an argument is wrong, or a log cannot be read.
+        ValueError: `autoreset_mode` is DISABLED.
     """
 
     def __init__(
@@ -35,7 +47,7 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
         render_mode: str | None = None,
         load: int | None = None,
         illegal: str = "void",
-        **settings: Any,
+        **settings: Unpack[Settings],
     ) -> None:
         check_render_mode(render_mode)
         mode = AutoresetMode(autoreset_mode)
@@ -91,7 +103,7 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
         return seen, taken.reward, taken.over & ~taken.cut, taken.cut, infos
 
     def action_masks(self) -> BoolArray:
-        """Return the legal actions [num_envs, actions]."""
+        """Return which actions [N, A] are legal."""
         return self.episodes.mask
 
     def render(self) -> tuple[Any, ...]:

@@ -22,5 +22,5 @@ class MaskInObservation(gymnasium.ObservationWrapper[dict[str, Any], Any, dict[s
         self.observation_space = spaces.Dict({"observations": env.observation_space, "action_mask": mask})
 
     def observation(self, observation: Any) -> dict[str, Any]:
-        """Return the observation and the mask."""
+        """Return the observation, and the mask [A] (1: legal)."""
         return {"observations": observation, "action_mask": self.get_wrapper_attr("action_masks")().astype(np.int8)}
