@@ -60,23 +60,17 @@ class Executor:
         if not tasks:
             return []
         if self.serial:
-            return self._here(function, tasks, on_progress)
+            here = list[Result]()
+            for task in tasks:
+                here.append(function(task))
+                on_progress(len(here))
+            return here
         keys = keys_of(function, tasks, inputs)
         self._keys |= set(keys)
         self._store.sweep()
         packed = {key: pickle.dumps((function, task), protocol=5) for key, task in zip(keys, tasks, strict=True)}
         found = self._run(packed, on_progress)
         return [found[key] for key in keys]
-
-    def _here(
-        self, function: Callable[[Task], Result], tasks: Sequence[Task], on_progress: ShareCallback
-    ) -> list[Result]:
-        """Run tasks in this process."""
-        found = list[Result]()
-        for task in tasks:
-            found.append(function(task))
-            on_progress(len(found))
-        return found
 
     def forget(self) -> None:
         """Discard the results of tasks, once the stage has written its own."""

@@ -135,7 +135,8 @@ def _joined(address: str, workers: int) -> Iterator[Any]:
     folder = ""
     if address:
         try:
-            _connect(address)
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host, int(port)), ANSWER_S).close()
         except (OSError, OverflowError) as error:
             raise UserError(
                 f"executor: no answer from {address} ({error}); expected the head of a Ray cluster"
@@ -163,11 +164,6 @@ def _start(ray: Any, options: dict[str, Any], attempts: int) -> None:
                 where = "this machine" if options["address"] == "local" else options["address"]
                 raise UserError(f"executor: Ray at {where}: {' '.join(str(error).split())[:300]}") from error
             ray.shutdown()
-
-
-def _connect(address: str) -> None:
-    host, _, port = address.rpartition(":")
-    socket.create_connection((host, int(port)), ANSWER_S).close()
 
 
 if __name__ == "__main__":

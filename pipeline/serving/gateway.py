@@ -17,15 +17,7 @@ from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.interactive.live.deciding import RefusedError
 from pipeline.problems import problem_of
-from pipeline.serving.records import (
-    ActivePolicy,
-    Metrics,
-    RecentDecisions,
-    Reply,
-    ServedPolicy,
-    WorkerTask,
-    reply_of,
-)
+from pipeline.serving.records import ActivePolicy, Metrics, RecentDecisions, Reply, ServedPolicy, WorkerTask, reply_of
 from pipeline.serving.worker import DECIDED, FIRST_S, REFUSED, SMOOTH, WAITING, Worker
 
 LOOK_S = 0.2  # between two looks at the policy's process

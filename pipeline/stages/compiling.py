@@ -26,14 +26,7 @@ from pipeline.problems import scenarios_by_problem
 from pipeline.progress import progress, say
 
 LIMITS: Mapping[str, float] = {
-    **{
-        "train": 8,
-        "test": 2,
-        "jobsets": 8,
-        "epochs": 1,
-        "updates": 1,
-        "episodes": 2,
-    },
+    **{"train": 8, "test": 2, "jobsets": 8, "epochs": 1, "updates": 1, "episodes": 2},
     **{"population": 4, "elite": 2, "rounds": 1, "limit": 0.001, "futures": 2, "decisions": 100},
     "validation": 16,  # some networks use other code for 64 and more episodes
 }

@@ -53,11 +53,7 @@ ORDERS = table(
 # Requested limits of a site's users against what their jobs needed.
 LIMITS = table(
     "Limits",
-    {
-        "user": integers(0),
-        "jobs": integers(1),
-        **_at_least(0.0, "limit_s run_s used suggested_s in_vain_h"),
-    },
+    {"user": integers(0), "jobs": integers(1), **_at_least(0.0, "limit_s run_s used suggested_s in_vain_h")},
     unique=["user"],
 )
 
