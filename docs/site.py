@@ -26,6 +26,9 @@ AT_ROOT = {
     "CHANGELOG.md": "project/changelog.md",
 }
 LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)]*)?\))")
+HREF = re.compile(r'(href=")((?!https?:)[^"#]+)((?:#[^"]*)?")')
+# JupyterLab's scripts (some from the network), its styles and copies of the code: the theme's own suffice.
+JUPYTER = re.compile(r'<(script|style|clipboard-copy)\b.*?</\1>|<div class="clipboard-copy-txt".*?</div>', re.DOTALL)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -34,7 +37,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made |= {"reference/commands.md": commands(), "reference/params.md": params(), "project/decisions.md": decisions()}
     for page, text in made.items():
         files.append(File.generated(config, page, content=text))
-    sources = [*DOCS.rglob("*.md"), *(ROOT / source for source in AT_ROOT)]
+    sources = [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb"), *(ROOT / source for source in AT_ROOT)]
     linked = {target for source in sources for target in _outside(source)}
     for target in sorted(linked):
         files.append(File.generated(config, f"source/{target}", abs_src_path=str(ROOT / target)))
@@ -53,6 +56,21 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         return f"{link[1]}{os.path.relpath(_in_site(target), Path(uri).parent)}{link[3]}"
 
     return LINK.sub(moved, markdown)
+
+
+def on_page_content(html: str, page: Page, **_: object) -> str:
+    """Make the theme style a notebook, and point its links to pages."""
+    uri = Path(page.file.src_uri)
+    if uri.suffix != ".ipynb":
+        return html
+
+    def moved(link: re.Match[str]) -> str:
+        target = Path(_in_site(Path(os.path.normpath(DOCS / uri.parent / link[2]))))
+        shown = target.with_suffix(".html") if target.suffix in (".md", ".ipynb") else target
+        return f"{link[1]}{os.path.relpath(shown, uri.parent)}{link[3]}"
+
+    html = HREF.sub(moved, JUPYTER.sub("", html)).replace('<table border="1" class="dataframe">', "<table>")
+    return html.replace("highlight-ipynb", "highlight").replace("anchor-link", "headerlink")
 
 
 def _outside(source: Path) -> Iterator[str]:

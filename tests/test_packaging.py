@@ -14,10 +14,8 @@ from importlib.metadata import metadata, packages_distributions
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
-import nbformat
 import pytest
 from builders import REPOSITORY
-from nbclient import NotebookClient
 from packaging.specifiers import SpecifierSet
 
 from pipeline.errors import EXTRAS, UserError, missing_packages_named
@@ -248,19 +246,6 @@ def test_no_file_of_set_up_names_a_place_of_packages() -> None:
         assert found == [], file
 
 
-# Its notebook
-
-
-def test_the_notebook_goes_from_an_environment_to_a_comparison() -> None:
-    notebook = nbformat.read(REPOSITORY / "examples" / "quickstart.ipynb", as_version=4)
-    assert [cell.get("outputs", []) for cell in notebook.cells] == [[]] * len(notebook.cells)  # kept without results
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(REPOSITORY)}}).execute()
-    (said,) = notebook.cells[-2]["outputs"]
-    rows = [line.split("|")[1].strip() for line in said["text"].splitlines() if line.startswith("| ")]
-    assert rows[0] == "first_that_fits on online"
-    assert {"best_heuristic", "sjf", "fcfs"} <= set(rows)
-
-
 # Its wheel, in fresh environments
 
 
@@ -363,6 +348,6 @@ def test_what_a_missing_extra_tells_to_do_is_enough(tmp_path: Path, wheel: Path)
     assert done.returncode == 0, done.stderr
     tried = run(deeprm, "try", cwd=tmp_path)
     assert (tried.returncode, tried.stderr) == (0, "")
-    page = (REPOSITORY / "docs/tutorials/try.md").read_text()
+    page = (REPOSITORY / "docs/tutorials/first-run.ipynb").read_text()
     assert tried.stdout.splitlines()[0] in page
     assert (tmp_path / "try.png").stat().st_size > 10_000

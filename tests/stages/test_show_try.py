@@ -35,4 +35,6 @@ def test_it_shows_a_gain_where_nothing_was_run_and_compiles_nothing(tmp_path: Pa
 def test_its_agent_has_the_network_of_the_one_in_params_yaml() -> None:
     row = load_params(REPOSITORY / "params.yaml").agents[AGENT]
     card = storage.read_model(TRIAL / AGENT, PoolCard).card
-    assert card.network == row.network, "train it again: see docs/tutorials/try.md"
+    assert card.network == row.network, (
+        f"`dvc repro finetune@{AGENT}`, then copy models/{AGENT}/policy to {TRIAL / AGENT}"
+    )

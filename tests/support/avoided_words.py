@@ -1,5 +1,6 @@
 """Words that mark translated text (the style guide's table), counted in code and prose outside quotations."""
 
+import json
 import re
 import sys
 from collections import Counter
@@ -26,7 +27,7 @@ AVOIDED = {
     "stand": r"\bstands?\b(?! for)|\bstood\b|\bstanding\b",
     "fare, come to": r"\bfare[sd]?\b|\bfaring\b|\b(?:comes?|came|coming) to\b",
 }
-SUFFIXES = {".py", ".md", ".yaml", ".html", ".toml"}
+SUFFIXES = {".py", ".md", ".ipynb", ".yaml", ".html", ".toml"}
 
 
 def words_of(text: str, prose: bool) -> Counter[str]:
@@ -50,12 +51,25 @@ def files(places: Iterable[Path]) -> Iterable[Path]:
         yield from [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.suffix in SUFFIXES)
 
 
+def read(path: Path) -> str:
+    """Return a file's text; of a notebook, that of its Markdown cells."""
+    text = path.read_text()
+    if path.suffix != ".ipynb":
+        return text
+    return "\n\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
+
+
+def is_prose(path: Path) -> bool:
+    """Return whether code in the file is a quotation."""
+    return path.suffix in (".md", ".ipynb")
+
+
 def count(places: Iterable[Path]) -> Counter[str]:
     """Count over all files of some places."""
-    return sum((words_of(path.read_text(), path.suffix == ".md") for path in files(places)), Counter())
+    return sum((words_of(read(path), is_prose(path)) for path in files(places)), Counter())
 
 
 if __name__ == "__main__":
     for path in files(map(Path, sys.argv[1:])):
-        if found := +words_of(path.read_text(), path.suffix == ".md"):
+        if found := +words_of(read(path), is_prose(path)):
             print(path, dict(found))  # noqa: T201

@@ -39,4 +39,5 @@ WHOLE = {
     "test_signals",
     "test_stages_machines",
     "test_tracking_outages",
+    "test_tutorials",
 }
