@@ -21,7 +21,8 @@ from pipeline.problems import problem_of
 from pipeline.stages import confirm
 
 Run = Callable[[str], str]
-DOCUMENTS = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
+PAGES = [*(REPOSITORY / "docs").rglob("*.md"), *(REPOSITORY / "docs").rglob("*.ipynb")]
+DOCUMENTS = [*REPOSITORY.glob("*.md"), *PAGES]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 MODULE = re.compile(r"`([a-z0-9_/]+\.py)`")
 MENTION = re.compile(r"(?<![\w/.@-])((?:[\w-]+/)+[\w-]+\.py)\b")  # a module with its folder
@@ -56,9 +57,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_site_has_every_document_and_every_made_page(site: Path) -> None:
-    documents = (
-        path.relative_to(REPOSITORY / "docs").with_suffix(".html") for path in (REPOSITORY / "docs").rglob("*.md")
-    )
+    documents = (path.relative_to(REPOSITORY / "docs").with_suffix(".html") for path in PAGES)
     assert [path for path in documents if not (site / path).exists()] == []
     commands, params = ((site / "reference" / f"{name}.html").read_text() for name in ("commands", "params"))
     assert "python -m pipeline schedule jobs.csv --scenario online" in commands
@@ -233,13 +232,6 @@ def test_the_readme_s_gain_of_a_site_is_that_of_its_page() -> None:
     assert longest
     assert f"falls by {wait[1]} % ({wait[3]} to {wait[2]})" in readme
     assert f"a longest wait that grows by {longest[1]} %" in " ".join(readme.split())
-
-
-def test_the_first_look_prints_what_its_page_says(tmp_path: Path) -> None:
-    said = re.search(r"```text\n(.*?)```", (DOCS / "tutorials/try.md").read_text(), flags=re.DOTALL)
-    assert said
-    done = run(f"try --out {tmp_path / 'try.png'}")
-    assert done.stdout.startswith(said[1])
 
 
 def test_the_layers_of_the_document_are_those_that_are_checked() -> None:
