@@ -1,13 +1,16 @@
 """Progress of long work on stderr: a bar with time left on a terminal, sparse plain lines elsewhere."""
 
+import shutil
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, TextIO
 
 LINES_EVERY_S = 10.0
+BAR, TITLE = 12, 32  # columns, so that a line of progress fits a terminal of 80
 
 ShareCallback = Callable[[float], None]  # called with the share of the work that is done
 ProgressCallback = Callable[[float, str], None]  # called with the percent done, and a note
@@ -47,10 +50,11 @@ def _bar(title: str, total: float, start: float, brief: bool) -> Iterator[Advanc
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"))
+    columns = (TextColumn("{task.description}"), BarColumn(BAR), TimeElapsedColumn(), TextColumn("left"))
     with Progress(
         *columns, TimeRemainingColumn(), TextColumn("{task.fields[note]}"), console=Console(stderr=True)
     ) as bar:
+        title = title if len(title) <= TITLE else f"…{title[1 - TITLE :]}"
         task = bar.add_task(title, total=total, completed=int(start), note="", visible=not brief)
         yield lambda done, note="": bar.update(task, completed=done, note=note, visible=True)
 
@@ -93,5 +97,13 @@ def _lines(title: str, total: float, start: float, brief: bool) -> Iterator[Adva
 
 def say(line: str) -> None:
     """Write one line to stderr."""
-    sys.stderr.write(line + "\n")
+    sys.stderr.write(folded(line, sys.stderr) + "\n")
     sys.stderr.flush()
+
+
+def folded(line: str, stream: TextIO) -> str:
+    """Return a line, on a terminal broken between words at its width; elsewhere programs expect one line."""
+    if not stream.isatty():
+        return line
+    width, indent = shutil.get_terminal_size().columns, " " * (len(line) - len(line.lstrip(" ")) + 2)
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

@@ -1,16 +1,18 @@
 """Shared by all commands: the program, completion of names, and the checked parameters."""
 
+import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from pipeline.errors import UserError
+from pipeline.progress import folded
 
 if TYPE_CHECKING:
     from pipeline.core.config import Params
@@ -89,6 +91,30 @@ Decider = Annotated[
         help="'champion', which follows champions.yaml; or a heuristic, or a model directory.", autocompletion=policies
     ),
 ]
+AsJson = Annotated[bool, Option("--json", help="Print the answer as JSON, for programs.")]
+
+
+def answer(lines: Iterable[str], data: object = None, as_json: bool = False) -> None:
+    """Print an answer on stdout: lines for people, or its data as JSON, in which an unknown number is null."""
+    if as_json:
+        lines = [json.dumps(json.loads(json.dumps(data, default=_plain), parse_constant=lambda _: None))]
+    for line in lines:
+        typer.echo(line if as_json else folded(line, sys.stdout))
+
+
+def _plain(value: Any) -> object:
+    """Return a table as rows; for a path, the JSON or table in a file, or the tables in a folder by name."""
+    if not isinstance(value, Path):
+        return value.to_dict("records")
+    if value.is_dir():
+        return {path.stem: path for path in sorted(value.glob("*.csv"))}
+    import pandas as pd
+
+    from pipeline.core.storage import read_json
+
+    if value.suffix == ".json":
+        return read_json(value)
+    return pd.read_parquet(value) if value.suffix == ".parquet" else pd.read_csv(value)
 
 
 def read_params(every: bool = False, exclusive: bool = True) -> "Params":

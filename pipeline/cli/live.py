@@ -113,17 +113,6 @@ def slurm(
     params = read_params()
     from pipeline.stages.steer import run
 
-    settings = Settings(
-        Mode(mode),
-        folder,
-        tick,
-        strength,
-        most,
-        time_unit,
-        ticks,
-        draw=draw,
-        held_in=partitions,
-        canary=canary,
-        longest_hold_s=longest_hold,
-    )
+    pace = (tick, strength, most, time_unit, ticks)
+    settings = Settings(Mode(mode), folder, *pace, draw, partitions, canary, longest_hold)
     run(params, scenario, policy, limit, settings)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from pipeline.cli.base import SiteName, app, group, read_params
+from pipeline.cli.base import AsJson, SiteName, answer, app, group, read_params
+from pipeline.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-WIDTH = 160  # columns of a line that does not go to a terminal
 SHOWN = {
     "overview": "What is in it",
     "load": "Load from the first arrival to the last: wanted at a time, and of all that machines offer",
@@ -40,6 +40,7 @@ def trace(
     format: Format = None,
     nodes: Annotated[Path | None, Option(help="The machines, if they are in a separate file.")] = None,
     out: Annotated[Path | None, Option(help="Folder for tables and figures (default: reports/trace/LOG).")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show what is in a log of a real cluster.
 
@@ -48,6 +49,9 @@ def trace(
     from pipeline.stages.trace import run
 
     frames = run(log, format, nodes, out)
+    if as_json:
+        answer((), frames, as_json)
+        return
     for name, title in SHOWN.items():
         if len(frames[name]):
             _show(title, frames[name])
@@ -58,8 +62,6 @@ def _show(title: str, frame: "pd.DataFrame") -> None:
     from rich.table import Table
 
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH)
     table = Table(box=None, pad_edge=False)
     for column in frame.columns:
         words = frame[column].dtype.kind not in "if"
@@ -89,9 +91,13 @@ def site(
     partitions: Annotated[
         Path | None, Option(help="Output of 'scontrol show partition', for tiers and factors.")
     ] = None,
+    outages: Annotated[
+        list[Path] | None, Option(help="Output of 'sacctmgr -P show event' or 'reservation'; repeatable.")
+    ] = None,
     format: Format = None,
     agent: Annotated[bool, Option("--agent", help="Add an agent that is trained on the log.")] = False,
     yes: Annotated[bool, Option("--yes", help="Accept a log that looks implausible.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what is in a site's log, and write the rows for `dvc repro advise@NAME` into params.yaml.
 
@@ -100,7 +106,8 @@ def site(
     params = read_params()
     from pipeline.stages.site import run
 
-    run(params, log, name, format, machines or [], yes, agent, nodes, {"config": config, "partitions": partitions})
+    texts = {"config": config, "partitions": partitions}
+    answer((), run(params, log, name, format, machines or [], yes, agent, nodes, texts, outages or []), as_json)
 
 
 @app.command("what-if")
@@ -108,6 +115,7 @@ def what_if(
     site: SiteName,
     change: Annotated[str, Argument(help="nodes=+10%, load=+20%, limit=24h (a cap), or night=USER.")],
     policy: Annotated[str | None, Option(help="Order of the queue (default: the site's present one).")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Say how waits of a site's log would change with other machines, load or limits.
 
@@ -116,7 +124,47 @@ def what_if(
     params = read_params()
     from pipeline.stages.what_if import run
 
-    typer.echo(run(params, site, change, policy))
+    found, line = run(params, site, change, policy)
+    answer([line], found, as_json)
+
+
+@app.command()
+def when(
+    site: SiteName,
+    jobs: Annotated[list[int] | None, Argument(help="Jobs by the log's numbers (default: all that wait).")] = None,
+    at: Annotated[str | None, Option(help="Time: seconds of the log's clock, or a date (default: its end).")] = None,
+    serve: Annotated[
+        int | None, Option(min=0, max=65_535, help="Port of a page and JSON instead, on this machine; 0: any.")
+    ] = None,
+    check: Annotated[bool, Option("--check", help="Show how good past answers would have been instead.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say when each waiting job of a site is expected to start, with 50 and 80 % intervals from simulated futures.
+
+    Example: python -m pipeline when site 4711 --at 2002-12-24T18:00
+    """
+    if (check or serve is not None) and (jobs or at or (serve is not None and (check or as_json))):
+        raise UserError("--check, --serve: expected no jobs and no other option with it, but --json with --check")
+    params = read_params()
+    if serve is not None:
+        from pipeline.stages.when_service import serve as listen
+
+        listen(site, serve)
+        return
+    from pipeline.stages.when import run, score_table, scores, table
+
+    if check:
+        scored = scores(params, site)
+        answer(score_table(scored), {name: one._asdict() for name, one in scored.items()}, as_json)
+        return
+    found = run(params, site, jobs or [], at)
+    answer(table(found), found, as_json)
+    for key, warning in (
+        ("calibrated", "not calibrated: too few jobs waited before"),
+        ("own_waits", "the log records no waits: they are those of a replay"),
+    ):
+        if not found[key]:
+            typer.echo(f"warning: {warning}", err=True)
 
 
 @imports.command()
@@ -136,8 +184,7 @@ def slurm(
     """
     from pipeline.accounting.slurm_import import SlurmImport, run
 
-    for line in run(SlurmImport(files, out, key_file, name_users, partial, cluster)):
-        typer.echo(line)
+    answer(run(SlurmImport(files, out, key_file, name_users, partial, cluster)))
 
 
 @imports.command()
@@ -153,5 +200,4 @@ def journal(
     """
     from pipeline.steering.journal_import import run
 
-    for line in run(folder, out):
-        typer.echo(line)
+    answer(run(folder, out))

@@ -1,6 +1,7 @@
 """Commands without options: those that dvc.yaml runs, one for each stage, and tasks that are like them."""
 
 from importlib import import_module
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,11 +10,13 @@ from typer import Option
 from pipeline.cli.base import (
     STAGES,
     AgentName,
+    AsJson,
     PlanName,
     PolicyName,
     ScenarioName,
     SiteName,
     TransferName,
+    answer,
     app,
     group,
     learning,
@@ -27,6 +30,11 @@ if TYPE_CHECKING:
 evaluation = group("evaluate", "Score heuristics or an agent on the test jobsets, or compare all scores.", STAGES)
 MODULES = {"agent": "evaluate", "compile": "compiling"}  # of stages, if not named like the command
 TASKS = ("compile", "confirm", "report")  # are no stages of DVC
+RESULTS = {  # what these write, and print with --json
+    "hindsight": "reports/tables/hindsight/{row}/hindsight.parquet",
+    "gate": "reports/gate.json",
+    "confirm": "reports/confirm/{row}/comparison.csv",
+}
 RELAYED = ("generate", "pretrain", "finetune")  # may run on another machine
 # Command: the argument, which names a row of params.yaml; its example; help.
 COMMANDS = {
@@ -66,7 +74,7 @@ def _add(command: str, argument: object, example: str, help: str) -> None:
     *inside, name = command.split()
     module = MODULES.get(name, name)
 
-    def with_row(row: str) -> None:
+    def run(row: str = "", as_json: bool = False) -> None:
         params = read_params()
         if name in RELAYED:
             from pipeline.execution.relay import relay
@@ -75,16 +83,17 @@ def _add(command: str, argument: object, example: str, help: str) -> None:
                 return
         if agent := _agent(params, command, row):
             learning(params, agent)
-        import_module(f"pipeline.stages.{module}").run(params, row)
+        import_module(f"pipeline.stages.{module}").run(params, *([row] if argument else []))
+        answer((), Path(RESULTS.get(command, "").format(row=row)), as_json)
 
-    def without_row() -> None:
-        import_module(f"pipeline.stages.{module}").run(read_params())
-
-    with_row.__annotations__["row"] = argument
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [Parameter("row", kind, annotation=argument)] if argument else []
+    if command in RESULTS:
+        parameters.append(Parameter("as_json", kind, default=False, annotation=AsJson))
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     help = f"{help}\n\nExample: python -m pipeline {command} {example}".rstrip()
     panel = None if inside or name in TASKS else STAGES
-    add = (evaluation if inside else app).command(name, help=help, rich_help_panel=panel)
-    add(without_row if argument is None else with_row)
+    (evaluation if inside else app).command(name, help=help, rich_help_panel=panel)(run)
 
 
 for _command, _about in COMMANDS.items():
@@ -99,6 +108,7 @@ def advise(
     config: Annotated[Path | None, Option(help="Output of 'scontrol show config'.")] = None,
     partitions: Annotated[Path | None, Option(help="Output of 'scontrol show partition'.")] = None,
     nodes: Annotated[Path | None, Option(help="Output of 'scontrol show node'.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Replay a site's log under every order of its queue, and recommend one: reports/advice.html.
 
@@ -110,14 +120,17 @@ def advise(
         if extra := next((option for option, value in given.items() if value is not None), None):
             raise UserError(f"{extra}: only with --slurm FOLDER")
         import_module("pipeline.stages.advise").run(params, site)
+        answer((), Path(f"reports/advice/{site}/evidence.json"), as_json)
         return
+    if as_json:
+        raise UserError("--json: not with --slurm")
     from pipeline.stages.slurm_settings import run
 
     run(params, site, slurm, policy, {"config": config, "partitions": partitions, "nodes": nodes})
 
 
 @evaluation.command("compare")
-def evaluate_compare() -> None:
+def evaluate_compare(as_json: AsJson = False) -> None:
     """Compare every scored policy, with intervals, after a report on agents that changed since the last commit.
 
     Example: python -m pipeline evaluate compare
@@ -126,3 +139,4 @@ def evaluate_compare() -> None:
     from pipeline.stages import compare, moved
 
     compare.run(params, moved.run(params))
+    answer((), Path("reports/metrics.json"), as_json)

@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from pipeline.cli.base import ScenarioName, ScenarioOption, app, learning, policies, read_params, scenarios
+from pipeline.cli.base import (
+    AsJson,
+    ScenarioName,
+    ScenarioOption,
+    answer,
+    app,
+    learning,
+    policies,
+    read_params,
+    scenarios,
+)
 
 ArrivalsEnd = Annotated[int | None, Option(min=1, help="First step after all your arrivals, if policies know it.")]
 Load = Annotated[float | None, Option(min=0.1, help="Load of your jobs in percent, if policies know it.")]
@@ -23,12 +33,14 @@ def try_it(out: Annotated[Path, Option(help="Picture to write (.png).")] = Path(
     os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiling takes longer than these few jobs do without
     from pipeline.stages import show
 
-    for line in show.try_it(out):
-        typer.echo(line)
+    answer(show.try_it(out))
 
 
 @app.command()
-def check(every: Annotated[bool, Option("--all", help="Report every mistake, not only the first.")] = False) -> None:
+def check(
+    every: Annotated[bool, Option("--all", help="Report every mistake, not only the first.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Check all of params.yaml, and that its logs exist; every command checks the file, too.
 
     Example: python -m pipeline check
@@ -41,7 +53,9 @@ def check(every: Annotated[bool, Option("--all", help="Report every mistake, not
     check_there(params)
     for line in filter(None, (too_few(params, name) for name in params.scenarios)):
         say(line)
-    typer.echo(f"params.yaml: valid; scenarios {', '.join(params.scenarios)}; agents {', '.join(params.agents)}")
+    found = {"scenarios": [*params.scenarios], "agents": [*params.agents]}
+    said = "; ".join(f"{what} {', '.join(names)}" for what, names in found.items())
+    answer([f"params.yaml: valid; {said}"], found, as_json)
 
 
 def places(incomplete: str) -> list[str]:
@@ -79,12 +93,13 @@ def explain_params(
         storage.write_json(schema, reference.schema())
         return
     means, rows = reference.explained(load_params(), place)
-    typer.echo(f"{place or 'params.yaml'}: {means}")
+    lines = [f"{place or 'params.yaml'}: {means}"]
     for key, now in rows:
-        typer.echo(f"\n  {key.name}: {now}")
+        lines += ["", f"  {key.name}: {now}"]
         if key.may_be:
             default = f"; {key.default} where it is left out" if key.default else ""
-            typer.echo(f"    {key.means} ({key.may_be}{default})")
+            lines.append(f"    {key.means} ({key.may_be}{default})")
+    answer(lines)
 
 
 @app.command()
@@ -106,6 +121,7 @@ def schedule(
     load: Load = None,
     samples: Annotated[int, Option(min=0, help="In hindsight: best of N schedules drawn by a model.")] = 0,
     search: Annotated[int, Option(min=0, help="In hindsight: try N schedules by local search.")] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Schedule your own jobs: on one pooled cluster, on many machines, or in a cluster that groups share.
 
@@ -127,8 +143,8 @@ def schedule(
 
     size, known = (capacity, slots, horizon), (arrivals_end, load)
     request = ScheduleRequest(jobs, scenario, policy[0], out, *size, samples, search, *known)
-    for line in run(params, request, policy):
-        typer.echo(line)
+    found, lines = run(params, request, policy, as_json)
+    answer(lines, found, as_json)
 
 
 @app.command()
@@ -143,6 +159,7 @@ def show(
     begin: Annotated[int | None, Option("--from", help="First step, or time, of the picture.")] = None,
     end: Annotated[int | None, Option("--to", help="End of the picture, as a step or time.")] = None,
     arrivals_end: ArrivalsEnd = None,
+    as_json: AsJson = False,
 ) -> None:
     """Draw one jobset under two policies, side by side: rows of the cluster, machines as lanes, or shares as areas.
 
@@ -152,7 +169,8 @@ def show(
     from pipeline.interactive.showing.show import ShowRequest
     from pipeline.stages.show import run
 
-    run(params, ShowRequest(jobs, scenario, load, jobset, begin, end, arrivals_end), [policy, against], out)
+    found = run(params, ShowRequest(jobs, scenario, load, jobset, begin, end, arrivals_end), [policy, against], out)
+    answer((), found, as_json)
 
 
 @app.command()
@@ -171,6 +189,7 @@ def explain(
     ] = None,
     jobsets: Annotated[int, Option(min=1, help="Maximum number of jobsets of each load.")] = 50,
     leaves: Annotated[int, Option(min=2, help="Maximum number of leaves of the tree; none for user groups.")] = 24,
+    as_json: AsJson = False,
 ) -> None:
     """Explain how a policy differs from SJF or, for user groups, from shares by demand.
 
@@ -187,6 +206,7 @@ def explain(
     if request.agent in params.agents:
         learning(params, request.agent)
     run(params, request)
+    answer((), Path(f"reports/explain/{request.title}"), as_json)
 
 
 @app.command()
@@ -230,8 +250,7 @@ def promote(
     params = read_params()
     from pipeline.stages.promoting import promote as lines
 
-    for line in lines(params, scenario):
-        typer.echo(line)
+    answer(lines(params, scenario))
 
 
 @app.command()
@@ -243,7 +262,7 @@ def rollback(scenario: ScenarioName) -> None:
     params = read_params()
     from pipeline.stages.promoting import rollback as line
 
-    typer.echo(line(params, scenario))
+    answer([line(params, scenario)])
 
 
 @app.command()
@@ -253,6 +272,7 @@ def watch(
         str | None,
         Option(help="A scenario cut from a log, if there are several.", autocompletion=scenarios),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Compare a champion with the best heuristic on the new jobs of a log, and raise an alarm if it does worse.
 
@@ -263,9 +283,8 @@ def watch(
     params = read_params()
     from pipeline.stages.watch import run
 
-    code, lines = run(params, log, scenario)
-    for line in lines:
-        typer.echo(line)
+    code, found, lines = run(params, log, scenario)
+    answer(lines, found, as_json)
     raise typer.Exit(code)
 
 
@@ -280,8 +299,7 @@ def publish(
     """
     from pipeline.tracking.publish import publish as lines
 
-    for line in lines(rev or [], everything):
-        typer.echo(line)
+    answer(lines(rev or [], everything))
 
 
 @app.command()

@@ -34,14 +34,14 @@ class Questions(NamedTuple):
 
 
 class Score(NamedTuple):
-    """Coverage of intervals, and median absolute errors in seconds; every moment weighs the same."""
+    """Coverage of intervals, and median absolute errors; every moment weighs the same."""
 
     questions: int
     moments: int
     cover80: float
     cover50: float
-    error: float
-    plan_error: float  # of planning by limits
+    error_s: float
+    plan_error_s: float  # of planning by limits
 
 
 def ask(at: Moment, seed: int) -> Questions:

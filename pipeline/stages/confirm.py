@@ -18,6 +18,7 @@ from pipeline.simulation.results import BOUNDED, Results, slowdown_column
 from pipeline.stages.policy import external_policy
 
 SEED = 20_261_124  # only of these jobsets: no stage, test or benchmark draws from it
+LINE = 80  # columns of a table
 FOLDER = storage.REPORTS / "confirm"
 
 
@@ -46,7 +47,7 @@ def run(params: Params, scenario: str) -> None:
         table = frame.pivot_table(index="policy", columns="load", values=measure)
         table = table.assign(all=table.mean(axis=1)).sort_values("all", kind="stable").rename_axis(None, axis=1)
         say(f"{measure.replace('_', ' ')} by load:")
-        for line in table.to_string(float_format="{:.4g}".format).splitlines():
+        for line in table.to_string(float_format="{:.4g}".format, line_width=LINE).splitlines():
             say(line)
 
 

@@ -18,13 +18,13 @@ IDS = ("jobset", "job", "group", "queue", "machine")
 Means = dict[str, float]  # of a schedule, by column
 
 
-def run(params: Params, request: ScheduleRequest, policies: Sequence[str]) -> list[str]:
-    """Write one schedule for each policy; return a table of their means if there are several."""
+def run(
+    params: Params, request: ScheduleRequest, policies: Sequence[str], as_data: bool = False
+) -> tuple[dict[str, Means], list[str]]:
+    """Write one schedule for each policy; of several or `as_data`, return means; of several, also a table of them."""
     how = problem_of(params, request.scenario).schedule
-    if len(policies) == 1:
-        schedule(how, params, request._replace(policy=policies[0]))
-        return []
-    places = [place_of(request.out, policy) for policy in policies]
+    several = len(policies) > 1
+    places = [place_of(request.out, policy) if several else request.out for policy in policies]
     for place, count in Counter(places).items():
         if count > 1:
             raise UserError(f"--policy: {count} policies would write {place}: name each once")
@@ -35,13 +35,13 @@ def run(params: Params, request: ScheduleRequest, policies: Sequence[str]) -> li
         except PolicyError as error:
             failed.append(error)
         else:
-            found[policy] = means(place)
-    lines = list(table(found))
+            found[policy] = means(place) if several or as_data else {}
+    lines = list(table(found)) if several else []
     if failed:
         for line in (*lines, *(f"error: {error}" for error in failed[:-1])):
             say(line)
         raise failed[-1]
-    return lines
+    return {policy: {f"mean_{name}": value for name, value in row.items()} for policy, row in found.items()}, lines
 
 
 def place_of(out: Path, policy: str) -> Path:

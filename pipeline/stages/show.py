@@ -11,6 +11,7 @@ from pathlib import Path
 from pipeline.core import storage
 from pipeline.core.config import Params, load_params
 from pipeline.core.storage.files import check_out
+from pipeline.core.types import Json
 from pipeline.interactive.showing.show import ShowRequest, draw
 from pipeline.problems import problem_of
 from pipeline.progress import say
@@ -38,16 +39,18 @@ def try_it(out: Path) -> list[str]:
         *(f"  {half.replace(chr(10), ', ')}" for half in drawn.halves),
         f"{out}: both schedules, side by side. The agent was trained before, on other jobs.",
         "One jobset is an example and no proof: 'make repro' trains and tests every agent on hundreds, with intervals.",
-        f"Your own jobs, in a table like {jobs}: python -m pipeline schedule jobs.csv "
-        f"--scenario online --policy {model} --out schedule.csv",
+        f"Your own jobs, in a table like {jobs}:",
+        "  python -m pipeline schedule jobs.csv --scenario online \\",
+        f"    --policy {model} --out schedule.csv",
     ]
 
 
-def run(params: Params, request: ShowRequest, policies: Sequence[str], out: Path) -> None:
-    """Write the picture of a jobset under some policies."""
+def run(params: Params, request: ShowRequest, policies: Sequence[str], out: Path) -> dict[str, Json]:
+    """Write the picture of a jobset under some policies; return its title and their mean slowdowns."""
     check_out(out, [".png"])
     picture = draw(problem_of(params, request.scenario).show, params, request, policies)
     storage.write(out, picture.content)
     say(f"{out}: {picture.title}")
     for half in picture.halves:
         say(f"  {half.replace(chr(10), ', ')}")
+    return {"title": picture.title, "mean_slowdown": dict(zip(policies, picture.slowdowns, strict=True))}

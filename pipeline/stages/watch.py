@@ -11,7 +11,7 @@ from pipeline.champions.regret import ALARM, CANNOT_TELL, Rival, Watched, regret
 from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.core.storage import Chosen
-from pipeline.core.types import FloatArray
+from pipeline.core.types import FloatArray, Json
 from pipeline.errors import TooShortError, UserError
 from pipeline.interactive.logs.growth import Growth, grown, logged
 from pipeline.problems import problem_of
@@ -30,8 +30,8 @@ class Incumbent(NamedTuple):
     rivals: Mapping[str, Rival]
 
 
-def run(params: Params, log: Path, scenario: str | None) -> tuple[int, list[str]]:
-    """Compare a champion with its rivals on the newest windows of a log; return the exit code and the findings."""
+def run(params: Params, log: Path, scenario: str | None) -> tuple[int, dict[str, Json], list[str]]:
+    """Compare a champion with its rivals on new jobs; return the exit code, and the findings as data and in words."""
     champion = _incumbent(params, _scenario(params, scenario))
     scenario = champion.scenario
     with progress(f"read {log}, percent", 100, brief=True) as advance:
@@ -42,7 +42,8 @@ def run(params: Params, log: Path, scenario: str | None) -> tuple[int, list[str]
     judged = {rival: regrets(results, name, one, cost) for rival, one in champion.rivals.items()}
     new = _new_regrets(params, champion, growth, cost)
     found = watched(new, judged, champion.rivals, params.rules.watch, params.seed)
-    return found.code, list(_findings(champion, found, growth, judged[found.rival]))
+    what = (champion, found, growth, judged[found.rival])
+    return found.code, _as_data(*what), list(_findings(*what))
 
 
 def _scenario(params: Params, scenario: str | None) -> str:
@@ -83,6 +84,24 @@ def _new_regrets(params: Params, champion: Incumbent, growth: Growth, cost: str)
             results = play(own, scenario, {NAME: champion.seat, **seats}, champion.chosen.knobs)
             advance(1)
     return {name: regrets(results, NAME, one, cost) for name, one in champion.rivals.items()}
+
+
+def _as_data(champion: Incumbent, found: Watched, growth: Growth, judged: FloatArray) -> dict[str, Json]:
+    """Return the findings; regrets are relative."""
+    return {
+        "scenario": champion.scenario,
+        "champion": champion.seat.policy,
+        "verdict": {ALARM: "alarm", CANNOT_TELL: "cannot tell"}.get(found.code, "no alarm"),
+        "rival": found.rival,
+        "windows": found.windows,
+        "windows_needed": found.needed,
+        "days": growth.days,
+        "mean_regret": found.mean,
+        "mean_regret_low": found.low,
+        "mean_regret_when_judged": float(np.mean(judged)),
+        "alarm_after_windows": found.seen,
+        "changes": [change._asdict() for change in growth.changes],
+    }
 
 
 def _findings(champion: Incumbent, found: Watched, growth: Growth, judged: FloatArray) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """`when`: the expected start of each waiting job of a site, with intervals."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -17,9 +17,9 @@ from pipeline.report.advice import duration
 from pipeline.sites.evidence import SiteLog
 from pipeline.sites.queue import backfill_of, queue_of
 from pipeline.sites.when import Moment, is_linear, moment, past_of
-from pipeline.sites.when_check import MOMENTS, ask, check, intervals, is_calibrated, known_by, sample
+from pipeline.sites.when_check import MOMENTS, Score, ask, check, intervals, is_calibrated, known_by, sample
 
-ENDS = ("low80", "low50", "median", "high50", "high80")
+ENDS = ("low80_s", "low50_s", "median_s", "high50_s", "high80_s")
 CALIBRATED_BY = 0.2  # of the log's jobs, before the moment
 CHECKED = 300  # moments
 HEADER = 1 << 16  # bytes of a log in which its epoch is searched
@@ -116,41 +116,46 @@ def run(params: Params, site: str, jobs: Sequence[int], time: str | None) -> dic
     queue, rows = log.past.queue, list[Json]()
     for k, (job, number) in enumerate(zip(at.waiting, numbers, strict=True)):
         if not jobs or number in jobs:
-            row = {"job": number, "waited": float(at.now - queue.submit[job]), "processors": float(queue.cpus[job])}
+            row = {"job": number, "waited_s": float(at.now - queue.submit[job]), "processors": float(queue.cpus[job])}
             rows.append(
-                {**row, **dict(zip(ENDS, map(float, found[:, k]), strict=True)), "by_limits": float(asked.plan[k])}
+                {**row, **dict(zip(ENDS, map(float, found[:, k]), strict=True)), "by_limits_s": float(asked.plan[k])}
             )
     return {
         "site": site,
-        "now": at.now + log.began,
+        "now_s": at.now + log.began,
         "calibrated": is_calibrated(known),
         "own_waits": log.own_waits,
         "jobs": rows,
     }
 
 
-def scores(params: Params, site: str) -> list[str]:
-    """Return a table of the coverage and errors on the log's test period."""
+def scores(params: Params, site: str) -> dict[str, Score]:
+    """Return the coverage and errors on the log's test period, by the way of calibration."""
     log = Asked(params, site)
     first = log.test - CALIBRATED_BY
     with progress(f"simulate {site}, moments", CHECKED, brief=True) as advance:
-        found = check(log.past, first, log.test, CHECKED, params.seed, params.threads, advance)
-    rows = [
-        ["calibrated", "80 % interval covers", "50 % covers", "median error", "planning by limits", "jobs", "moments"]
-    ]
+        return check(log.past, first, log.test, CHECKED, params.seed, params.threads, advance)
+
+
+def score_table(found: Mapping[str, Score]) -> list[str]:
+    """Return the coverage and errors as lines of a table."""
+    rows = [["calibrated", "80 % covers", "50 % covers", "median error", "by limits", "jobs", "moments"]]
     for name, it in found.items():
         covers = [f"{100 * share:.1f} %" for share in (it.cover80, it.cover50)]
-        rows.append([name, *covers, duration(it.error), duration(it.plan_error), f"{it.questions:,}", f"{it.moments}"])
+        errors = duration(it.error_s), duration(it.plan_error_s)
+        rows.append([name, *covers, *errors, f"{it.questions:,}", f"{it.moments}"])
     return lines(rows)
 
 
 def table(answer: dict[str, Json]) -> list[str]:
     """Return an answer as lines of a table."""
-    rows = [["job", "processors", "waited", "starts in", "50 % interval", "80 % interval"]]
+    rows = [["job", "CPUs", "waited", "starts in", "50 % interval", "80 % interval"]]
     jobs: list[dict[str, float]] = answer["jobs"]  # type: ignore[assignment]
     for it in jobs:
-        spans = [f"{duration(it[f'low{k}'])} to {duration(it[f'high{k}'])}" for k in (50, 80)]
-        rows.append([f"{it['job']}", f"{it['processors']:g}", duration(it["waited"]), duration(it["median"]), *spans])
+        spans = [f"{duration(it[f'low{k}_s'])} to {duration(it[f'high{k}_s'])}" for k in (50, 80)]
+        rows.append(
+            [f"{it['job']}", f"{it['processors']:g}", duration(it["waited_s"]), duration(it["median_s"]), *spans]
+        )
     return lines(rows)
 
 

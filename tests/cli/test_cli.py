@@ -118,11 +118,15 @@ def test_there_is_a_command_for_every_stage_and_task() -> None:
 
 
 @pytest.mark.parametrize(("words", "runs"), COMMANDS, ids=[" ".join(words) or "pipeline" for words, _ in COMMANDS])
-def test_help_answers_and_shows_an_example(command: Command, words: tuple[str, ...], runs: bool) -> None:
+def test_help_answers_in_80_columns_and_shows_an_example(
+    command: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], runs: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     for flag in ("--help", "-h"):
         outcome = command(*words, flag)
         assert outcome.code == 0
         assert "Usage:" in outcome.out
+        assert max(map(len, outcome.out.splitlines())) <= 80
         assert "Example: python -m pipeline" in " ".join(outcome.out.split()) or not runs
         assert outcome.err == ""
 

@@ -18,6 +18,7 @@ from pipeline.core.config import Params, Site, load_params
 from pipeline.core.logs import swf
 from pipeline.core.storage.params_file import with_rows
 from pipeline.core.types import Json
+from pipeline.report.advice import duration
 from pipeline.sites.orders import order_of
 from pipeline.sites.queue import backfill_of
 from pipeline.sites.replay import Backfill, Queue, replay
@@ -283,7 +284,7 @@ def test_the_command_answers_as_a_table_and_as_json(command: Command) -> None:
     head, *rows = done.out.splitlines()
     assert re.split(r"\s{2,}", head.strip()) == [
         "job",
-        "processors",
+        "CPUs",
         "waited",
         "starts in",
         "50 % interval",
@@ -292,10 +293,17 @@ def test_the_command_answers_as_a_table_and_as_json(command: Command) -> None:
     jobs = [int(row.split()[0]) for row in rows]
     assert jobs == [398, 399]
     answer = json.loads(command("when", "mine", 399, "--at", 9_000 * 399 + 100, "--json").out)
-    assert (answer["site"], answer["now"], answer["calibrated"], answer["own_waits"]) == ("mine", 3_591_100, True, True)
+    assert (answer["site"], answer["now_s"], answer["calibrated"], answer["own_waits"]) == (
+        "mine",
+        3_591_100,
+        True,
+        True,
+    )
     (it,) = answer["jobs"]
-    assert (it["job"], it["waited"], it["processors"]) == (399, 100, 1)
-    assert 0 <= it["low80"] <= it["low50"] <= it["median"] <= it["high50"] <= it["high80"]
+    assert (it["job"], it["waited_s"], it["processors"]) == (399, 100, 1)
+    assert 0 <= it["low80_s"] <= it["low50_s"] <= it["median_s"] <= it["high50_s"] <= it["high80_s"]
+    assert rows[1].split()[:4] == ["399", "1", "100", "s"]
+    assert " ".join(rows[1].split()[4:6]) == duration(it["median_s"])
 
 
 @pytest.mark.usefixtures("mine")
@@ -316,7 +324,7 @@ def test_a_date_is_a_second_of_the_clock_that_the_log_names(command: Command) ->
             ("mine", "--at", "noon"),
             "--at: expected seconds on the log's clock or an ISO date, as 2002-12-24T18:00; got 'noon'",
         ),
-        (("mine", "--check", "--json"), "--check, --serve: expected no jobs and no other option with it"),
+        (("mine", "--serve", "0", "--json"), "--check, --serve: expected no jobs and no other option with it"),
     ],
 )
 @pytest.mark.usefixtures("mine")
@@ -382,5 +390,5 @@ def test_the_page_has_what_the_check_finds_for_hpc2n() -> None:
         (said,) = re.findall(rf"^\| HPC2N, {name} +\| (.*) \|$", PAGE.read_text(), re.MULTILINE)
         numbers = [float(cell.split()[0].replace(",", "")) for cell in said.split("|")]
         assert numbers[:2] == pytest.approx([100 * it.cover80, 100 * it.cover50], abs=4)
-        assert numbers[2:4] == pytest.approx([it.error / HOUR_S, it.plan_error / HOUR_S], abs=0.5)
+        assert numbers[2:4] == pytest.approx([it.error_s / HOUR_S, it.plan_error_s / HOUR_S], abs=0.5)
         assert numbers[4:] == [it.questions, it.moments]

@@ -1,6 +1,7 @@
 """`watch`: a champion beside the best heuristic on the new jobs of a log; alarms by regret, and by nothing else."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +74,18 @@ def end_of(rows: list[str]) -> float:
 
 def test_it_is_silent_while_the_log_goes_on_as_it_was(site: Params, old: list[str]) -> None:
     more = jobs(np.random.default_rng(2), 1000, gap=600.0, run=300.0, begin=end_of(old))
-    code, said = watch.run(site, log("grown.swf", old, more), None)
+    code, found, said = watch.run(site, log("grown.swf", old, more), None)
     assert code == QUIET
     assert said[0].startswith("watch: site: fcfs: ")
     assert "no alarm in 100 windows" in said[0]
+    assert [found[key] for key in ("scenario", "champion", "verdict", "windows")] == ["site", "fcfs", "no alarm", 100]
+    regrets = [100 * float(str(found[key])) for key in ("mean_regret", "mean_regret_when_judged")]
+    assert [float(number) for number in re.findall(r" ([+-][\d.]+) % in ", said[1])] == [round(r, 1) for r in regrets]
 
 
 def test_a_change_that_matters_is_an_alarm_and_explained(site: Params, old: list[str]) -> None:
     more = jobs(np.random.default_rng(2), 1000, gap=100.0, run=300.0, begin=end_of(old), user=2)
-    code, said = watch.run(site, log("grown.swf", old, more), "site")
+    code, _, said = watch.run(site, log("grown.swf", old, more), "site")
     assert code == ALARM, said
     assert "ALARM: its mean regret is above " in said[0]
     (jobs_a_day,) = (one for one in said if one.startswith("watch: jobs a day: "))
@@ -92,7 +96,7 @@ def test_a_change_that_matters_is_an_alarm_and_explained(site: Params, old: list
 
 def test_a_change_that_does_not_matter_is_told_and_no_alarm(site: Params, old: list[str]) -> None:
     more = jobs(np.random.default_rng(2), 1000, gap=1200.0, run=100.0, begin=end_of(old), user=2)
-    code, said = watch.run(site, log("grown.swf", old, more), "site")
+    code, _, said = watch.run(site, log("grown.swf", old, more), "site")
     assert code == QUIET
     assert any(one.startswith("watch: median run time in s: ") for one in said)
 
@@ -100,7 +104,7 @@ def test_a_change_that_does_not_matter_is_told_and_no_alarm(site: Params, old: l
 @pytest.mark.parametrize(("count", "windows"), [(0, 0), (5, 0), (30, 3)])
 def test_of_too_few_windows_it_says_how_many_more_days(site: Params, old: list[str], count: int, windows: int) -> None:
     more = jobs(np.random.default_rng(2), count, gap=600.0, run=300.0, begin=end_of(old))
-    code, said = watch.run(site, log("grown.swf", old, more), "site")
+    code, _, said = watch.run(site, log("grown.swf", old, more), "site")
     assert code == CANNOT_TELL
     assert f"cannot tell: {windows} windows of " in said[0]
     assert int(said[0].split("about ")[1].split()[0]) > 0

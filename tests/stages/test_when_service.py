@@ -21,8 +21,10 @@ from pipeline.stages.when_service import Latest, application, serve
 
 
 def row(job: int, median: float) -> dict[str, Json]:
-    ends = {"low80": 0.0, "low50": median / 2, "median": median, "high50": 2 * median, "high80": 4 * median}
-    return {"job": job, "waited": 90.0, "processors": 16.0, **ends, "by_limits": 1.0}
+    ends = {
+        f"{end}_s": by * median for end, by in {"low80": 0, "low50": 0.5, "median": 1, "high50": 2, "high80": 4}.items()
+    }
+    return {"job": job, "waited_s": 90.0, "processors": 16.0, **ends, "by_limits_s": 1.0}
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         if (tmp_path / "log").read_text() in ("idle", "bad"):
             raise {"idle": NoJobWaitsError, "bad": UserError}[(tmp_path / "log").read_text()]("mine: said")
         rows = [row(4711, 7_200.0 * len(seen)), row(12, 30.0)]
-        return {"site": site, "now": 5.0, "calibrated": True, "own_waits": False, "jobs": list[Json](rows)}
+        return {"site": site, "now_s": 5.0, "calibrated": True, "own_waits": False, "jobs": list[Json](rows)}
 
     monkeypatch.setattr(when_service, "run", run)
     monkeypatch.setattr(when_service, "load_params", lambda: None)
@@ -83,10 +85,10 @@ def test_a_job_that_does_not_wait_is_an_error(address: str, query: str, status: 
 
 def test_the_answer_is_renewed_when_the_log_has_changed(address: str, asked: list[str], tmp_path: Path) -> None:
     for _ in range(3):
-        first = json.loads(read(f"{address}/when.json?job=4711"))["jobs"][0]["median"]
+        first = json.loads(read(f"{address}/when.json?job=4711"))["jobs"][0]["median_s"]
     assert (first, len(asked)) == (7_200.0, 1)
     os.utime(tmp_path / "log", (1, 1))
-    assert json.loads(read(f"{address}/when.json?job=4711"))["jobs"][0]["median"] == 14_400.0
+    assert json.loads(read(f"{address}/when.json?job=4711"))["jobs"][0]["median_s"] == 14_400.0
     (tmp_path / "log").write_text("idle")
     assert json.loads(read(f"{address}/when.json"))["jobs"] == []
     assert "No job waits." in read(f"{address}/")

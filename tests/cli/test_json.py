@@ -1,0 +1,93 @@
+"""--json: commands that answer a question print their data, with the numbers of their text."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from commands import Command
+
+JOBS = "jobset,job,arrival,duration,cpu,memory\n0,a,0,3,6,2\n0,b,0,1,6,2\n0,c,1,2,4,8\n"
+LOG = """; MaxProcs: 8
+1 0 5 100 4 -1 -1 4 200 -1 1 3 -1 -1 -1 -1 -1 -1
+2 100 0 50 2 -1 -1 2 60 -1 1 4 -1 -1 -1 -1 -1 -1
+"""
+
+
+def asked(command: Command, *words: object) -> tuple[Any, str]:
+    """The data of a command, and what it prints without --json on stdout and stderr."""
+    data, text = command(*words, "--json"), command(*words)
+    assert (data.code, data.out.count("\n")) == (text.code, 1)
+    return json.loads(data.out), text.out + text.err
+
+
+def test_check_lists_scenarios_and_agents(command: Command) -> None:
+    found, said = asked(command, "check")
+    assert f"scenarios {', '.join(found['scenarios'])}; agents {', '.join(found['agents'])}\n" in said
+
+
+def test_trace_has_the_rows_of_its_tables_and_null_for_unknown_numbers(command: Command) -> None:
+    Path("small.swf").write_text(LOG)
+    found, said = asked(command, "trace", "small.swf")
+    values = {row["what"]: row["value"] for row in found["overview"]}
+    assert re.search(r"^jobs +2$", said, re.MULTILINE)
+    assert (values["jobs"], values["rows of the log"]) == (2, 2)
+    assert found["shares"][0].keys() == {"share", "run_s", "estimate_s", "cpu"}
+    Path("small.swf").write_text(LOG.replace("4 200 -1 1 3", "4 -1 -1 1 3").replace("2 60 -1 1 4", "2 -1 -1 1 4"))
+    assert json.loads(command("trace", "small.swf", "--json").out)["shares"][0]["estimate_s"] is None
+    assert max(map(len, said.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("policies", [("sjf",), ("sjf", "fcfs")])
+def test_schedule_and_show_have_the_means_of_their_policies(command: Command, policies: tuple[str, ...]) -> None:
+    Path("jobs.csv").write_text(JOBS)
+    each = [word for policy in policies for word in ("--policy", policy)]
+    found, said = asked(command, "schedule", "jobs.csv", "--scenario", "online", *each, "--out", "out.csv")
+    means = {policy: float(mean) for mean, policy in re.findall(r"mean slowdown ([\d.]+) under (\w+)", said)}
+    assert {policy: round(row["mean_slowdown"], 3) for policy, row in found.items()} == means
+    words = ("show", "jobs.csv", "--scenario", "online", "--policy", "sjf", "--against", "fcfs", "--out", "out.png")
+    drawn, said = asked(command, *words)
+    assert f"out.png: {drawn['title']}\n" in said
+    for policy, mean in drawn["mean_slowdown"].items():
+        assert f"{policy}: mean slowdown {mean:.2f}, " in said
+
+
+RESULTS = {  # command: the stage's function, and the file that it writes
+    ("gate",): ("gate.run", "gate.json"),
+    ("evaluate", "compare"): ("compare.run", "metrics.json"),
+    ("hindsight", "online"): ("hindsight.run", "tables/hindsight/online/hindsight.parquet"),
+    ("confirm", "online"): ("confirm.run", "confirm/online/comparison.csv"),
+    ("advise", "mine"): ("advise.run", "advice/mine/evidence.json"),
+    ("explain", "--policy", "models/deeprm"): ("explain.run", "explain/deeprm/outcomes.csv"),
+}
+
+
+@pytest.mark.parametrize("words", RESULTS, ids=" ".join)
+def test_a_stage_prints_what_it_has_written(
+    command: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """The stage does nothing here: its file is there already."""
+    stage, name = RESULTS[words]
+    monkeypatch.setattr(f"pipeline.stages.{stage}", lambda *_: None)
+    monkeypatch.setattr("pipeline.stages.moved.run", lambda _: {})
+    rows, file = [{"policy": "sjf", "mean": 1.5}, {"policy": "hold", "mean": None}], Path("reports", name)
+    file.parent.mkdir(parents=True)
+    match file.suffix:
+        case ".json":
+            file.write_text(json.dumps(rows))
+        case ".csv":
+            pd.DataFrame(rows).to_csv(file, index=False)
+        case _:
+            pd.DataFrame(rows).to_parquet(file)
+    found, said = asked(command, *words)
+    assert found == ({"outcomes": rows} if words[0] == "explain" else rows)
+    assert said == ""
+
+
+def test_a_mistake_is_still_one_line(command: Command) -> None:
+    for words in (("what-if", "mine", "nodes=+10%"), ("watch", "grown.swf"), ("trace", "no.swf")):
+        done = command(*words, "--json")
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert done.err.startswith("error: ")
