@@ -7,16 +7,22 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from importlib import import_module
+from inspect import isclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from browser import loaded, needs_chromium
 from builders import REPOSITORY
 from published import OWN, is_published
 
+import deeprm
+from deeprm.env import Settings
 from pipeline.cli import main
 from pipeline.core.config import Counts, load_params
+from pipeline.core.types import Observation
 from pipeline.problems import problem_of
 from pipeline.stages import confirm
 
@@ -75,6 +81,47 @@ def test_pages_of_the_site_lead_only_to_what_is_in_it(site: Path) -> None:
             if inside and page.name != "404.html" and not (page.parent / target).exists():
                 broken.append((page.name, target))
     assert broken == []
+
+
+def test_every_public_name_of_the_library_is_in_the_api(site: Path) -> None:
+    pages = "".join(path.read_text() for path in (site / "reference").glob("*.html"))
+    modules = [import_module(f"deeprm.{name}") for name in ("env", "vector", "wrappers", "sb3")]
+    defined = {
+        f"{module.__name__}.{name}" for module in modules for name, member in vars(module).items()
+        if isclass(member) and member.__module__ == module.__name__
+    }  # fmt: skip
+    named = defined | {f"deeprm.{name}" for name in deeprm.__all__} | {"deeprm.scenarios.settings"}
+    fields = {f"pipeline.core.types.Observation.{name}" for name in Observation._fields}
+    fields |= {f"deeprm.env.Settings.{name}" for name in Settings.__annotations__}
+    assert {"deeprm.make", "deeprm.env.SchedulingEnv", "deeprm.sb3.VecEnv"} <= named
+    headings = " ".join(re.findall(r"<h2 [^>]*doc-heading[^>]*>", pages))
+    assert sorted(name for name in named if f'id="{name}"' not in headings) == []
+    assert sorted(name for name in fields if f'title="{name}"' not in pages) == []
+
+
+FRAME = '<iframe src="{}" style="width:400px;height:900px"></iframe>'
+WIDER = """<script>onload = () => {
+  const wide = [...document.querySelectorAll("iframe")].filter(frame =>
+    frame.contentDocument.documentElement.scrollWidth > frame.contentDocument.documentElement.clientWidth);
+  const found = {pages: frames.length, wide: wide.map(frame => frame.getAttribute("src"))};
+  document.body.textContent = JSON.stringify(found);
+}</script>"""
+
+
+@pytest.mark.live
+@needs_chromium
+def test_no_page_of_the_site_scrolls_sideways_on_a_phone(site: Path, tmp_path: Path) -> None:
+    pages = [path.as_uri() for path in site.rglob("*.html")]
+    (tmp_path / "phone.html").write_text("".join(map(FRAME.format, pages)) + WIDER)
+    found = re.search(r"<body>(.*?)</body>", loaded(tmp_path / "phone.html", tmp_path / "profile"))
+    assert found is not None
+    assert json.loads(found[1]) == {"pages": len(pages), "wide": []}
+
+
+@pytest.mark.parametrize("page", sorted((REPOSITORY / "docs" / "results").glob("*.md")), ids=lambda page: page.stem)
+def test_a_page_of_results_begins_with_its_findings_in_three_sentences(page: Path) -> None:
+    findings = page.read_text().split("\n\n")[1]
+    assert 2 <= len(re.split(r"[.!?]\**\s+(?=[A-Z*`])", findings)) <= 3
 
 
 def test_a_decision_is_short_and_has_its_number() -> None:

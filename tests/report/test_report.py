@@ -1,8 +1,6 @@
 """The report page: complete, escaped, self-contained, and readable on a phone."""
 
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -10,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from browser import loaded, needs_chromium
 
 from pipeline.comparing.words import OF_STREAMS
 from pipeline.core.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY, empty
@@ -508,11 +507,6 @@ def test_digests_are_those_of_the_lock_and_of_cards() -> None:
 
 # In a browser
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = (
-    "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update "
-    "disable-sync allow-file-access-from-files proxy-server=127.0.0.1:9"
-)
 PHONE = """<!doctype html><title>waiting</title>
 <iframe src="page.html" style="border:0;width:360px;height:800px" onload="
   const root = this.contentDocument.documentElement;
@@ -520,17 +514,14 @@ PHONE = """<!doctype html><title>waiting</title>
 "></iframe>"""
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@needs_chromium
 def test_on_a_phone_nothing_but_tables_and_pictures_scrolls_sideways(tmp_path: Path) -> None:
     long = "agents.a_very_long_name_of_an_agent.finetune." + "x" * 80
     listed = changes("abc", [], [Change(long, "1" * 90, "2" * 90)], [Change("models/" + "y" * 90, "f" * 36, "e" * 36)])
     shown = content(changes=listed, notes=["z" * 200], parameters="key: " + "v" * 300)
     (tmp_path / "page.html").write_text(html(shown), encoding="utf-8")
     (tmp_path / "phone.html").write_text(PHONE)
-    flags = [*FLAGS.split(), "dump-dom", f"user-data-dir={tmp_path / 'profile'}"]
-    words = [str(CHROMIUM), *(f"--{flag}" for flag in flags), (tmp_path / "phone.html").as_uri()]
-    done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=120)
-    title = re.search(r"<title>(.*?)</title>", done.stdout)
+    title = re.search(r"<title>(.*?)</title>", loaded(tmp_path / "phone.html", tmp_path / "profile"))
     assert title is not None
     wide, there, pictures = map(int, title[1].split())
     assert 330 < there <= 360  # less a scroll bar
