@@ -5,9 +5,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
+
 from pipeline.core.config.parsing import value_at
 from pipeline.core.types import Json
 from pipeline.errors import UserError
+from pipeline.simulation.results import Results
 from pipeline.tracking import identity
 from pipeline.tracking.digests import digest_of_files
 from pipeline.tracking.identity import STAGE_KEY
@@ -126,23 +129,17 @@ def _events(path: str, place: Path, md5: str, scenario: str) -> Iterator[Event]:
 
 
 def _jobset_counts(place: Path, _: str) -> Iterator[Event]:
-    import pandas as pd
-
     for file in sorted(place.glob("*.parquet")):
         count = len(pd.read_parquet(file, columns=["load", "jobset"]).drop_duplicates())
         yield Metrics(step=0, values={f"jobsets/{file.stem}": count})
 
 
 def _training(place: Path, _: str) -> Iterator[Event]:
-    import pandas as pd
-
     for step, rows in pd.read_csv(place).groupby("update"):
         yield Metrics(step=int(str(step)), values=dict(zip(rows["metric"], rows["value"], strict=True)))
 
 
 def _hindsight(place: Path, scenario: str) -> Iterator[Event]:
-    import pandas as pd
-
     frame = pd.read_parquet(place / "hindsight.parquet", columns=["load", "objective"])
     means = frame.groupby("load")["objective"].mean()
     values = {int(load): float(mean) for load, mean in zip(means.index, means, strict=True)}
@@ -151,10 +148,6 @@ def _hindsight(place: Path, scenario: str) -> Iterator[Event]:
 
 def _results(place: Path, scenario: str) -> Iterator[Event]:
     """Yield each policy's curves over loads, and the knobs that were chosen."""
-    import pandas as pd
-
-    from pipeline.simulation.results import Results
-
     frame = pd.read_parquet(place / "jobsets.parquet")
     for policy, rows in frame.groupby("policy", sort=False):
         for metric, values in Results(rows, rows).curves.items():

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import pandas as pd
+
 from pipeline.champions.lines import CHAMPIONS, Champion, champions_in
 from pipeline.comparing.comparing import BEST
 from pipeline.comparing.statistics import ALL
@@ -69,8 +71,6 @@ def verdicts(params: Params, slowdown: Path, delay: Path | None) -> dict[str, Ve
 
     `slowdown` and `delay` are files of `compare`, or ValueError or KeyError is raised.
     """
-    import pandas as pd
-
     tables = {"slowdown": slowdown} | ({"waiting time": delay} if delay else {})
     found: dict[str, Verdict] = {}
     for what, path in tables.items():
