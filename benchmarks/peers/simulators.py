@@ -1,0 +1,101 @@
+"""The simulators that are compared, how they are installed, and the commands that run them."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+DRIVERS = Path(__file__).resolve().parent / "drivers"
+FCFS, EASY, SERIAL, SJF = "fcfs", "easy", "serial", "sjf"  # serial: fcfs with jobs of one machine; sjf: environments
+
+
+class Entry(NamedTuple):
+    """A simulator."""
+
+    words: str  # in tables
+    rules: tuple[str, ...]
+    driver: str
+    python: str | None = None  # version that it needs; None: ours
+    packages: tuple[str, ...] = ()  # from PyPI, with the versions that were measured
+    checkout: str | None = None  # folder of its repository
+    inside: str = ""  # folder of the checkout that is used
+    mine: str | None = None  # our simulators: the name that the driver expects
+
+
+SIMULATORS = {
+    "reference": Entry("ours, reference (Python)", (FCFS, EASY, SERIAL), "run_ours", mine="reference"),
+    "compiled": Entry("ours, compiled", (FCFS, EASY, SERIAL), "run_ours", mine="compiled"),
+    "replay": Entry("ours, site replay", (EASY,), "run_ours", mine="replay"),
+    "replay_pooled": Entry("ours, site replay, one pool", (EASY,), "run_ours", mine="replay_pooled"),
+    "rlscheduler": Entry(
+        "RLScheduler", (FCFS,), "run_rlscheduler", "3.8", ("numpy==1.23.5", "scipy==1.10.1", "gym==0.21.0"),
+        "deep-batch-scheduler",
+    ),
+    "schedgym": Entry(
+        "sched-rl-gym", (FCFS, EASY), "run_schedgym", "3.8",
+        ("numpy==1.23.5", "scipy==1.10.1", "gym==0.21.0", "intervaltree==3.1.0", "parallelworkloads"), "sched-rl-gym",
+    ),
+    "accasim": Entry("AccaSim", (FCFS, EASY), "run_accasim", "3.8", ("accasim==1.1.3",)),
+    "alea": Entry("Alea (Java)", (FCFS, EASY), "run_alea", checkout="alea", inside="Alea"),
+    "spark": Entry(
+        "spark-sched-sim", (SERIAL,), "run_spark", "3.11", ("gymnasium==0.29.1", "numpy<2", "networkx"),
+        "spark-sched-sim",
+    ),
+    "one": Entry("ours, one environment", (SJF,), "run_our_environment", mine="one"),
+    "vector": Entry("ours, 1,024 environments", (SJF,), "run_our_environment", mine="vector"),
+    "deeprm": Entry("original DeepRM", (SJF,), "run_deeprm", "2.7", ("numpy==1.16.6",), "deeprm"),
+    "schedgym_env": Entry(
+        "sched-rl-gym, DeepRM-v0", (SJF,), "run_schedgym_environment", "3.8",
+        ("numpy==1.23.5", "scipy==1.10.1", "gym==0.21.0", "intervaltree==3.1.0", "parallelworkloads"), "sched-rl-gym",
+    ),
+}  # fmt: skip
+MISSING = {"Batsim": "needs builds of SimGrid, intervalset and batprotocol, for which there are no packages"}
+
+
+class Ready(NamedTuple):
+    """An installed simulator."""
+
+    command: list[str]
+    path: str | None  # PYTHONPATH of its packages
+    folder: bool  # does it need an empty folder as its last argument but two?
+
+
+def interpreter(version: str) -> str | None:
+    """Return a Python of a version, of pyenv or of the system."""
+    found = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"))
+    return str(found[-1]) if found else shutil.which(f"python{version}")
+
+
+def prepare(name: str, checkouts: Path, work: Path) -> Ready | str:
+    """Install a simulator into a folder, unless it is there; return how to run it, or why it is not available."""
+    entry = SIMULATORS[name]
+    if entry.mine is not None:
+        return Ready([sys.executable, "-m", f"benchmarks.peers.drivers.{entry.driver}", entry.mine], None, False)
+    source = [] if entry.checkout is None else [str(checkouts / entry.checkout / entry.inside)]
+    if source and not Path(source[0]).is_dir():
+        return f"no checkout {checkouts / str(entry.checkout)}"
+    driver = str(DRIVERS / f"{entry.driver}.py")
+    if entry.driver == "run_alea":
+        classes = work / "alea-classes"
+        problem = None if classes.is_dir() else _compile(Path(source[0]), classes)
+        return problem or Ready([sys.executable, driver, *source, str(classes)], None, True)
+    python = interpreter(str(entry.python))
+    if python is None:
+        return f"no Python {entry.python}"
+    packages = work / f"packages-{name}"
+    if not packages.is_dir():
+        words = [python, "-m", "pip", "install", "--quiet", "--target", str(packages), *entry.packages]
+        if subprocess.run(words, check=False).returncode:
+            return f"pip cannot install {' '.join(entry.packages)}"
+    return Ready([python, driver, *source], str(packages), not source)
+
+
+def _compile(source: Path, classes: Path) -> str | None:
+    """Compile Alea; return the reason if that is impossible."""
+    if shutil.which("javac") is None:
+        return "no javac"
+    files = [str(path) for path in (source / "src").rglob("*.java")]
+    libraries = f"{source}/lib/simjava.jar:{source}/lib/gridsim.jar"
+    words = ["javac", "-nowarn", "-encoding", "UTF-8", "-cp", libraries, "-d", str(classes), *files]
+    return "javac fails" if subprocess.run(words, check=False, capture_output=True).returncode else None
