@@ -20,6 +20,7 @@ def fidelity(
     jobs: Annotated[int, typer.Option(min=10, max=1000, help="Short jobs of a play.")] = 80,
     repeats: Annotated[int, typer.Option(min=2, max=100, help="Plays of each order: Slurm repeats none.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Of the jobs.")] = 8,
+    short: Annotated[int, typer.Option(min=0, max=4, help="Nodes of a second partition, of a higher tier.")] = 0,
     scheduler: Annotated[
         str | None, typer.Option(help="SchedulerParameters to add, as 'bf_job_part_count_reserve=1'.")
     ] = None,
@@ -31,7 +32,7 @@ def fidelity(
     Example: python -m pipeline fidelity --repeats 5 --out fidelity.csv
     """
     parameters = ",".join([EVERY_SECOND, *([scheduler] if scheduler else [])])
-    for line in run(out, jobs, repeats, seed, Cluster(parameters=parameters)):
+    for line in run(out, jobs, repeats, seed, Cluster(parameters=parameters, short=short)):
         typer.echo(line)
 
 

@@ -50,7 +50,7 @@ def figures(plays: pd.DataFrame, cluster: Cluster) -> pd.DataFrame:
             wait = (play["start_s"] - play["submit_s"]).to_numpy()
             until = float(play["end_s"].max() - play["submit_s"].min())
             rows.append([order, SLURM, k, *_measured(jobs, wait, until, begun, others, cluster)])
-        for dispatch in DISPATCHES:
+        for dispatch in DISPATCHES[-1:] if cluster.short else DISPATCHES:  # only the replay has tiers
             for clock in CLOCKS:
                 for k in range(CLOCKS[clock]):
                     begun = starts(jobs, str(order), dispatch, clock, cluster, k)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core.types import FloatArray, IntArray
+from benchmarks.slurm.configuration import SHORT_MIN, Cluster
+from pipeline.core.types import BoolArray, FloatArray, IntArray
 
 RUNS_S = (1, 2, 3, 4, 6, 8)
 CPUS = (1, 1, 2, 2, 3, 4)  # of each node, all equally often
@@ -40,6 +41,11 @@ def drawn(count: int, seed: int) -> ShortJobs:
         cpus=rng.choice(CPUS, count),
         nodes=np.where(rng.random(count) < TWO_NODES, 2, 1),
     )
+
+
+def are_short(jobs: ShortJobs, cluster: Cluster) -> BoolArray:
+    """Return which jobs [J] are submitted to the partition `short`: all that may be, if the cluster has it."""
+    return np.asarray((cluster.short > 0) & (jobs.limit_min <= SHORT_MIN))
 
 
 def _alike(jobs: ShortJobs) -> IntArray:

@@ -34,10 +34,10 @@ def run(out: Path, jobs: int, repeats: int, seed: int, cluster: Cluster) -> Iter
 def said(found: pd.DataFrame, cluster: Cluster) -> Iterator[str]:
     """Yield a line a figure, then how both rank the orders."""
     measured = figures(found, cluster)
-    for player in PLAYERS:
+    for player in PLAYERS[-1:] if cluster.short else PLAYERS:
         for row in within(measured, player):
             spread = f"Slurm {row.mean:.3g} ({row.low:.3g} to {row.high:.3g})"
             where = "inside" if row.inside else "OUTSIDE"
             yield f"{player}: {row.order}: {row.measure.replace('_', ' ')} {row.ours:.3g}, {spread}: {where}"
-    for player in (SLURM, *PLAYERS):
+    for player in (SLURM, *(PLAYERS[-1:] if cluster.short else PLAYERS)):
         yield f"{player}: lowest mean wait first: {', '.join(ranked(measured, player))}"

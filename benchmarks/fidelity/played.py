@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import numpy as np
 import pandas as pd
 
-from benchmarks.fidelity.jobs import ORDERS, ShortJobs
+from benchmarks.fidelity.jobs import ORDERS, ShortJobs, are_short
 from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import LoopbackSlurm, slurm
 from pipeline.core.types import FloatArray
@@ -30,19 +30,19 @@ def plays(
         slurms = {order: running.enter_context(slurm(cluster)) for order in orders}
         for repeat in range(repeats):
             on_progress(repeat, f"repeat {repeat + 1}")
-            parts += [part.assign(repeat=repeat) for part in _play(jobs, slurms)]
+            parts += [part.assign(repeat=repeat) for part in _play(jobs, slurms, cluster)]
         on_progress(repeats, "")
     return pd.concat(parts, ignore_index=True)
 
 
-def _play(jobs: ShortJobs, slurms: Mapping[str, LoopbackSlurm]) -> Iterator[pd.DataFrame]:
-    nice = {order: ORDERS[order](jobs) - FIRST for order in slurms}
+def _play(jobs: ShortJobs, slurms: Mapping[str, LoopbackSlurm], cluster: Cluster) -> Iterator[pd.DataFrame]:
+    nice, short = {order: ORDERS[order](jobs) - FIRST for order in slurms}, are_short(jobs, cluster)
     numbers: dict[str, list[str]] = {order: [] for order in slurms}
     begun, began_s = time.monotonic(), time.time()
     for job, arrival in enumerate(jobs.arrival_s):
         time.sleep(max(0.0, begun + arrival - time.monotonic()))
         for order, one in slurms.items():
-            numbers[order].append(submitted(one, jobs, job, int(nice[order][job])))
+            numbers[order].append(submitted(one, jobs, job, int(nice[order][job]), short[job]))
     for order, one in slurms.items():
         await_end(one, order, PATIENCE * float(jobs.run_s.sum()))
         yield told(one, numbers[order], jobs, began_s).assign(order=order)
@@ -53,7 +53,7 @@ def await_end(slurm: LoopbackSlurm, order: str, at_most_s: float) -> None:
     slurm.until(lambda: not slurm.states(), f"the jobs of {order} to end", at_most_s)
 
 
-def submitted(slurm: LoopbackSlurm, jobs: ShortJobs, job: int, nice: int) -> str:
+def submitted(slurm: LoopbackSlurm, jobs: ShortJobs, job: int, nice: int, short: bool = False) -> str:
     """Submit a job, and return its number."""
     options = (
         f"--time={jobs.limit_min[job]}",
@@ -62,6 +62,7 @@ def submitted(slurm: LoopbackSlurm, jobs: ShortJobs, job: int, nice: int) -> str
         f"--cpus-per-task={jobs.cpus[job]}",
         "--mem=1",
         f"--nice={nice}",
+        f"--partition={'short' if short else 'work'}",
     )
     return slurm.submit(f"sleep {jobs.run_s[job]}", *options)
 

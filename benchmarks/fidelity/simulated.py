@@ -6,22 +6,24 @@ reservation, as Slurm's backfill does by default.
 `exact` is the simulator as it stands: a job arrives when it is submitted, holds its processors for as long as it
 sleeps, and starts the moment it may. `drawn` tells it of Slurm's clock: a processor that becomes free is given on only
 when Slurm looks again, a part of a cycle later that nobody knows, so it is drawn, and the play is one of several.
+The replay then backfills as often as Slurm, by its `bf_interval`.
 """
 
 from math import inf
 
 import numpy as np
 
-from benchmarks.fidelity.jobs import ORDERS, ShortJobs
+from benchmarks.fidelity.jobs import ORDERS, ShortJobs, are_short
 from benchmarks.slurm.configuration import Cluster
 from pipeline.core.config import Site
-from pipeline.core.types import FloatArray, IntArray, keys
+from pipeline.core.types import FloatArray, keys
 from pipeline.problems.machines.env.evaluation.play import Game, played
 from pipeline.problems.machines.env.nouns import DISPATCH, Jobs, Machines
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.progress import no_progress
-from pipeline.sites.queue import backfill_of
-from pipeline.sites.replay import LINEAR, Order, Queue, replay
+from pipeline.sites import queue, slurm_config
+from pipeline.sites.replay import LINEAR, Backfill, Order, Queue, replay
+from pipeline.sites.slurm_config import SlurmConfig
 
 CYCLE_S = 1.0  # slurmctld looks at its queue once a second at most
 LAUNCH_S = 0.1  # that a job holds its processors longer than it sleeps, in the mean of 1,200 jobs of other plays
@@ -34,7 +36,7 @@ MINUTE_S, THOUSANDTHS = 60.0, 1000
 def starts(jobs: ShortJobs, order: str, dispatch: str, clock: str, cluster: Cluster, play: int) -> FloatArray:
     """Return when the simulator starts each job in one of its plays, in seconds from the first arrival [J]."""
     if dispatch == PLANNED:
-        return _planned(_jobs(jobs, clock, play), ORDERS[order](jobs), cluster)
+        return _planned(jobs, order, clock, cluster, play)
     nodes = cluster.nodes
     machines = Machines(
         capacity=np.full((nodes, 1), cluster.cpus * THOUSANDTHS),
@@ -49,25 +51,34 @@ def starts(jobs: ShortJobs, order: str, dispatch: str, clock: str, cluster: Clus
     return played(game, [HEURISTICS[order]], no_progress)[0].start
 
 
-def _planned(jobs: Jobs, order: IntArray, cluster: Cluster) -> FloatArray:
-    count, nodes = len(jobs.arrival), cluster.nodes
-    same = np.zeros(count, dtype=np.int64)
-    queue = Queue(
-        submit=jobs.arrival,
+def _planned(short_jobs: ShortJobs, order: str, clock: str, cluster: Cluster, play: int) -> FloatArray:
+    """Return the starts of the replay; its passes are as far apart as Slurm's, from a moment that nobody knows."""
+    jobs, nodes, short = _jobs(short_jobs, clock, play), cluster.nodes, are_short(short_jobs, cluster)
+    backfill = backfill_of(cluster) if clock == "drawn" else backfill_of(cluster)._replace(interval=0.0)
+    phase = np.random.default_rng([play, 1]).uniform(0.0, backfill.interval)
+    waiting = Queue(
+        submit=jobs.arrival + phase,
         run=jobs.duration,
         limit=jobs.estimate,
         nodes=jobs.nodes,
         demand=jobs.demand,
         cpus=jobs.nodes * jobs.demand[:, 0] / THOUSANDTHS,
-        user=same,
-        partition=same,
+        user=np.zeros(len(short), dtype=np.int64),
+        partition=short.astype(np.int64),
         capacity=np.full((nodes, 1), cluster.cpus * THOUSANDTHS),
-        members=np.ones((1, nodes), dtype=bool),
-        tier=np.zeros(1, dtype=np.int64),
-        factor=np.ones(1),
+        members=np.array([np.ones(nodes, dtype=bool), np.arange(nodes) >= nodes - cluster.short]),
+        tier=np.array([1, 2]),
+        factor=np.ones(2),
     )
-    ranks = Order(LINEAR, -order.astype(float))
-    return replay(queue, ranks, backfill_of(Site()), queue.submit, np.argsort(queue.submit, kind="stable"))
+    ranks = Order(LINEAR, -ORDERS[order](short_jobs).astype(float))
+    return replay(waiting, ranks, backfill, waiting.submit, np.argsort(waiting.submit, kind="stable")) - phase
+
+
+def backfill_of(cluster: Cluster) -> Backfill:
+    """Return the rules of a cluster's slurm.conf; an interval of 0 stands for passes whenever something changes."""
+    parameters = dict(word.partition("=")[::2] for word in cluster.parameters.split(","))
+    found = queue.backfill_of(Site(backfill=slurm_config.backfill_of(SlurmConfig({}, scheduler_parameters=parameters))))
+    return found._replace(interval=0.0) if parameters.get("bf_interval") == "0" else found
 
 
 def _jobs(jobs: ShortJobs, clock: str, play: int) -> Jobs:

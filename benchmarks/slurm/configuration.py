@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+SHORT_MIN = 5  # the longest limit in the partition `short`
 EVERY_SECOND = "batch_sched_delay=0,sched_interval=1,bf_interval=1"
 CONF = """ClusterName=loop
 SlurmctldHost={host}(127.0.0.1)
@@ -49,6 +50,7 @@ class Cluster(NamedTuple):
     cpus: int = 4  # of each node
     mib: int = 1000  # of each node
     parameters: str = EVERY_SECOND  # SchedulerParameters of slurm.conf
+    short: int = 0  # nodes of the partition `short`, the last ones; they are in `work` as well, with a lower tier
 
     @property
     def names(self) -> list[str]:
@@ -74,4 +76,7 @@ def configuration(folder: Path, host: str, ports: Sequence[int], cluster: Cluste
     ]
     nodes = ",".join(cluster.names)
     lines.append(f"PartitionName=work Nodes={nodes} Default=YES MaxTime=UNLIMITED State=UP\n")
+    if cluster.short:
+        some = ",".join(cluster.names[-cluster.short :])
+        lines.append(f"PartitionName=short Nodes={some} PriorityTier=2 MaxTime={SHORT_MIN} State=UP\n")
     return "".join(lines)

@@ -26,7 +26,8 @@ def read_all(files: Iterable[Path], trace: Trace) -> tuple[list[Outage], str]:
         unknown |= {one.node for one in outages} - known
         others += left
         if outages and not known & {one.node for one in outages}:
-            raise UserError(f"{file}: expected nodes of the log's file of nodes (--nodes), found {outages[0].node}")
+            what = "of the log's file of nodes" if known else "of a log with a file of nodes (--nodes)"
+            raise UserError(f"{file}: expected outages {what}, found those of {outages[0].node}")
     announced = sum(one.announced for one in found)
     parts = [
         f"{len(found):,} outages of {len({one.node for one in found}):,} nodes, {announced:,} of them announced",
@@ -56,7 +57,7 @@ def outages_of(found: Sequence[Outage], trace: Trace, fit: Fitted) -> Outages:
 def _machines(trace: Trace, fit: Fitted) -> dict[str, int]:
     """Return the machine of each node."""
     park, known, places = fit.park, trace.machines, dict[tuple[object, ...], list[int]]()
-    if known is None:
+    if known is None or not known.names:
         return {}
     for k, (amounts, kind) in enumerate(zip(park.capacity, park.kind, strict=True)):
         places.setdefault((*amounts, park.kind_names[kind]), []).append(k)
