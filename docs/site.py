@@ -103,7 +103,7 @@ def commands() -> str:
         lines += [f"## {name}", "", *_paragraphs(command.help or ""), ""]
         rows = [_option(option) for option in command.params if option.name != "help"]
         if rows:
-            lines += ["| argument or option | default | meaning |", "| --- | --- | --- |", *rows, ""]
+            lines += ["| argument or option | meaning | default |", "| --- | --- | --- |", *rows, ""]
     return "\n".join(lines)
 
 
@@ -130,7 +130,7 @@ def _option(option: TyperArgument | TyperOption) -> str:
         if option.default in (None, "") or option.default is False
         else f"`{option.default}`"
     )
-    return f"| {names} | {default} | {option.help or ''} |"
+    return f"| {names} | {option.help or ''} | {default} |"
 
 
 def params() -> str:
@@ -143,11 +143,11 @@ def params() -> str:
     for name, record in reference.records().items():
         lines += [f"## {name}", "", (record.__doc__ or "").split("\n\n")[0].strip(), ""]
         rows = [
-            f"| `{key.name}` | {_escaped(key.may_be)} | {_escaped(key.default)} | {_escaped(key.means)} |"
+            f"| `{key.name}` | {_escaped(key.means)} | {_escaped(key.may_be)} | {_escaped(key.default)} |"
             for key in reference.keys(record)
         ]
         if rows:
-            lines += ["| key | values | default | meaning |", "| --- | --- | --- | --- |", *rows, ""]
+            lines += ["| key | meaning | values | default |", "| --- | --- | --- | --- |", *rows, ""]
     return "\n".join(lines)
 
 
