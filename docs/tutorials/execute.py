@@ -11,6 +11,7 @@ from nbformat import NotebookNode
 
 FOLDER = Path(__file__).resolve().parent
 LONGEST_S = 900  # of a cell, with compilation
+QUIET = "ignore:IProgress not found"  # widgets, which no page shows
 
 
 def execute(path: Path) -> NotebookNode:
@@ -18,7 +19,7 @@ def execute(path: Path) -> NotebookNode:
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(notebook, timeout=LONGEST_S, record_timing=False, resources={"metadata": {"path": FOLDER}})
     with TemporaryDirectory() as place:
-        client.execute(env=os.environ | {"TMPDIR": place})
+        client.execute(env=os.environ | {"TMPDIR": place, "PYTHONWARNINGS": QUIET})
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = _joined(cell.outputs)
