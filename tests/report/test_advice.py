@@ -4,8 +4,11 @@ import re
 from typing import Any
 
 import pytest
+from readable import luminance
 
 from pipeline.report.advice import NO_LIMITS, duration, page, sentence
+
+POINTS = r"\.(safe|vetoed|today|best) \{ (.*?) \}"  # their styles
 
 
 def change(value: float, today: float, low: float, high: float) -> dict[str, float]:
@@ -151,6 +154,16 @@ def test_every_order_is_a_point_of_mean_wait_and_longest_wait() -> None:
         assert (float(x), float(y)) == pytest.approx(one[:2], abs=0.11)
     labels = re.findall(r'<text x="[\d.]+" y="[\d.]+">(\w+)</text>', text)
     assert labels == ["fcfs", "sjf", "limit_8h"]
+
+
+def test_points_differ_without_colour_and_the_figure_has_its_answer_in_words() -> None:
+    text = page([FOUND], 0.95)
+    look = {kind: dict(re.findall(r"([a-z-]+): ([^;]+);", style)) for kind, style in re.findall(POINTS, text)}
+    assert look["vetoed"]["fill"] == "none"
+    assert look["best"]["r"] == "8px"  # the others have 5
+    assert luminance(look["today"]["fill"]) - luminance(look["safe"]["fill"]) > 0.5
+    (said,) = re.findall(r'role="img" aria-label="(.*?)"', text)
+    assert "fcfs: mean 2.0 h, longest 27.8 h. limit_8h: mean 1.0 h, longest 25.0 h." in said
 
 
 def test_the_page_says_who_gains_and_loses_and_what_the_log_records() -> None:

@@ -43,10 +43,10 @@ def run_times(shares: pd.DataFrame, title: str) -> "Figure":
     figure, axes = canvas(title)
     _rising(axes, shares, "run_s", COLOUR, "run time")
     if shares["estimate_s"].notna().any():
-        _rising(axes, shares, "estimate_s", OTHER, "its user's estimate")
+        _rising(axes, shares, "estimate_s", OTHER, "its user's estimate", "--")
         axes.legend(loc="lower right")
     axes.set_xscale("log")
-    axes.set_xlabel("Seconds")
+    axes.set_xlabel("Time (seconds)")
     axes.set_ylabel(SHARE)
     return figure
 
@@ -82,5 +82,5 @@ def load(over_time: pd.DataFrame, load: pd.DataFrame, name: str) -> "Figure":
     return figure
 
 
-def _rising(axes: "Axes", shares: pd.DataFrame, column: str, colour: str, name: str) -> None:
-    axes.plot(shares[column], shares["share"], drawstyle="steps-post", color=colour, linewidth=1.6, label=name)
+def _rising(axes: "Axes", shares: pd.DataFrame, column: str, colour: str, name: str, style: str = "-") -> None:
+    axes.plot(shares[column], shares["share"], style, drawstyle="steps-post", color=colour, linewidth=1.6, label=name)

@@ -87,7 +87,8 @@ def grid(
         queue_row(chosen.jobs.arrival, traces, machines.slots, shown),
     ]
     names = [resources[r] for r in sorted(set(dominant(chosen.jobs, machines)[lanes].tolist()))]
-    return Grid(rows, "Time", CAPTION.format(names=" or ".join(names)), 2.2, (colour, "Slowdown of a job"))
+    caption, unit = CAPTION.format(names=" or ".join(names)), "Time (unit of the jobs' times)"
+    return Grid(rows, unit, caption, 2.2, (colour, "Slowdown of a job"))
 
 
 def drawn_machines(machines: Machines, traces: Sequence[Trace], shown: Window) -> IntArray:

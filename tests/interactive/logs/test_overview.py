@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from readable import faults
 
 from pipeline.comparing.plots import png
 from pipeline.core.logs import swf
@@ -160,6 +161,14 @@ def test_every_table_keeps_to_its_schema_and_every_figure_is_drawn_the_same_twic
     once, twice = ({name: png(figure) for name, figure in figures(kind, frames).items()} for _ in range(2))
     assert once == twice
     assert list(once) == ["arrivals", "run_times", "demands", "load"]
+
+
+def test_figures_can_be_read_in_grey_and_have_titles_and_named_axes() -> None:
+    frames = {name: frame for name, (frame, _) in tracing.tables(LOGS["estimates"]).items()}
+    drawn = figures("mine", frames)
+    assert {name: list(faults(figure)) for name, figure in drawn.items()} == {name: [] for name in drawn}
+    assert [line.get_label() for line in drawn["run_times"].axes[0].lines] == ["run time", "its user's estimate"]
+    assert drawn["run_times"].axes[0].get_xlabel() == "Time (seconds)"
 
 
 def test_the_load_of_hpc2n_is_the_published_one() -> None:
