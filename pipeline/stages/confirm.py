@@ -25,10 +25,8 @@ FOLDER = storage.REPORTS / "confirm"
 def run(params: Params, scenario: str) -> None:
     """Write reports/confirm/<scenario>: results of every policy on each jobset, and the comparison.
 
-    Heuristics are tuned on validation jobsets and agents are trained already; this command selects nothing.
-
-    Raises:
-        UserError: the scenario's jobsets do not depend on a seed, or a model or the tuning is missing.
+    Heuristics are tuned on validation jobsets and agents are trained already; this command selects nothing. Raises
+    UserError: the scenario's jobsets do not depend on a seed, or a model or the tuning is missing.
     """
     problem = problem_of(params, scenario)
     chosen = storage.read_chosen(scenario)

@@ -120,11 +120,7 @@ def scored_jobs(decision: MachinesDecision, pool: Pool) -> tuple[list[int], list
 
 
 def started_jobs(decision: MachinesDecision, pool: Pool) -> tuple[list[Start], list[int]]:
-    """Return the jobs that a decision starts, in its order, and those that fit on no nodes of the queue.
-
-    Raises:
-        OddError: it names other jobs or nodes.
-    """
+    """Return the jobs that a decision starts, in order, and those that fit on no nodes; OddError for unknown names."""
     starts = [Start(int(one.job), one.machines) for one in decision.starts]
     never = [int(job) for job in decision.never]
     jobs, nodes = [one.job for one in starts] + never, {name for one in starts for name in one.nodes}

@@ -57,11 +57,7 @@ class SlurmNode(NamedTuple):
 
 
 def records(text: str, first: str, where: str) -> list[dict[str, str]]:
-    """Return the words of each record that scontrol prints; `first` is the name of the word that one begins with.
-
-    Raises:
-        UserError: the text does not begin with it.
-    """
+    """Return the words of each record that scontrol prints, which begins with the word `first`; else a UserError."""
     begun, *parts = re.split(rf"^(?={first}=)", text, flags=re.MULTILINE)
     if begun.strip():
         raise UserError(f"{where}: expected {first}=..., found {begun.strip()[:40]!r}")
@@ -90,11 +86,7 @@ def nodes_of(text: str, where: str = NODE) -> tuple[SlurmNode, ...]:
 def read(
     path: Path, on_progress: ProgressCallback = no_progress, *, nodes: Path | None = None, chunk: int = CHUNK
 ) -> Trace:
-    """Read the log, and its machines from a file of nodes, if given.
-
-    Raises:
-        UserError: a file cannot be read, a row is no job, or no job is left.
-    """
+    """Read a log, and its machines if `nodes` is given. Raises UserError: bad file or row, or no job is left."""
     machines, names = (None, [""]) if nodes is None else _machines(nodes)
     parts, sieve, seen, partitions = list[Part](), Sieve(), 0, dict[str, int]()
     for frame in rows(path, LOG, on_progress, chunk):

@@ -133,12 +133,7 @@ class Sieve:
         self._repaired: dict[str, tuple[int, int]] = {}
 
     def keep(self, line: IntArray, causes: Mapping[str, BoolArray]) -> BoolArray:
-        """Return which rows can be used, and count each of the others once.
-
-        Args:
-            line: of each row in its file.
-            causes: possible faults in the order of reports, with the rows that have them.
-        """
+        """Return which rows can be used, and count each of the others once, for the first of its `causes`."""
         kept = np.ones(len(line), dtype=bool)
         for reason, wrong in causes.items():
             _count(self._dropped, reason, line[kept & wrong])

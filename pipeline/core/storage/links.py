@@ -20,11 +20,7 @@ from pipeline.errors import UserError
 
 
 def link_log(params: Params) -> None:
-    """Link data/log and data/logs to the logs of params.yaml, and write a note where there is no log.
-
-    Raises:
-        UserError: a log does not exist, or a link cannot be written.
-    """
+    """Link data/log and data/logs to the logs of params.yaml, and write a note where there is no log."""
     shared = _log_files("workload", params.workload) if isinstance(params.workload, PoolLog) else {}
     wanted: dict[str, dict[Path, Path]] = {}  # complete before anything changes
     for name, row in params.scenarios.items():
@@ -94,11 +90,7 @@ def _module_file(module: str) -> Path | None:
 
 
 def link_policies(params: Params) -> None:
-    """Point data/policies at the files of external policies, or write a plain note.
-
-    Raises:
-        UserError: a file does not exist, or a link cannot be written.
-    """
+    """Point data/policies at the files of external policies, or write a plain note."""
     wanted = {name: _policy_files(name, row) for name, row in params.policies.items()}
     with _linking(POLICIES):
         discard(POLICIES)
