@@ -62,13 +62,12 @@ def open_gates(
 
     Example: python -m pipeline open-gates --service http://127.0.0.1:8765
     """
+    from pipeline.kubernetes import gates
     from pipeline.kubernetes.api import Address
-    from pipeline.kubernetes.gates import Patience
-    from pipeline.stages.open_gates import format_of, run
 
-    words, patience = format_of(resources, seconds), Patience(service=silence, held=held)
+    words, patience = gates.format_of(resources, seconds), gates.Patience(service=silence, held=held)
     server = Address.found(api, api_token_file, api_ca_file)
-    run(Address.found(service, service_token_file), server, words, patience, every, all)
+    gates.open_gates(Address.found(service, service_token_file), server, words, patience, every, all)
 
 
 @steering.command()

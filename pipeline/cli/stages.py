@@ -136,7 +136,8 @@ def evaluate_compare(as_json: AsJson = False) -> None:
     Example: python -m pipeline evaluate compare
     """
     params = read_params()
-    from pipeline.stages import compare, moved
+    from pipeline.stages import compare
+    from pipeline.tracking.changes import report_changes
 
-    compare.run(params, moved.run(params))
+    compare.run(params, report_changes(params))
     answer((), Path("reports/metrics.json"), as_json)

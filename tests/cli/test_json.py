@@ -71,7 +71,7 @@ def test_a_stage_prints_what_it_has_written(
     """The stage does nothing here: its file is there already."""
     stage, name = RESULTS[words]
     monkeypatch.setattr(f"pipeline.stages.{stage}", lambda *_: None)
-    monkeypatch.setattr("pipeline.stages.moved.run", lambda _: {})
+    monkeypatch.setattr("pipeline.tracking.changes.report_changes", lambda _: {})
     rows, file = [{"policy": "sjf", "mean": 1.5}, {"policy": "hold", "mean": None}], Path("reports", name)
     file.parent.mkdir(parents=True)
     match file.suffix:

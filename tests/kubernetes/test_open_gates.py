@@ -15,11 +15,10 @@ from live_service import HOST, Service, service
 from pipeline.core.config import Params
 from pipeline.core.types import Json
 from pipeline.errors import UserError
+from pipeline.kubernetes import gates
 from pipeline.kubernetes.api import Address, AnsweredError, Api
-from pipeline.kubernetes.gates import Patience
+from pipeline.kubernetes.gates import Patience, format_of, open_gates
 from pipeline.kubernetes.objects import StateFormat
-from pipeline.stages import open_gates
-from pipeline.stages.open_gates import format_of, run
 from pipeline.stages.serve import heuristic
 
 
@@ -78,10 +77,10 @@ def test_all_gates_are_opened_when_it_is_to_be_left(sjf: Service) -> None:
 
 
 def test_a_server_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_gates, "BEGIN_S", 0.3)
+    monkeypatch.setattr(gates, "BEGIN_S", 0.3)
     nobody = Address("http://127.0.0.1:1")
     with pytest.raises(UserError, match=r"^http://127.0.0.1:1: .*refused"):
-        run(nobody, nobody, StateFormat(), Patience(), 1.0, False)
+        open_gates(nobody, nobody, StateFormat(), Patience(), 1.0, False)
 
 
 def test_a_resource_that_is_not_known_is_one_line() -> None:
@@ -101,5 +100,5 @@ def test_gates_that_the_server_refuses_to_open_are_no_success(monkeypatch: pytes
     cluster = cluster_of(3)
     with api_server(cluster) as url:
         with pytest.raises(UserError, match=r": 1 gates are still closed, that of work/p1 first; try again$"):
-            run(Address(url), Address(url), StateFormat(), Patience(), 1.0, True)
+            open_gates(Address(url), Address(url), StateFormat(), Patience(), 1.0, True)
         assert cluster.patched == ["p0", "p2"]

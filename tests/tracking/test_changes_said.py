@@ -7,7 +7,6 @@ import pytest
 
 from pipeline.core.config import Params
 from pipeline.core.storage.evidence import Commit, Lock, Out
-from pipeline.stages import moved
 from pipeline.tracking import changes
 
 RESULTS, JOBSETS = "reports/tables/agents/deeprm", "data/jobsets/online"
@@ -44,21 +43,20 @@ def said(
     only = params.model_copy(update={"agents": {"deeprm": params.agents["deeprm"]}})
     before = pd.DataFrame({"policy": [committed] * 2, "load": ["060", "all"], "mean": [9.0, mean]})
     frames = {Path("cached"): results(1, 1, 3, 3), Path(RESULTS): results(2, 2, 3, 3)}
-    for module in (moved, changes):
-        monkeypatch.setattr(module, "results", lambda params, agent, place: frames[place])
+    monkeypatch.setattr(changes, "results", lambda params, agent, place: frames[place])
 
     def measured(path: Path) -> str:
         if not (md5 := here.get(path.as_posix(), "new.dir")):
             raise FileNotFoundError(path)
         return md5
 
-    monkeypatch.setattr(moved, "measured", measured)
-    monkeypatch.setattr(moved, "StoredOutputs", lambda scratch: Stored(here, cached))
-    monkeypatch.setattr(moved.evidence, "head", lambda: Commit("0123456789abcdef", "one", []))
-    monkeypatch.setattr(moved.evidence, "committed_lock", lambda: lock)
-    monkeypatch.setattr(moved.evidence, "committed_table", lambda path, columns: before if lock.outs else None)
+    monkeypatch.setattr(changes, "measured", measured)
+    monkeypatch.setattr(changes, "StoredOutputs", lambda scratch: Stored(here, cached))
+    monkeypatch.setattr(changes.evidence, "head", lambda: Commit("0123456789abcdef", "one", []))
+    monkeypatch.setattr(changes.evidence, "committed_lock", lambda: lock)
+    monkeypatch.setattr(changes.evidence, "committed_table", lambda path, columns: before if lock.outs else None)
     recorded.clear()
-    recorded.update(moved.run(only))
+    recorded.update(changes.report_changes(only))
     return capsys.readouterr().err.splitlines()
 
 
