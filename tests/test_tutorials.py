@@ -69,8 +69,9 @@ def elsewhere(warm_environment: dict[str, str], tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("TMPDIR", str(tmp_path))
 
 
+@pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_tutorial_prints_what_it_stores(path: Path, elsewhere: None, tmp_path: Path) -> None:
+def test_a_tutorial_prints_what_it_stores(path: Path) -> None:
     if path.stem == READS_RESULTS and has_own_results():
         pytest.skip(OWN)
     stored = nbformat.read(path, as_version=4)
