@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,25 @@ def test_policies_differ_by_colour_and_revisions_by_dash(drawn: dict[str, dict[s
         assert found["strokeDash"] == {"rev"}, name
         assert found["y"] == {y}, name
     assert drawn["reports/slowdown.json"]["content"]["facet"]["row"]["field"] == "scenario"
+
+
+@pytest.mark.parametrize(("name", "y"), [("slowdown", "slowdown"), ("difference", "difference")])
+def test_colours_are_for_five_policies_first_those_that_changed_and_others_are_grey(name: str, y: str) -> None:
+    """Of p1 to p7, in ascending order, only p7 differs between the revisions."""
+    vl_convert = pytest.importorskip("vl_convert")
+    rows = [
+        {"scenario": "online", "against": "best_heuristic", "load": load, "policy": f"p{k}", "rev": rev}
+        | {y: 0.01 * k * load / 10 + (0.03 if (k, rev) == (7, "HEAD") else 0.0)}
+        for k in range(1, 8)
+        for load in (10, 20)
+        for rev in ("HEAD", "workspace")
+    ]
+    text = (REPOSITORY / ".dvc" / "plots" / f"{name}.json").read_text()
+    for anchor, value in (("DATA", json.dumps(rows)), ("Y", json.dumps(y)), ("X", '"load"')):
+        text = text.replace(f'"<DVC_METRIC_{anchor}>"', value)
+    svg = vl_convert.vegalite_to_svg(text.replace("<DVC_METRIC_Y>", y).replace("<DVC_METRIC_X>", "load"))
+    assert set(re.findall(r">(p[1-7])</text>", svg)) == {"p1", "p2", "p3", "p4", "p7"}  # the legend
+    assert len(re.findall(r'aria-label="[^"]*"[^>]*stroke="#D0D0D0"', svg)) == 2 * 2  # p5 and p6 of two revisions
 
 
 def test_a_learning_curve_has_a_panel_a_metric(drawn: dict[str, dict[str, Any]]) -> None:
