@@ -6,7 +6,6 @@ HMAC-SHA-256: the same key gives a user the same number in every import, and wit
 
 import hashlib
 import hmac
-import os
 import stat
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -43,7 +42,6 @@ ACCOUNT = table(
 SWF = pa.DataFrameSchema({f"field_{k}": integers(-1) for k in range(1, FIELDS + 1)}, strict=True, name="Swf")
 LEAST = 16  # bytes of a key
 MOST = 2**31 - 1  # numbers are from 1 up to it, as the readers of SWF take them
-ONLY_MINE = 0o600
 
 
 def account_of(rows: Iterable[tuple[str, str, str, int, int]]) -> pd.DataFrame:
@@ -148,16 +146,6 @@ def read_key(path: Path) -> bytes:
     if len(key) < LEAST:
         raise UserError(f"{path}: expected a key of {LEAST} bytes or more, found {len(key)}")
     return key
-
-
-def store_key(path: Path, key: bytes) -> None:
-    """Store a new key so that only its owner can read it."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ONLY_MINE), "wb") as stream:
-            stream.write(key + b"\n")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror})") from error
 
 
 def pseudonyms(names: Iterable[str], key: bytes) -> dict[str, int]:

@@ -16,11 +16,11 @@ import pandera.pandas as pa
 from pipeline.accounting.dumps import dump_rows
 from pipeline.accounting.fields import Unread, is_unknown, read_each, state
 from pipeline.accounting.jobs import COMPLETED, jobs_among, one_by_one
-from pipeline.accounting.output import account_lines, account_of, output_files, pseudonyms, read_key, store_key
+from pipeline.accounting.output import account_lines, account_of, output_files, pseudonyms, read_key
 from pipeline.core.logs.lines import CHUNK
 from pipeline.core.logs.trace import Sieve
 from pipeline.core.schemas.columns import table
-from pipeline.core.storage.files import check_out, check_table, write
+from pipeline.core.storage.files import OWNER, check_out, check_table, write
 from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 from pipeline.progress import progress
@@ -132,7 +132,7 @@ def run(wanted: SlurmImport, chunk: int = CHUNK) -> list[str]:
     for name in content:
         check_out(wanted.out / name, [name], wanted.files, "import")
     if not stored:
-        store_key(key_file, key)
+        write(key_file, key + b"\n", OWNER)
     for name, text in content.items():
         write(wanted.out / name, text.encode())
     dropped = int(account.loc[account["what"] == "dropped", "rows"].sum())

@@ -25,13 +25,6 @@ UNFINISHED = "unfinished_jobs"
 Metrics = dict[str, dict[str, float] | int]  # of each policy by name, and the number of unfinished jobs
 
 
-class Chosen(NamedTuple):
-    """The best heuristic at each load, chosen on validation jobsets."""
-
-    slowdown: Mapping[int, str]
-    delay: Mapping[int, str]  # empty if scenarios are not compared by it
-
-
 class Compared(NamedTuple):
     """The evidence of one scenario."""
 
@@ -44,25 +37,27 @@ class Compared(NamedTuple):
 def compare(
     scenario: str,
     results: pd.DataFrame,
-    best: Chosen,
+    best: Mapping[int, str],
+    best_delay: Mapping[int, str],
     agents: Mapping[str, Agent | External],
     settings: Evaluation,
     seed: int,
 ) -> Compared:
     """Compare every policy of one scenario on the same jobsets.
 
-    `results` has the column `unit` if loads share windows. Each agent is also compared with its own pretrained policy,
-    if that was scored; agents that differ only by their seeds are also compared as one.
+    The best heuristics are by load, chosen on validation jobsets, by slowdown and by delay (empty without a comparison
+    by it). `results` has the column `unit` if loads share windows. Each agent is also compared with its own pretrained
+    policy, if that was scored; agents that differ only by their seeds are also compared as one.
     """
     rng = np.random.default_rng(seed)
     shown = results.assign(mean_slowdown=results[slowdown_column(results)], unbounded_slowdown=results[PLAIN])
     summaries = summary(shown, scenario, settings, rng)
-    compared = paired(shown, scenario, best.slowdown, agents, settings, seed)
+    compared = paired(shown, scenario, best, agents, settings, seed)
     by_delay = empty(DELAY)
-    if best.delay:
+    if best_delay:
         waits = results.assign(mean_slowdown=results["mean_wait"])
-        by_delay = paired(waits, scenario, best.delay, agents, settings, seed)
-    of = {slowdown_column(results): best.slowdown, "mean_wait": best.delay}
+        by_delay = paired(waits, scenario, best_delay, agents, settings, seed)
+    of = {slowdown_column(results): best, "mean_wait": best_delay}
     own = [empty(OBJECTIVES)]
     for objective in dict.fromkeys(row.objective for row in agents.values()):
         column, _ = COST_COLUMNS.get(objective, (objective, 1))  # a problem's own objective is a column

@@ -7,7 +7,7 @@ import pandas as pd
 
 from pipeline import tracking
 from pipeline.comparing import kept, plots, words
-from pipeline.comparing.comparing import Chosen, Compared, compare, key_metrics, slowdown_curves
+from pipeline.comparing.comparing import Compared, compare, key_metrics, slowdown_curves
 from pipeline.comparing.loads import loads_markdown, loads_of, short
 from pipeline.comparing.resampling import windows
 from pipeline.core import storage
@@ -37,13 +37,9 @@ def run(params: Params, changes: Mapping[str, float] | None = None) -> None:
         storage.write_compared(params)
         summary, *judged = (pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True))
         comparison, delay, objectives = (rows[~rows["scenario"].isin(overloads)] for rows in judged)
-        loads = pd.concat(
-            [
-                loads_of(name, of.jobs, of.capacity, of.span, params.scenario(name).jobsets.test)
-                for name, of in tested.items()
-            ],
-            ignore_index=True,
-        )
+        counts = {name: params.scenario(name).jobsets.test for name in tested}
+        offered = [loads_of(name, of.jobs, of.capacity, of.span, counts[name]) for name, of in tested.items()]
+        loads = pd.concat(offered, ignore_index=True)
         storage.write_table(storage.REPORTS / "summary.csv", summary, SUMMARY)
         storage.write_table(storage.REPORTS / "comparison.csv", comparison, COMPARISON)
         storage.write_table(storage.REPORTS / "delay.csv", delay, DELAY)
@@ -77,7 +73,7 @@ def _scenario(params: Params, name: str, same_windows: bool, overload: bool, run
     agents = {agent: params.judged[agent] for agent in storage.scored(params, name)}
     results, chosen = storage.read_jobset_results(params, name, tables), storage.read_chosen(name)
     results = windows(results) if same_windows else results
-    found = compare(name, results, Chosen(chosen.best, chosen.best_delay), agents, params.evaluation, params.seed)
+    found = compare(name, results, chosen.best, chosen.best_delay, agents, params.evaluation, params.seed)
     what = "Mean bounded slowdown" if _is_bounded(params, name) else "Mean slowdown"
     title = f"{what} on test jobsets, scenario {name}{', an overload: not judged by it' if overload else ''}"
     _draw(run, f"slowdown_{name}", plots.slowdown_by_load, found.summary, title, list(agents))

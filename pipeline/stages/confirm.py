@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing import words
-from pipeline.comparing.comparing import Chosen, compare
+from pipeline.comparing.comparing import compare
 from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.core.schemas import COMPARISON
@@ -33,9 +33,8 @@ def run(params: Params, scenario: str) -> None:
     jobsets = fresh_jobsets(problem, params, scenario)
     results = scored(problem, params, scenario, chosen.knobs, jobsets)
     frame = pd.concat([done.jobsets for done in results.values()], ignore_index=True)
-    best = Chosen(chosen.best, chosen.best_delay)
     agents = {name: row for name, row in params.judged.items() if name in results}
-    found = compare(scenario, frame, best, agents, params.evaluation, params.seed)
+    found = compare(scenario, frame, chosen.best, chosen.best_delay, agents, params.evaluation, params.seed)
     storage.write_table(FOLDER / scenario / "jobsets.parquet", frame, problem.tables.jobsets)
     storage.write_table(FOLDER / scenario / "comparison.csv", found.comparison, COMPARISON)
     bounded = [scenario] if BOUNDED in frame else []

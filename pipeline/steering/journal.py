@@ -14,7 +14,7 @@ from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.core.storage.files import open_private, private_folder
+from pipeline.core.storage.files import OWNER, open_private, private_folder, write
 from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.steering.rows import HOLDING, PENDING, JobRow, Reading
@@ -32,8 +32,7 @@ class Journal:
     def __init__(self, folder: Path, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> None:
         self.path, self._most_bytes, self._most_files = folder / JOURNAL, most_bytes, most_files
         if not (key := folder / KEY).exists():
-            with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-                stream.write(secrets.token_bytes(32))
+            write(key, secrets.token_bytes(32), OWNER)
         self._key = key.read_bytes()
         private_folder(folder, "journal.*.jsonl", KEY)
         self._stream = open_private(self.path, "ab")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from builders import params
 
-from pipeline.comparing.comparing import Chosen, compare, key_metrics, slowdown_curves, trainings
+from pipeline.comparing.comparing import compare, key_metrics, slowdown_curves, trainings
 from pipeline.core.config import Evaluation
 from pipeline.core.schemas import COMPARISON, DELAY, OBJECTIVES, SUMMARY, empty
 from pipeline.problems.groups.env.tables import TABLES as GROUPS
@@ -94,7 +94,7 @@ def test_curves_are_records_in_order_of_policy_and_load(place: int) -> None:
 
 SETTINGS = Evaluation(resamples=100, confidence=0.9)
 MINE = {"mine": params().agents["controller"]}
-AGAINST_EVEN = Chosen({50: "equal", 90: "drf"}, {})
+EVEN = {50: "equal", 90: "drf"}
 
 # Mean bounded slowdown and mean wait at loads 50 and 90, the same in all jobsets of each.
 OF_GROUPS_MEANS = {
@@ -128,8 +128,8 @@ def over_all(frame: pd.DataFrame, policy: str) -> dict[str, tuple[float, float, 
 
 
 def test_groups_are_compared_by_slowdown_and_by_waiting_time_each_with_its_own_best() -> None:
-    best = Chosen({50: "equal", 90: "drf"}, {50: "drf", 90: "fixed"})
-    found = compare("shared", of_groups(), best, MINE, SETTINGS, seed=1)
+    best_delay = {50: "drf", 90: "fixed"}
+    found = compare("shared", of_groups(), EVEN, best_delay, MINE, SETTINGS, seed=1)
     COMPARISON.validate(found.comparison)
     DELAY.validate(found.delay)
     # Over both loads 2.5 and 5 are 3.75 in the mean. The best are 2 and 6 by slowdown, and 5 and 10 by waiting time.
@@ -150,9 +150,9 @@ def test_groups_are_compared_by_slowdown_and_by_waiting_time_each_with_its_own_b
 
 
 def test_an_agent_is_compared_by_what_it_was_trained_for() -> None:
-    best = Chosen({50: "equal", 90: "drf"}, {50: "drf", 90: "fixed"})
+    best_delay = {50: "drf", 90: "fixed"}
     slowdown = {"mine": MINE["mine"].model_copy(update={"objective": "slowdown"})}
-    found = (compare("shared", of_groups(), best, agents, SETTINGS, seed=1) for agents in (MINE, slowdown))
+    found = (compare("shared", of_groups(), EVEN, best_delay, agents, SETTINGS, seed=1) for agents in (MINE, slowdown))
     waits, plain = (of.objectives for of in found)
     OBJECTIVES.validate(plain)
     assert set(OBJECTIVES.validate(waits)["policy"]) == {"mine"}
@@ -170,20 +170,20 @@ def test_agents_that_differ_by_their_seeds_alone_are_compared_together() -> None
     frame = of_groups()
     twin = frame[frame["policy"] == "mine"].assign(policy="again", mean_wait=lambda rows: 3 * rows["mean_wait"])
     agents = {"mine": row, "again": again}
-    found = compare("shared", pd.concat([frame, twin]), AGAINST_EVEN, agents, SETTINGS, seed=1).objectives
+    found = compare("shared", pd.concat([frame, twin]), EVEN, {}, agents, SETTINGS, seed=1).objectives
     assert over_all(found, "mine (2 seeds)")["drf"] == (20.0, 12.5, pytest.approx(0.6))
     assert over_all(found, "again")["drf"] == (30.0, 12.5, pytest.approx(1.4))
 
 
 def test_a_summary_has_each_policy_at_each_load() -> None:
-    found = compare("shared", of_groups(), Chosen(AGAINST_EVEN.slowdown, {50: "drf", 90: "drf"}), {}, SETTINGS, seed=1)
+    found = compare("shared", of_groups(), EVEN, {50: "drf", 90: "drf"}, {}, SETTINGS, seed=1)
     rows = SUMMARY.validate(found.summary).set_index(["policy", "load"])
     assert rows.loc[("mine", 90), ["n", "jobs", "slowdown", "unbounded_slowdown"]].tolist() == [6, 60, 5, 45]
     assert len(rows) == 2 * len(OF_GROUPS_MEANS)
 
 
 def test_without_a_best_by_waiting_time_there_is_no_such_comparison() -> None:
-    found = compare("shared", of_groups(), AGAINST_EVEN, MINE, SETTINGS, seed=1)
+    found = compare("shared", of_groups(), EVEN, {}, MINE, SETTINGS, seed=1)
     assert DELAY.validate(found.delay).empty
     assert len(found.comparison)
 
@@ -191,7 +191,7 @@ def test_without_a_best_by_waiting_time_there_is_no_such_comparison() -> None:
 def test_a_reference_under_which_nobody_waits_has_differences_that_can_be_written() -> None:
     frame = of_groups()
     frame.loc[frame["policy"].isin(["fixed", "oracle"]), "mean_wait"] = 0.0
-    found = compare("shared", frame, Chosen(AGAINST_EVEN.slowdown, {50: "fixed", 90: "drf"}), {}, SETTINGS, seed=1)
+    found = compare("shared", frame, EVEN, {50: "fixed", 90: "drf"}, {}, SETTINGS, seed=1)
     DELAY.validate(found.delay)
     columns = ["difference", "difference_low", "difference_high"]
     assert np.isfinite(found.delay[columns]).all(axis=None)
@@ -201,8 +201,8 @@ def test_a_reference_under_which_nobody_waits_has_differences_that_can_be_writte
 
 
 def test_key_metrics_of_groups_name_their_references() -> None:
-    best = Chosen(AGAINST_EVEN.slowdown, {50: "drf", 90: "fixed"})
-    found = compare("shared", of_groups(), best, MINE, SETTINGS, seed=1)
+    best_delay = {50: "drf", 90: "fixed"}
+    found = compare("shared", of_groups(), EVEN, best_delay, MINE, SETTINGS, seed=1)
     assert key_metrics(found.summary, found.comparison, found.delay, found.objectives, ["mine"], {"shared"}) == {
         "shared": {
             "best_heuristic": {"bounded_slowdown": 4.0, "wait": 7.5},
@@ -224,5 +224,5 @@ def test_key_metrics_of_groups_name_their_references() -> None:
 
 def test_an_agent_whose_start_was_not_scored_is_compared_with_the_others_alone() -> None:
     frame = of_groups().query("policy != 'mine_pretrained'")
-    found = compare("shared", frame, AGAINST_EVEN, MINE, SETTINGS, seed=1)
+    found = compare("shared", frame, EVEN, {}, MINE, SETTINGS, seed=1)
     assert set(over_all(found.comparison, "mine")) == {"drf", "fixed", "best_heuristic"}
