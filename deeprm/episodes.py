@@ -105,11 +105,7 @@ class Episodes:
             return self.game.look(self.simulator, rows)
 
     def step(self, which: IntArray, actions: IntArray) -> Taken:
-        """Apply one action in each of some environments.
-
-        Raises:
-            ValueError: an action is outside of the action space, or illegal if that raises.
-        """
+        """Apply one action in each of some environments; one outside of the space, or refused, raises ValueError."""
         rows, actions = self.rows[which], self._legal(which, np.asarray(actions, dtype=np.int64))
         simulator = self.simulator
         gained, now = simulator.gained[rows], simulator.now[rows].astype(np.float64)
@@ -193,11 +189,7 @@ class Episodes:
         return self._known[key]
 
     def _requested(self, load: int, number: int, options: Mapping[str, Any]) -> tuple[Jobs, int]:
-        """Return the jobset of the options, with drawn values for missing ones.
-
-        Raises:
-            UserError: there is no such option or jobset.
-        """
+        """Return the jobset of the options, with drawn values for missing ones; wrong ones raise UserError."""
         for key in options:
             if key not in OPTIONS:
                 raise UserError(f"options: expected keys {', '.join(OPTIONS)}, got '{key}'")

@@ -106,12 +106,12 @@ def evaluate(
     def jobsets_of(split: str) -> dict[int, Sequence[Jobs]]:
         return {at: group[:jobsets] for at, group in game.split(split).items() if load in (None, at)}
 
-    heuristics, scored, _ = _parts(game)
+    heuristics, scored, _, player = _parts(game)
     if name in (*heuristics, BEST):
         raise UserError(f"name: '{name}' is a heuristic's; choose another name")
     known = load_policy(policy, env, **settings) if isinstance(policy, str) else policy
     adapter = None if isinstance(known, NamedPolicy) else _Adapter(known, game, name)
-    mine = known.decide if adapter is None else adapter.player
+    mine = known.decide if adapter is None else player(adapter.decide)
     results = scored({name: mine, **heuristics}, jobsets_of(split), seed=game.params.seed)
     candidates = {word: each for word, each in heuristics.items() if word not in REFERENCES}
     examined = scored(candidates, jobsets_of("validation"), seed=game.params.seed)
@@ -142,7 +142,7 @@ def load_policy(name: str | Path, env: Scenario = "deeprm/Pool-v0", **settings: 
         UserError: there is no such policy, or it is a network for another cluster.
     """
     game = _game(env, **settings)
-    (known, _, network), word = _parts(game), str(name)
+    (known, _, network, _), word = _parts(game), str(name)
     if word in known:
         return NamedPolicy(word, known[word])
     if is_external(word):
@@ -167,6 +167,7 @@ class _Parts(NamedTuple):
     heuristics: Mapping[str, Any]  # untuned, in the form of the simulator
     score: Callable[..., dict[str, Results]]  # (policies, jobsets, seed=)
     network: Callable[[str], Any]  # folder -> policy; the loaders import torch
+    player: Callable[[Any], Any] = lambda decide: decide  # a deciding function in the form of `score`
 
 
 def _parts(game: Any) -> _Parts:
@@ -181,13 +182,13 @@ def _parts(game: Any) -> _Parts:
         return _Parts(POOL, partial(score_pool, **about), lambda folder: of_pool(folder, game.row, name)[0])
     if isinstance(game, GroupsGame):
         from pipeline.interactive.groups.policies import policy_by_name as of_groups
-        from pipeline.problems.groups.env.evaluation.play import Player
+        from pipeline.problems.groups.env.evaluation.play import Player, controlled
         from pipeline.problems.groups.env.evaluation.play import score as score_groups
         from pipeline.problems.groups.heuristics.tuning import rules_with, untuned
 
         rules = rules_with(untuned(game.row.groups), game.cluster, game.configurations)
-        scored = partial(score_groups, cluster=game.cluster)
-        return _Parts(rules, scored, lambda folder: Player(of_groups(folder, params, name)))
+        scored, player = partial(score_groups, cluster=game.cluster), lambda decide: Player(controlled(decide))
+        return _Parts(rules, scored, lambda folder: Player(of_groups(folder, params, name)), player)
     from pipeline.problems.machines.env.evaluation.play import score as score_machines
     from pipeline.problems.machines.heuristics.rules import HEURISTICS as MACHINES
     from pipeline.problems.machines.policies import policy_by_name as of_machines
@@ -220,21 +221,8 @@ class _Adapter:
                 f"got {type(policy).__name__}; {known_names(('sjf', 'fcfs'), '')}"
             )
 
-    @property
-    def player(self) -> Any:
-        """Return the policy in the form that its problem's comparison expects."""
-        if not isinstance(self._game, GroupsGame):
-            return self._decide
-        from pipeline.problems.groups.env.evaluation.play import Player, controlled
-
-        return Player(controlled(self._decide))
-
-    def _decide(self, view: Any, draws: FloatArray) -> Any:
-        """Decide in B episodes; illegal actions become void, as in the environment.
-
-        Raises:
-            UserError: the policy raises, or returns invalid actions.
-        """
+    def decide(self, view: Any, draws: FloatArray) -> Any:
+        """Decide in B episodes; illegal actions become void, as in the environment; invalid ones raise UserError."""
         title = f"policy '{self._name}'"
         try:
             if self._model is not None:
@@ -242,10 +230,9 @@ class _Adapter:
             seen, masks = self._game.features(view)
             if self._options is None:
                 given = self._policy(seen, masks)
-            elif "action_masks" in self._options:
-                given = self._policy.predict(seen, action_masks=masks, deterministic=True)[0]
             else:
-                given = self._policy.predict(seen, deterministic=True)[0]
+                more = {"action_masks": masks} if "action_masks" in self._options else {}
+                given = self._policy.predict(seen, deterministic=True, **more)[0]
         except Exception as error:
             about = "(it is called with (observations, masks); observations are a dict of arrays)"
             raise UserError(f"{title}: {type(error).__name__}: {error}{'' if self._model else f' {about}'}") from error

@@ -25,11 +25,7 @@ class Shown(NamedTuple):
 
 
 def rendered(episodes: Episodes, environment: int, mode: str | None) -> Any:
-    """Return one environment's schedule so far.
-
-    Raises:
-        UserError: the environment was made without a render mode.
-    """
+    """Return one environment's schedule so far; raise UserError if it was made without a render mode."""
     if mode is None:
         raise UserError('render: expected render_mode="ansi" or "rgb_array" where the environment is made, found none')
     row, simulator = episodes.rows[[environment]], episodes.simulator

@@ -29,18 +29,11 @@ def settings(
     slots: int | None = None,
     policies_know: str | None = None,
 ) -> tuple[Params, str]:
-    """Return all parameters, and the name of an environment's scenario.
+    """Return all parameters, and the name of an environment's scenario; see `deeprm.env.Settings`.
 
     >>> params, name = settings("online", {"step_limit": 500}, slots=5)
     >>> name, params.scenario(name).slots, params.scenario(name).step_limit
     ('online', 5, 500)
-
-    Args:
-        own: scenario that `scenario` changes, and the one used if it is None.
-        scenario: name in ./params.yaml (without such a file, in `deeprm/scenarios.yaml`), or changed keys.
-        jobs: path of a log.
-        slots: number of waiting jobs in an observation.
-        policies_know: durations, estimates or predictions.
 
     Raises:
         UserError: there is no such scenario, or a key or value is wrong.
