@@ -221,7 +221,6 @@ def verdict(
 
 
 def _reasons(rows: pd.DataFrame) -> list[str]:
-    """Return the reasons why a candidate is refused or accepted."""
     failed = rows[~rows["passed"]]
     if len(failed):
         return [str(reason) for reason in failed["reason"]]

@@ -63,7 +63,6 @@ def origin_of(draw: Callable[..., "Figure"], *about: object) -> str:
 
 
 def _content(value: object) -> Iterator[bytes]:
-    """Return bytes that identify a value."""
     yield type(value).__name__.encode()
     if isinstance(value, pd.DataFrame | pd.Series):
         names = [value.name] if isinstance(value, pd.Series) else list(zip(value.columns, value.dtypes, strict=True))

@@ -104,7 +104,6 @@ class SlurmJobs:
 
 
 def _end_jobs(name: str) -> None:
-    """Cancel jobs by name, and wait for their end."""
     until = time.monotonic() + ENDED_S
     while (found := _asked("squeue", "-h", f"--name={name}")).stdout or found.returncode:
         _asked("scancel", f"--name={name}")

@@ -93,7 +93,6 @@ class Guard:
         return share, order
 
     def _whole(self, answer: Any, shape: tuple[int, ...], what: str, draws: FloatArray) -> IntArray:
-        """Return an answer as whole numbers of a shape."""
         try:
             found = np.asarray(answer)
         except Exception as error:  # rows of several lengths, or tensors of a device

@@ -127,5 +127,4 @@ def ordered(lock: str, before: Sequence[str], passed: Sequence[str]) -> str:
 
 
 def _name(block: str) -> str:
-    """Return the name in the first line of a stage, which may be quoted."""
     return block.partition("\n")[0].strip().removesuffix(":").strip("'\"")

@@ -75,7 +75,6 @@ class Extender:
         return known
 
     def _failed(self, args: Args) -> dict[str, Json]:
-        """Return the candidates that cannot hold the pod, and why."""
         nodes, held = self._nodes(args), dict[str, list[Pod]]()
         for pod in self.view.pods.all():
             if pod.holds and pod.uid != args.pod.uid:

@@ -95,7 +95,6 @@ def _seconds() -> float:
 
 
 def _rows(params: Params, agent: str, part: Part) -> Mapping[str, object]:
-    """Return the values of params.yaml that a training depends on."""
     whole, row = params.model_dump(mode="json"), params.agent(agent)
     own = {"agent": agent, "objective": row.objective, "network": row.network.model_dump(mode="json")}
     shared = {name: whole[name] for name in ("seed", "threads", "device", "workload", "demands")}

@@ -116,7 +116,6 @@ def _learning(evidence: Evidence, title: str) -> "Figure | None":
 
 
 def _lead(algorithm: str) -> Callable[[Evidence, str], str]:
-    """Return the choice of the agent that stands for an algorithm."""
     return lambda evidence, _: evidence.roles.lead_by(algorithm)
 
 

@@ -37,7 +37,6 @@ class Roles(NamedTuple):
         )
 
     def _largest(self, found: Sequence[str]) -> list[str]:
-        """Return the agents with the most episodes of training."""
         parts = {name: self.agents[name].finetune for name in found}
         episodes = {name: part.updates * part.jobsets * getattr(part, "episodes", 1) for name, part in parts.items()}
         return [name for name in found if episodes[name] == max(episodes.values())]

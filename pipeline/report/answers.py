@@ -153,7 +153,6 @@ def best_by_load(rows: pd.DataFrame, agents: Collection[str]) -> dict[str, str]:
 def _advice(
     what: str, learned: pd.DataFrame, single: pd.DataFrame, named: Mapping[str, str], words: Mapping[str, str]
 ) -> tuple[str, str, list[tuple[str, str]]]:
-    """Return the policy to use, the reason, and the policies by load."""
     plain = _ranges(named)
     heuristics = listed([f"{policy} at {loads}" if len(plain) > 1 else policy for loads, policy in plain])
     if learned.empty:

@@ -72,7 +72,6 @@ def application(
 
 
 def _add_decisions(app: FastAPI, gateway: PolicyGateway, metrics: Metrics) -> None:
-    """Add the endpoint for decisions, with the schemas of states and decisions in OpenAPI."""
     live = gateway.live
     content = {"schema": {"$ref": REF.format(model=live.state.__name__)}, "example": gateway.example}
 

@@ -167,7 +167,6 @@ class PolicyGateway:
         return decision
 
     async def _by_fallback(self, raw: bytes) -> bytes:
-        """Return the fallback's decision, without blocking the event loop."""
         if self._falling and (self._falling + 1) * self._fallback_s > self.limit_s:
             raise BusyError(f"{self._falling} states wait for the fallback, too; ask again later")
         self._falling += 1

@@ -48,7 +48,6 @@ def smoke_test_params(params: Params) -> Params:
 
 
 def _capped(value: Json) -> Json:
-    """Reduce the numbers that have a limit in `LIMITS`."""
     if not isinstance(value, dict):
         return value
     return {

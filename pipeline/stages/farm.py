@@ -62,7 +62,6 @@ def make_here(params: Params, needs: dvc_stages.Graph, stages: Collection[str], 
 
 
 def _confirmed(total: int, held: int) -> list[str]:
-    """Run `dvc repro` on all stages; return them in its order."""
     order = list[str]()
     with progress(f"farm: {REPRO} goes through what was made, stages", total) as advance, Commands([held]) as commands:
 

@@ -84,7 +84,6 @@ def run(params: Params) -> None:
 
 
 def _origin(head: evidence.Commit | None) -> Origin:
-    """Return the commit, if there is any, and the versions."""
     versions = {"python": python_version()} | {name: metadata.version(name) for name in PACKAGES}
     origin = Origin("", "", (), versions, evidence.has_remote())
     return origin if head is None else origin._replace(commit=head.id, subject=head.subject, dirty=head.dirty)

@@ -173,7 +173,6 @@ def _valid_rows(text: str, program: str, wanted: int, parse: Callable[[Sequence[
 
 
 def _check_mostly_read(errors: Sequence[str]) -> None:
-    """Raise the first error if more than half of the lines have one."""
     if 2 * sum(map(bool, errors)) > len(errors):
         raise OddError(next(filter(None, errors)))
 

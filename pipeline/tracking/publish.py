@@ -149,7 +149,6 @@ def _named(rev: str, experiments: list[Target]) -> Target:
 
 
 def _experiments() -> Iterator[Target]:
-    """Yield DVC's experiments, each with its baseline commit."""
     from dvc.exceptions import DvcException
     from dvc.repo import Repo
 

@@ -180,7 +180,6 @@ def view_of(experiment: str) -> Json:
 
 
 def _keep_view(address: str, experiment: str) -> None:
-    """Store the view as a tag of the experiment, through the server."""
     shown = view_of(experiment)
     short = "deflate;" + b64encode(zlib.compress(json.dumps(shown).encode())).decode()  # MLflow's own format
     body = json.dumps({"experiment_id": experiment, "key": VIEW_TAG, "value": short}).encode()

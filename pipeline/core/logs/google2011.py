@@ -105,7 +105,6 @@ def _chunks(path: Path, on_progress: ProgressCallback, chunk: int) -> list[_Even
 
 
 def _tasks(events: _Events, first: IntArray, sieve: Sieve) -> Part:
-    """Return the usable tasks."""
     submit, start, finish = (_place(events.event == event, first) for event in (SUBMIT, SCHEDULE, FINISH))
     time = np.append(events.time, np.nan)
     causes = {NO_SUBMIT: submit < 0, BEFORE: time[submit] <= 0}

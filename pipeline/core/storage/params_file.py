@@ -115,7 +115,6 @@ def with_row(text: str, section: str, name: str, row: Mapping[str, Json]) -> str
 
 
 def _flow(value: Json) -> str:
-    """Return a value on one line of YAML."""
     yaml, out = YAML(), StringIO()
     yaml.default_flow_style, yaml.width = True, 10_000
     yaml.dump({"": value}, out)
