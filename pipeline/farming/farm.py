@@ -93,10 +93,7 @@ def show(name: str, line: str) -> None:
 
 
 def status(plan: Plan, workers: int, now_s: float, at: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return the progress of a farm: done and running stages, and the estimated time left.
-
-    `at` has the current stage of each point.
-    """
+    """Return the progress of a farm, with the estimated time left; `at` has the current stage of each point."""
     running = ", ".join(
         f"{name}{f' ({at[name]})' if at.get(name, name) != name else ''} {now_s - since:.0f} s"
         for name, since in plan.running.items()

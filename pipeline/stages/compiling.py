@@ -36,10 +36,7 @@ Step = tuple[str, str]  # a stage, and its scenario, agent, transfer or plan
 
 
 def smoke_test_params(params: Params) -> Params:
-    """Return these parameters with minimal work, on one thread.
-
-    Scenarios, networks and algorithms are unchanged: code is compiled for their types.
-    """
+    """Return these parameters with minimal work, on one thread; what code is compiled for is unchanged."""
     raw = params.model_dump()
     for row in raw["scenarios"].values():
         row["jobsets"] = _capped(row["jobsets"])

@@ -43,10 +43,7 @@ Taken = Callable[[pd.DataFrame], Tasks]
 def read_tasks(
     path: Path, layout: Layout, taken: Taken, facts: Facts, on_progress: ProgressCallback, chunk: int
 ) -> Trace:
-    """Read a log whose rows are tasks, numbered by row.
-
-    Raises UserError: it cannot be read, has an invalid row or too many instances, or no job is left.
-    """
+    """Read a log whose rows are tasks, numbered by row; UserError for an invalid row, or if no job is left."""
     parts, sieve, seen, found = list[Part](), Sieve(), 0, 0
     for frame in rows(path, layout, on_progress, chunk):
         tasks, lines = taken(frame), frame.index.to_numpy()

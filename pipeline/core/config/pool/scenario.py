@@ -178,10 +178,7 @@ class PoolScenario(Frozen):
         return self.measured is not None and isinstance(of := self.arrivals, Streaming) and of.steps == self.measured[1]
 
     def with_log_capacity(self, workload: Synthetic | PoolLog) -> "PoolScenario":
-        """Return the scenario with the capacity that its log sets, if any.
-
-        Policies know neither the load of a log nor the end of its arrivals.
-        """
+        """Return it with its log's capacity, if any; policies know neither the load of a log nor when it ends."""
         if not isinstance(workload, PoolLog):
             return self
         own = {} if workload.capacity is None else {"resources": dict.fromkeys(self.resources, workload.capacity)}
