@@ -49,11 +49,9 @@ def trace(
     from pipeline.stages.trace import run
 
     frames = run(log, format, nodes, out)
-    if as_json:
-        answer((), frames, as_json)
-        return
+    answer((), frames, as_json)
     for name, title in SHOWN.items():
-        if len(frames[name]):
+        if len(frames[name]) and not as_json:
             _show(title, frames[name])
 
 
@@ -165,6 +163,24 @@ def when(
     ):
         if not found[key]:
             typer.echo(f"warning: {warning}", err=True)
+
+
+@app.command()
+def why(
+    site: SiteName,
+    job: Annotated[int | None, Argument(help="Job by the log's number (default: the one that waits longest).")] = None,
+    policy: Annotated[str | None, Option(help="Order of the queue (default: the site's present one).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say why a job of a site's log starts when it does in a replay, and what would have made it start sooner.
+
+    Example: python -m pipeline why mine 4711 --policy limit_8h
+    """
+    params = read_params()
+    from pipeline.stages.why import run
+
+    found, lines = run(params, site, job, policy)
+    answer(lines, found, as_json)
 
 
 @imports.command()

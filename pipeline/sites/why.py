@@ -22,7 +22,7 @@ LIMITS_H = (1, 2, 4, 8, 12, 24, 48, 96)  # that a job may request
 BLOCKERS = 5  # jobs ahead that are removed in turn
 
 
-class Standing(NamedTuple):
+class Rank(NamedTuple):
     """A job's rank among the waiting jobs at a moment, and its priority by the terms of a sum, if it is one."""
 
     rank: int  # 1 = first
@@ -36,8 +36,8 @@ class Why(NamedTuple):
 
     job: str
     wait: float
-    submitted: Standing
-    started: Standing
+    submitted: Rank
+    started: Rank
     higher: int  # jobs of higher priority that started while it waited
     lower: int  # other jobs that started while it waited
     passed: int  # jobs of higher priority that still waited when it started
@@ -59,21 +59,21 @@ def why(
     meanwhile, left = np.flatnonzero((start >= at) & (start < own)), np.flatnonzero((submit <= own) & (start > own))
     higher = [o for o in meanwhile.tolist() if _before(log, rule, start, (o, me), start[o])]
     passed = [o for o in left.tolist() if _before(log, rule, start, (o, me), own)]
-    changes = {"first in the queue": _raised(log, me, 1)}
+    changes = {"the first place in the queue": _raised(log, me, 1)}
     if np.isfinite(queue.user_cpus) or queue.user_jobs < len(queue.submit):
-        first = changes["first in the queue"]
-        changes["first in the queue and no limits of its user"] = _with(first, me, user=queue.user.max() + 1)
+        first = changes["the first place in the queue"]
+        changes["the first place and no limits of its user"] = _with(first, me, user=queue.user.max() + 1)
     if queue.tier[queue.partition[me]] < queue.tier.max():
         changes["the highest tier for its partition"] = _raised(log, me, 0)
     for other in sorted(higher + passed, key=lambda o: -queue.limit[o] * queue.cpus[o])[:BLOCKERS]:
-        changes[f"without {named(other + begin)}"] = _with(log, other, demand=0, run=GONE_S, limit=GONE_S)
+        changes[f"no {named(other + begin)}"] = _with(log, other, demand=0, run=GONE_S, limit=GONE_S)
     for hours in LIMITS_H:
         if queue.run[me] <= hours * HOUR_S < queue.limit[me]:
             changes[f"a limit of {hours} h"] = _with(log, me, limit=hours * HOUR_S)
     with ThreadPoolExecutor(threads) as workers:
         waits = workers.map(lambda one: float(_starts(one, order(one), me + 1)[me] - at), changes.values())
         changed = dict(zip(changes, waits, strict=True))
-    submitted, started = (_standing(log, rule, start, me, float(now)) for now in (at, own))
+    submitted, started = (_rank(log, rule, start, me, float(now)) for now in (at, own))
     lower = len(meanwhile) - len(higher)
     return Why(named(job), float(own - at), submitted, started, len(higher), lower, len(passed), changed)
 
@@ -110,15 +110,15 @@ def _before(log: Period, order: Order, start: FloatArray, jobs: tuple[int, int],
     return bool(one < other)
 
 
-def _standing(log: Period, order: Order, start: FloatArray, job: int, now: float) -> Standing:
-    """Return a job's standing at a moment, before any job starts then."""
+def _rank(log: Period, order: Order, start: FloatArray, job: int, now: float) -> Rank:
+    """Return a job's rank at a moment, before any job starts then."""
     waiting = np.flatnonzero((log.queue.submit[: len(start)] <= now) & (start >= now))
     rank = 1 + sum(_before(log, order, start, (other, job), now) for other in waiting.tolist())
     whole, age = _priority(log, order, start, job, now), order.slope * float(now - log.queue.submit[job])
     if order.rule != LINEAR or whole == np.inf:
-        return Standing(rank, len(waiting), whole, {})
+        return Rank(rank, len(waiting), whole, {})
     fixed = float(order.static[job])
-    return Standing(rank, len(waiting), whole, {"score": fixed, "wait": age, "fair-share": whole - fixed - age})
+    return Rank(rank, len(waiting), whole, {"score": fixed, "wait": age, "fair-share": whole - fixed - age})
 
 
 def _priority(log: Period, order: Order, start: FloatArray, job: int, now: float) -> float:

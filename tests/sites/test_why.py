@@ -49,8 +49,8 @@ def test_a_shorter_limit_would_have_put_the_job_before_the_one_that_overtakes_it
     assert (found.job, found.wait) == ("job 1", 12)
     assert (found.higher, found.lower, found.passed) == (1, 1, 0)
     assert found.changed == {
-        "first in the queue": 9, "without job 2": 9, "a limit of 2 h": 9, "a limit of 4 h": 12, "a limit of 8 h": 12,
-        "a limit of 12 h": 12,
+        "the first place in the queue": 9, "no job 2": 9, "a limit of 2 h": 9, "a limit of 4 h": 12,
+        "a limit of 8 h": 12, "a limit of 12 h": 12,
     }  # fmt: skip
     assert (found.submitted.rank, found.submitted.waiting) == (1, 1)
     assert found.submitted.terms == {"score": -np.log(24 * HOUR), "wait": 0, "fair-share": 0}
@@ -62,7 +62,12 @@ def test_a_job_that_would_delay_a_reservation_waits_and_is_named() -> None:
     """Job 1 needs all five CPUs and gets them at hour 10; job 2 fits on the free one, if it ends before."""
     found = asked(hours(5, (0, 10, 4, 10), (1, 1, 5, 1), (2, 1, 1, 12)), 2)
     assert (found.wait, found.higher, found.passed) == (9, 1, 0)
-    assert found.changed["without job 1"] == found.changed["a limit of 8 h"] == found.changed["first in the queue"] == 0
+    assert (
+        found.changed["no job 1"]
+        == found.changed["a limit of 8 h"]
+        == found.changed["the first place in the queue"]
+        == 0
+    )
     short = asked(hours(5, (0, 10, 4, 10), (1, 1, 5, 1), (2, 1, 1, 8)), 2)
     assert (short.wait, short.higher, short.passed) == (0, 0, 1)
     assert (short.started.rank, short.started.waiting) == (2, 2)
@@ -70,10 +75,10 @@ def test_a_job_that_would_delay_a_reservation_waits_and_is_named() -> None:
 
 def test_limits_of_the_user_and_tiers_are_named_where_a_site_has_them() -> None:
     rows = ((0, 5, 1, 5), (1, 1, 1, 2))
-    assert "first in the queue and no limits of its user" not in asked(hours(5, *rows)).changed
+    assert "the first place and no limits of its user" not in asked(hours(5, *rows)).changed
     found = asked(hours(5, *rows, user_jobs=1))
-    assert (found.wait, found.changed["first in the queue"]) == (4, 4)
-    assert found.changed["first in the queue and no limits of its user"] == 0
+    assert (found.wait, found.changed["the first place in the queue"]) == (4, 4)
+    assert found.changed["the first place and no limits of its user"] == 0
     one, two, three = Job(0, HOUR), Job(1, HOUR, partition=0), Job(2, HOUR, partition=1)
     tiers = asked(period(queue([1], one, two, three, members=[[0], [0]], tier=[1, 2])))
     assert tiers.wait == pytest.approx(2, abs=0.001)
