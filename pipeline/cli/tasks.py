@@ -53,9 +53,8 @@ def check(
     check_there(params)
     for line in filter(None, (too_few(params, name) for name in params.scenarios)):
         say(line)
-    found = {"scenarios": [*params.scenarios], "agents": [*params.agents]}
-    said = "; ".join(f"{what} {', '.join(names)}" for what, names in found.items())
-    answer([f"params.yaml: valid; {said}"], found, as_json)
+    line = f"params.yaml: valid; scenarios {', '.join(params.scenarios)}; agents {', '.join(params.agents)}"
+    answer([line], {"scenarios": [*params.scenarios], "agents": [*params.agents]}, as_json)
 
 
 def places(incomplete: str) -> list[str]:

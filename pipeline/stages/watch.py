@@ -88,20 +88,12 @@ def _new_regrets(params: Params, champion: Incumbent, growth: Growth, cost: str)
 
 def _as_data(champion: Incumbent, found: Watched, growth: Growth, judged: FloatArray) -> dict[str, Json]:
     """Return the findings; regrets are relative."""
-    return {
-        "scenario": champion.scenario,
-        "champion": champion.seat.policy,
-        "verdict": {ALARM: "alarm", CANNOT_TELL: "cannot tell"}.get(found.code, "no alarm"),
-        "rival": found.rival,
-        "windows": found.windows,
-        "windows_needed": found.needed,
-        "days": growth.days,
-        "mean_regret": found.mean,
-        "mean_regret_low": found.low,
-        "mean_regret_when_judged": float(np.mean(judged)),
-        "alarm_after_windows": found.seen,
-        "changes": [change._asdict() for change in growth.changes],
-    }
+    verdict = {ALARM: "alarm", CANNOT_TELL: "cannot tell"}.get(found.code, "no alarm")
+    names = {"scenario": champion.scenario, "champion": champion.seat.policy, "rival": found.rival, "verdict": verdict}
+    counts = {"windows": found.windows, "windows_needed": found.needed, "alarm_after_windows": found.seen}
+    regret = {"mean_regret": found.mean, "mean_regret_low": found.low, "mean_regret_when_judged": float(judged.mean())}
+    changes = [change._asdict() for change in growth.changes]
+    return {**names, **counts, **regret, "days": growth.days, "changes": changes}
 
 
 def _findings(champion: Incumbent, found: Watched, growth: Growth, judged: FloatArray) -> Iterator[str]:
