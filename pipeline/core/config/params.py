@@ -204,15 +204,9 @@ def raw_params(path: Path = PARAMS_FILE) -> Any:
 
 
 def check_params(raw: Any, where: str, every: bool = False) -> Params:
-    """Check the content of params.yaml, including references between sections.
+    """Check the content of params.yaml, including references between sections; raise a UserError for the first problem.
 
-    Args:
-        raw: content of the file.
-        where: the file.
-        every: report all wrong keys and values instead of the first.
-
-    Raises:
-        UserError: one line for the first problem, with its place.
+    `where` names the file. With `every`, all wrong keys and values are reported, not only the first.
     """
     if not isinstance(raw, Mapping):
         found = {type(None): "nothing", list: "a list"}.get(type(raw), repr(raw)[:40])

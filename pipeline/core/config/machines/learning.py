@@ -173,11 +173,7 @@ class MachinesPlan(Frozen):
 
 
 def check_machines(params: "Params", where: str) -> None:
-    """Check the agents of many machines.
-
-    Raises:
-        UserError: one line for the first row that contradicts another.
-    """
+    """Check the agents of many machines; raise a UserError for the first row that contradicts another."""
     for name, agent in params.agents_with(MachinesAgent).items():
         check_algorithm(params, where, name, agent.finetune.name)
         recipe, part, place = params.machines_recipe(name), agent.finetune, f"{where}: agents.{name}"

@@ -20,11 +20,7 @@ OF_SCORES = ("none",), ("evolution",)  # they begin as a rule by hand
 
 
 def check_pool(params: "Params", where: str) -> None:
-    """Check the rows about pooled clusters.
-
-    Raises:
-        UserError: one line for the first row that does not go with another.
-    """
+    """Check the rows about pooled clusters; raise a UserError for the first that does not go with another."""
     scenarios = params.scenarios_of(PoolScenario)
     for name, scenario in scenarios.items():
         check_known(where, f"scenarios.{name}.demand", scenario.demand, params.demands)
