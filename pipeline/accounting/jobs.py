@@ -70,10 +70,7 @@ MORE = ("submit", "end", "listed", "cluster")
 
 
 def jobs_among(records: pd.DataFrame, sieve: Sieve, cluster: str | None = None) -> pd.DataFrame:
-    """Return the rows that are jobs, with the columns of JOBS (names may still repeat) and MORE.
-
-    `records` are of a part of a dump, indexed by line. `cluster` is the only one to keep; None: all.
-    """
+    """Return the rows that are jobs, of one cluster if given, with the columns of JOBS (names may repeat) and MORE."""
     start, end, elapsed = (records[name].to_numpy() for name in ("start", "end", "elapsed"))
     known = ~np.isnan(elapsed)
     causes = {

@@ -162,10 +162,7 @@ def _compare(
     other: list[int],
     settings: Evaluation,
 ) -> dict[str, FloatArray | IntArray]:
-    """Return the columns [O] of COMPARISON for the O policies with the gaps [1 + S, O] to the reference.
-
-    Seeds [P, T] are positive for the trainings of a mean.
-    """
+    """Return the columns [O] of COMPARISON for O policies with gaps [1 + S, O]; seeds [P, T] mark those of a mean."""
     difference = gap / np.maximum(against, NOTHING)[:, None]
     low, high = gap_interval(
         np.maximum(difference[1:], -1.0), settings.confidence, min(stratum.units for stratum in strata)

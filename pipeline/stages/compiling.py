@@ -54,10 +54,7 @@ def _capped(value: Json) -> Json:
 
 
 def run(params: Params) -> None:
-    """Play the smallest problem in a temporary folder; numba keeps the compiled code. UserError if a log is missing.
-
-    A part that cannot be played is reported and skipped: its stage compiles what it needs.
-    """
+    """Play the smallest problem in a temporary folder, for numba; a part that cannot be played is left to its stage."""
     _play_all(smoke_test_params(params), [parts(params, names) for names in scenarios_by_problem(params).values()])
 
 

@@ -94,10 +94,7 @@ class Reading(NamedTuple):
 
 
 def jobs_in(text: str) -> list[JobRow]:
-    """Return the jobs that squeue printed; for an invalid line, a job with the negative number of the line.
-
-    Raises OddError: more than half of the lines are invalid, or of jobs that occur twice.
-    """
+    """Return the jobs that squeue printed, invalid lines with their negative number; OddError if most are invalid."""
     lines = _read(text, "squeue", len(SQUEUE), _job)
     found = [_no_job(k, str(one)) if isinstance(one, OddError) else one for k, one in lines]
     count, last = Counter(job.number for job in found), {job.number: k for k, job in enumerate(found, start=1)}

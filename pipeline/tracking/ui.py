@@ -53,10 +53,7 @@ PARAMS = """SELECT params.key FROM params JOIN runs USING (run_uuid) JOIN tags U
 
 
 def serve(port: int, browser: bool) -> Iterator[str]:
-    """Start the server, yield the link to the charts when it answers, and stay until it ends or is interrupted.
-
-    Raises UserError: there are no runs, or the port is taken.
-    """
+    """Start the server, yield the link to the charts when it answers, and stay to its end; UserError without runs."""
     if waiting() and not os.environ.get("MLFLOW_TRACKING_URI"):
         send_left()
     experiment = _experiment()

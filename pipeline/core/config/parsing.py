@@ -71,10 +71,7 @@ def value_at(values: Any, place: str) -> Any:
 
 
 def parsed(text: str, where: str, of_dvc: bool = False) -> Any:
-    """Return the content of a YAML text; a UserError with file and line if it is not YAML or exceeds the bounds.
-
-    `of_dvc`: the text may be a long file of DVC.
-    """
+    """Return the content of a YAML text, of DVC a long one; UserError with its line if invalid or out of bounds."""
     if of_dvc and not STRANGE.search(text):
         yaml = YAML(typ="safe")
     else:  # its error messages are clearer, with the right line
