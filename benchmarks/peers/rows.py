@@ -30,7 +30,7 @@ def cells(rows: pd.DataFrame) -> dict[tuple[str, int, int, str], Cell]:
     for key, part in rows.groupby(["rule", "jobs", "machines", "simulator"], sort=False):
         rule, jobs, machines, name = key
         middle = part[["done", "decisions", "cpu_s", "mean", "peak_mib"]].median()
-        found[str(rule), int(jobs), int(machines), str(name)] = Cell(
+        found[str(rule), int(str(jobs)), int(str(machines)), str(name)] = Cell(
             bool(part["finished"].all()),
             float(middle["done"] / middle["cpu_s"]),
             float(middle["decisions"] / middle["cpu_s"]),

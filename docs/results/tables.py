@@ -35,6 +35,7 @@ PAGES = {
     "docs/results/streams.md": "streams",
     "docs/results/run-times.md": "run-times",
     "docs/results/serving.md": "serving",
+    "docs/results/speed.md": "speed",
     "docs/scale.md": "scale",
 }
 

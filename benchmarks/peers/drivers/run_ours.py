@@ -21,6 +21,7 @@ from tests.oracles.machines import PlainSimulator
 ONE = 1000  # thousandths of a processor
 DISPATCH = {"fcfs": BLOCKING, "easy": EASY_DYNAMIC}
 SLOTS = 1  # waiting jobs that the policy sees; order of arrival needs the first
+LEAST_S = 0.2  # processor time: the queue is repeated until then
 NO_KEY = np.zeros(1, dtype=np.uint64)
 Starts = Callable[[], FloatArray]
 
@@ -83,10 +84,12 @@ def main() -> None:
     jobs, machines = read_swf(Path(path))
     starts(name, QueueJobs(*(column[:20] for column in jobs)), machines, rule)()
     work = starts(name, jobs, machines, rule)
-    began, cpu = time.perf_counter(), time.process_time()
-    start = work()
-    wall, cpu = time.perf_counter() - began, time.process_time() - cpu
-    result = {"jobs": len(start), "decisions": len(start), "wall_s": wall, "cpu_s": cpu}
+    began, used, times, cpu = time.perf_counter(), time.process_time(), 0, 0.0
+    while cpu < LEAST_S:
+        start, times = work(), times + 1
+        cpu = time.process_time() - used
+    wall = (time.perf_counter() - began) / times
+    result = {"jobs": len(start), "decisions": len(start), "wall_s": wall, "cpu_s": cpu / times}
     print("RESULT", json.dumps(result | {"mean": float((start - jobs.submit).mean())}))
 
 

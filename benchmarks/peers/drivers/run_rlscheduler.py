@@ -9,6 +9,8 @@ import time
 from importlib import import_module
 from types import ModuleType
 
+LEAST_S = 0.2  # processor time: the queue is repeated until then
+
 
 def main() -> None:
     """Run the whole log as one sequence; the score is the wait."""
@@ -21,10 +23,12 @@ def main() -> None:
     env.last_job_in_batch, env.next_arriving_job_idx = env.num_job_in_batch, 1
     env.current_timestamp = env.loads[0].submit_time
     env.job_queue.append(env.loads[0])
-    began, cpu = time.perf_counter(), time.process_time()
-    waits = env.schedule_curr_sequence_reset(env.fcfs_score)
-    wall, cpu = time.perf_counter() - began, time.process_time() - cpu
-    result = {"jobs": len(waits), "decisions": len(waits), "wall_s": wall, "cpu_s": cpu, "mean": sum(waits.values())}
+    began, used, times, cpu = time.perf_counter(), time.process_time(), 0, 0.0
+    while cpu < LEAST_S:
+        waits, times = env.schedule_curr_sequence_reset(env.fcfs_score), times + 1  # begins again by itself
+        cpu = time.process_time() - used
+    wall, cpu, mean = (time.perf_counter() - began) / times, cpu / times, sum(waits.values())
+    result = {"jobs": len(waits), "decisions": len(waits), "wall_s": wall, "cpu_s": cpu, "mean": mean}
     print("RESULT", json.dumps(result))
 
 

@@ -19,7 +19,7 @@ class Queue:
         self.parts, self.graph = parts, type("OneStage", (graphs.DiGraph,), {"edges": no_edges})
 
     def reset(self, _: Any) -> None:
-        """Do nothing: nothing is drawn."""
+        """Keep no generator: these jobs are not drawn."""
 
     def job_sequence(self, _: Any) -> list[tuple[int, Any]]:
         """Return all arrivals."""
