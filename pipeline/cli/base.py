@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -15,6 +15,8 @@ from pipeline.errors import UserError
 from pipeline.progress import folded
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from pipeline.core.config import Params
 
 STAGES = "Stages, which DVC runs"  # a heading of the help
@@ -102,7 +104,7 @@ def answer(lines: Iterable[str], data: object = None, as_json: bool = False) -> 
         typer.echo(line if as_json else folded(line, sys.stdout))
 
 
-def _plain(value: Any) -> object:
+def _plain(value: "Path | pd.DataFrame") -> object:
     """Return a table as rows; for a path, the JSON or table in a file, or the tables in a folder by name."""
     if not isinstance(value, Path):
         return value.to_dict("records")
