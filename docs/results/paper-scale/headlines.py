@@ -67,6 +67,7 @@ def answer(claims: pd.DataFrame, headline: Headline, at_70: str) -> tuple[str, s
     decide = parts
     if parts["verdict"].nunique() == 1:
         word = WORDS[parts["verdict"].iloc[0]]
+        decide = parts[:1] if parts["verdict"].iloc[0] == YES else parts  # one finding stands for those that agree
     else:
         decide = parts[parts["verdict"] != YES]
         first = ~decide["claim"].duplicated() & (parts["claim"].nunique() > 1)  # of several claims, each is named once

@@ -152,7 +152,7 @@ def weights_table() -> str:
     """Return each agent's slowdown on training and test jobsets, and the loss by keeping its last weights."""
     seen = read("seen").set_index(["agent", "split", "policy"])["slowdown"]
     curves, rows = read("curves"), []
-    for agent in seen.index.unique("agent"):
+    for agent in (name for name in seen.index.unique("agent") if not name.startswith("pair_")):
         judged = curves[(curves["agent"] == agent) & (curves["metric"] == "validation")]["value"]
         cells = [seen[(agent, *place)] for place in PLAYS]
         rows.append(
