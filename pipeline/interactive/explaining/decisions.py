@@ -22,6 +22,12 @@ def few(jobsets: Mapping[int, Sequence[OneJobset]], most: int) -> dict[int, Sequ
     return {load: some[:most] for load, some in jobsets.items()}
 
 
+def within(jobsets: Mapping[int, Sequence[Any]], most: int, jobs: int) -> dict[int, Sequence[Any]]:
+    """Return the first jobsets of each load, up to `most` and `jobs` jobs in all, but at least one jobset."""
+    each = sum(len(some[0].arrival) for some in jobsets.values() if len(some))
+    return few(jobsets, max(1, min(most, jobs // max(each, 1))))
+
+
 def joined(parts: Sequence[Record]) -> Record:
     """Concatenate records of decisions."""
     if not any(len(part[0]) for part in parts):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core.types import BoolArray, FloatArray
+from pipeline.interactive.explaining.differences import agreement
 from pipeline.interactive.explaining.recording import Decisions
 from pipeline.interactive.explaining.tree import FEATURES, MACHINES, Node, TreeCard, words
 
@@ -83,6 +84,7 @@ def distil(
     rounds: int,
     named: Named,
     seed: int,
+    most: int = 1_000_000,
 ) -> TreeCard:
     """Return the best tree of all rounds.
 
@@ -94,11 +96,14 @@ def distil(
         rounds: in which the tree plays.
         named: its agent and scenario.
         seed: of ties between splits.
+        most: trees of a round that play; they reproduce more of the agent's own decisions than the others.
     """
     parts, best, least = [examples(first)], None, np.inf
     for number in range(rounds + 1):
         grown = [grow(parts, leaves, named, seed) for leaves in sizes]
         tried = [tree.model_copy(update={"threshold": threshold}) for tree in grown for threshold in THRESHOLDS]
+        if len(tried) > most:
+            tried = sorted(tried, key=lambda tree: -agreement(tree, first))[:most]
         cost = list(costs(tried))
         place = int(np.argmin(cost))
         if best is None or cost[place] < least:

@@ -9,9 +9,9 @@ import pandas as pd
 from pipeline.comparing.statistics import ALL
 from pipeline.comparing.words import gap
 from pipeline.core.config import Params
-from pipeline.core.types import Policy
+from pipeline.core.types import IntArray, Policy
 from pipeline.interactive.explaining import differences as differing
-from pipeline.interactive.explaining.decisions import few, mean_of, outcomes_by
+from pipeline.interactive.explaining.decisions import few, mean_of, outcomes_by, within
 from pipeline.interactive.explaining.differences import SCHEMAS
 from pipeline.interactive.explaining.distilling import Named, distil, rules
 from pipeline.interactive.explaining.explain import Explained, Explaining, ExplainRequest, Tried
@@ -26,6 +26,10 @@ from pipeline.simulation.rollout import Turn
 ROUNDS = 2  # in which the tree plays, and the agent labels its states
 ON_TRAINING = 20  # jobsets of each load, at most: the agent labels all decisions of every round
 ON_VALIDATION = 10  # jobsets of each load, at most: every tree of every round plays them
+# Bounds of the work, in jobs, each of which takes about one decision: the answer depends on no clock.
+MOST_JOBS = {"train": 8_000, "validation": 4_000, "test": 20_000}  # of all loads
+LONG = 500  # jobs; with longer jobsets, trees are fitted to the agent's own play only
+MOST_PLAYED = 8_000  # jobs one after another, over all trees and rounds
 MOST = 3  # features that are named
 ENOUGH = 0.01  # of all times that a job was started or withheld, for a class to be named
 
@@ -98,54 +102,78 @@ def explained(
     what: Placing, params: Params, scenario: str, request: ExplainRequest
 ) -> Callable[[ProgressCallback], Explained]:
     """Return a function that explains a policy by its own play of test jobsets."""
-    policy, masked = what.policy(request.agent)
-    splits = {split: few(what.read(split), request.jobsets) for split in ("train", "validation", "test")}
-    named, labels = Named(request.title, scenario), words(what.unit)
-
-    def tree() -> TreeCard:
-        training, validation = few(splits["train"], ON_TRAINING), few(splits["validation"], ON_VALIDATION)
-
-        def label(card: TreeCard) -> Decisions:
-            return record(what.begin(training, True), policy, tree_policy(card))
-
-        def costs(cards: Sequence[TreeCard]) -> list[float]:
-            results = what.score({str(k): tree_policy(card) for k, card in enumerate(cards)}, validation, True)
-            return [done.mean for done in results.values()]
-
-        first = record(what.begin(training, masked), policy)
-        sizes = sorted({max(2, request.leaves * part // 3) for part in (1, 2, 3)})
-        return distil(first, label, costs, sizes, ROUNDS, named, params.seed)
+    agent = what.policy(request.agent)
+    every = {split: what.read(split) for split in MOST_JOBS}
+    splits = {split: within(some, request.jobsets, MOST_JOBS[split]) for split, some in every.items()}
+    labels = words(what.unit)
 
     def run(on_progress: ProgressCallback) -> Explained:
-        episodes = what.begin(splits["test"], masked)
-        decisions = record(episodes, policy)
+        episodes = what.begin(splits["test"], agent[1])
+        decisions = record(episodes, agent[0])
         on_progress(33, f"{len(decisions.agent)} decisions")
-        card = tree()
+        card = _tree(what, agent, splits, request, Named(request.title, scenario), params.seed)
         on_progress(67, f"tree of {card.leaves} leaves")
-        load, times = episodes.load, differing.Times(decisions)
-        frames = {
-            "differences": differing.differences(decisions, load),
-            "jobs": differing.jobs(decisions, load),
-            **({"machines": differing.machines(decisions, load)} if what.several else {}),
-            "withheld": differing.withheld(decisions, load),
-            "classes": differing.classes(times),
-            "effects": differing.effects(times),
-            "importance": differing.importance(card, decisions, np.random.default_rng(params.seed)),
-        }
-        others = {card.agent + TREE: tree_policy(card)}
-        others |= {name: rule for name, rule in what.rules.items() if name != card.agent}
-        results = what.score({card.agent: policy}, splits["test"], masked) | what.score(others, splits["test"], True)
-        about = card.scenario, tuple(dict.fromkeys((*what.references, card.agent))), params.evaluation, params.seed
-        frames["outcomes"] = outcomes_by("jobs", differing.by_length(results), *about)
+        frames = _frames(what, decisions, episodes.load, card, params.seed)
+        frames["outcomes"] = _outcomes(what, agent, card, splits["test"], params)
         files = {
             "tree.json": card.model_dump_json(indent=1, exclude_defaults=True) + "\n",
             "rules.md": rules(card, what.unit, what.several),
         }
         tables = {name: (frame, SCHEMAS[name]) for name, frame in frames.items()}
-        lines = summary(frames, card, labels, what.unit)
-        return Explained(tables, figures(named.agent, frames, labels), lines, files)
+        lines = [*summary(frames, card, labels, what.unit), _data(every["test"], splits["test"])]
+        return Explained(tables, figures(card.agent, frames, labels), lines, files)
 
     return run
+
+
+def _tree(
+    what: Placing, agent: Agent, splits: Mapping[str, JobSets], request: ExplainRequest, named: Named, seed: int
+) -> TreeCard:
+    policy, masked = agent
+    training, validation = few(splits["train"], ON_TRAINING), few(splits["validation"], ON_VALIDATION)
+
+    def label(card: TreeCard) -> Decisions:
+        return record(what.begin(training, True), policy, tree_policy(card))
+
+    def costs(cards: Sequence[TreeCard]) -> list[float]:
+        results = what.score({str(k): tree_policy(card) for k, card in enumerate(cards)}, validation, True)
+        return [done.mean for done in results.values()]
+
+    first = record(what.begin(training, masked), policy)
+    sizes = sorted({max(2, request.leaves * part // 3) for part in (1, 2, 3)})
+    longest = max(len(jobs.arrival) for some in validation.values() for jobs in some)
+    rounds = 0 if longest > LONG else ROUNDS
+    most = max(1, MOST_PLAYED // ((rounds + 1) * max(longest, 1)))
+    return distil(first, label, costs, sizes, rounds, named, seed, most)
+
+
+def _frames(what: Placing, decisions: Decisions, load: IntArray, card: TreeCard, seed: int) -> dict[str, pd.DataFrame]:
+    times = differing.Times(decisions)
+    return {
+        "differences": differing.differences(decisions, load),
+        "jobs": differing.jobs(decisions, load),
+        **({"machines": differing.machines(decisions, load)} if what.several else {}),
+        "withheld": differing.withheld(decisions, load),
+        "classes": differing.classes(times),
+        "effects": differing.effects(times),
+        "importance": differing.importance(card, decisions, np.random.default_rng(seed)),
+    }
+
+
+def _outcomes(what: Placing, agent: Agent, card: TreeCard, jobsets: JobSets, params: Params) -> pd.DataFrame:
+    policy, masked = agent
+    others = {card.agent + TREE: tree_policy(card)}
+    others |= {name: rule for name, rule in what.rules.items() if name != card.agent}
+    results = what.score({card.agent: policy}, jobsets, masked) | what.score(others, jobsets, True)
+    about = card.scenario, tuple(dict.fromkeys((*what.references, card.agent))), params.evaluation, params.seed
+    return outcomes_by("jobs", differing.by_length(results), *about)
+
+
+def _data(every: JobSets, used: JobSets) -> str:
+    """Return how much data an explanation is based on."""
+    many, some = (max(map(len, jobsets.values())) for jobsets in (every, used))
+    jobs = sum(len(one.arrival) for group in used.values() for one in group)
+    return f"based on {some} of {many} test jobsets of each load, with {jobs:,} jobs in all"
 
 
 def summary(tables: Mapping[str, pd.DataFrame], card: TreeCard, labels: Mapping[str, str], unit: str) -> list[str]:

@@ -155,13 +155,22 @@ def tree_features(view: Observation) -> TreeFeatures:
         view.since_arrival.astype(float),
         (view.arrived[:, 2:] / (capacity * (view.now[:, None] + 1.0))).mean(axis=1),
     ]
+    count, slots = view.duration.shape
+    used = 1 + int(np.nonzero(view.duration)[1].max(initial=0))  # pairs of empty slots would take most time
+    job = np.zeros((count, slots, len(OF_JOB)))
+    job[:, :used] = np.stack(_of_jobs(_first_slots(view, used), capacity), axis=2)
     return TreeFeatures(
-        np.stack(_of_jobs(view, capacity), axis=2),
+        job,
         np.stack(rest, axis=1),
         np.asarray(view.legal.any(axis=2)),
         np.asarray((view.legal & view.fits_now).any(axis=2)),
         legal_actions(view)[:, -1],
     )
+
+
+def _first_slots(view: Observation, count: int) -> Observation:
+    names = ("duration", "demand", "nodes", "waited", "fits_now", "fits_in")
+    return view._replace(**{name: getattr(view, name)[:, :count] for name in names})
 
 
 def _of_jobs(view: Observation, capacity: FloatArray) -> list[FloatArray]:

@@ -1,5 +1,7 @@
 """What is told of an agent whose ways are known: one that holds long jobs, and SJF itself."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,7 @@ from builders import cluster, jobset
 from pipeline.comparing.plots import png
 from pipeline.core.config import Evaluation
 from pipeline.core.types import FloatArray, IntArray, Observation, Policy, keys
-from pipeline.interactive.explaining.decisions import outcomes_by
+from pipeline.interactive.explaining.decisions import outcomes_by, within
 from pipeline.interactive.explaining.differences import (
     CLASSES,
     DIFFERENCES,
@@ -32,7 +34,7 @@ from pipeline.interactive.explaining.distilling import Named, distil, examples, 
 from pipeline.interactive.explaining.figures import figures
 from pipeline.interactive.explaining.placing import summary
 from pipeline.interactive.explaining.recording import Decisions, Play, record
-from pipeline.interactive.explaining.tree import decide, tree_policy, words
+from pipeline.interactive.explaining.tree import TreeCard, decide, tree_policy, words
 from pipeline.problems.pool.env.evaluation.play import score
 from pipeline.problems.pool.env.nouns import JobSet, batch
 from pipeline.problems.pool.env.simulator.batch import Batched
@@ -254,3 +256,25 @@ def test_figures_and_lines_are_the_same_twice(held: Decisions) -> None:
     assert set(pictures) == {"differences", "classes", "effects", "outcomes"}
     assert lines[0].startswith(f"holder: of {len(held.agent)} decisions in which a job could start, as SJF in ")
     assert lines[1].startswith("withheld jobs: 6.0 steps long")
+
+
+def test_long_jobsets_are_limited_by_their_jobs_but_every_load_keeps_one() -> None:
+    """A jobset of each load has 24 jobs together."""
+    kept = {jobs: [len(some) for some in within(JOBSETS, 5, jobs).values()] for jobs in (10, 24, 72, 10_000)}
+    assert kept == {10: [1, 1], 24: [1, 1], 72: [3, 3], 10_000: [5, 5]}
+
+
+def test_of_a_round_only_trees_that_reproduce_most_decisions_play(held: Decisions) -> None:
+    seen: list[TreeCard] = []
+
+    def costs(cards: Sequence[TreeCard]) -> list[float]:
+        seen.extend(cards)
+        return [float(k) for k in range(len(cards))]
+
+    distil(held, lambda card: held, costs, [2, 6], 0, NAMED, seed=1)
+    every = sorted((agreement(card, held) for card in seen), reverse=True)
+    assert (len(every), every[0] > every[-1]) == (12, True)
+    seen.clear()
+    card = distil(held, lambda card: held, costs, [2, 6], 0, NAMED, seed=1, most=2)
+    assert [agreement(one, held) for one in seen] == every[:2]
+    assert card == seen[0]

@@ -164,3 +164,13 @@ def test_a_job_that_is_legal_and_does_not_fit_may_start_but_is_not_withheld() ->
     seen = tree_features(view._replace(fits_now=np.array([[[False, False], [True, False]]])))
     assert seen.may_start.tolist() == [[True, True]]
     assert seen.fits.tolist() == [[False, True]]
+
+
+def test_empty_slots_after_the_last_job_change_no_feature() -> None:
+    """They are left out of the pairs of jobs that are compared."""
+    few, many_slots = busy([3, 1]), busy([3, 1, 0, 0, 0])
+    one, other = tree_features(few), tree_features(many_slots)
+    assert other.job.shape[1] == 5
+    assert (other.job[:, :2] == one.job).all()
+    assert one.rest[0, list(OF_REST).index("waiting")] == other.rest[0, list(OF_REST).index("waiting")] == 2
+    assert tree_features(busy([0, 0, 1])).job[0, 2, 0] == 1
