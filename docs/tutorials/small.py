@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("pipeline", "dvc.yaml", ".dvc/config", ".dvcignore", ".gitignore")
 SCENARIO = {"loads": [70, 130], "jobsets": {"train": 4, "validation": 10, "test": 50}}
-AGENT = {"loads": [70, 130], "updates": 20, "jobsets": 4, "episodes": 8, "validate_every": 5}
+AGENT = {"loads": [70, 130], "updates": 10, "jobsets": 4, "episodes": 8, "validate_every": 5}
 SEARCH = {"population": 4, "rounds": 1, "elite": 2}  # of the heuristic `linear`
 YOURS = ("MLFLOW_TRACKING_URI", "PIPELINE_TRACKING")  # runs of a tutorial do not belong into your store
 ENVIRONMENT = {
@@ -61,4 +61,5 @@ def _small(rows: dict) -> dict:  # type: ignore[type-arg]
     rows["hindsight"]["scenarios"] = []
     rows["gate"]["fewer"] = {}
     rows["transfers"] = {}
+    rows["threads"] = 1
     return rows
