@@ -41,7 +41,7 @@ def rlscheduler(
 def fidelity(context: typer.Context) -> None:
     """Run short jobs on a real Slurm on loopback and in the simulator, and report the differences (in a clone).
 
-    Its options: --out, --jobs, --repeats, --seed, --short, --scheduler; 'python -m benchmarks.fidelity --help' explains them.
+    'python -m benchmarks.fidelity --help' explains its options.
 
     Example: python -m pipeline fidelity --repeats 5 --out fidelity.csv
     """

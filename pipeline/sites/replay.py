@@ -25,7 +25,7 @@ QUEUED, RUNNING, ARRIVED, STEPS, WANTED, LEFT, EDGE = range(7)
 
 
 class Outages(NamedTuple):
-    """Times in which no job starts on a machine; jobs that run there go on."""
+    """Times in which no job starts on a machine. Jobs that already run there are not interrupted."""
 
     machine: IntArray  # [O]
     begin: FloatArray  # [O]  s

@@ -23,7 +23,7 @@ def rate(value: float) -> str:
 
 
 def _shown(found: Cells, key: tuple[str, int, int, str]) -> str:
-    """Return jobs per second; nothing where a smaller size had been stopped."""
+    """Return jobs per second; empty where a smaller size had been stopped."""
     cell = found.get(key)
     return "" if cell is None else rate(cell.jobs_per_s) if cell.finished else "stopped"
 

@@ -27,7 +27,7 @@ class Outage(NamedTuple):
 
     node: str
     begin: float  # s since 1970
-    end: float  # s since 1970; inf: it goes on
+    end: float  # s since 1970; inf: it has not ended
     announced: bool  # a reservation, which Slurm knows before it begins
 
 
