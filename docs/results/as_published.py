@@ -170,19 +170,24 @@ def _cell(cells: pd.DataFrame, policy: str, load: str, mean: float, shown: Shown
 
 
 def overall(folder: str, titles: Sequence[str]) -> str:
-    """Return several results in one table: means over the loads, and differences from the reference's mean."""
+    """Return several results in one table: means over the loads, and differences from the reference's mean.
+
+    Only the first row of a setting has its name, size and reference.
+    """
     written = []
     for title in titles:
         shown = SHOWN[folder][title]
         cells, means, n = compared(folder, shown)
         size, reference = f"{len(n)} x {n.iloc[0]}", f"{means.loc[shown.reference].mean():.{shown.digits}f}"
+        setting = [title, size, f"{shown.reference}, {reference}"]
         mine = [MEAN] if shown.seeds else []
         for policy in (*mine, *(name for name in shown.policies if name not in (*shown.seeds, shown.reference))):
             mean = f"{means.loc[policy].mean():.{shown.digits}f}"
             gap = difference(cells.loc[(policy, ALL)])
-            written.append([title, policy, size, mean, f"{shown.reference}, {reference}", gap])
-    head = ["setting", "policy", "loads x n", "mean of the loads", "reference", "difference"]
-    return table(head, written, words=2)
+            written.append([*setting, policy, mean, gap])
+            setting = [""] * len(setting)
+    head = ["setting", "loads x n", "reference", "policy", "mean of the loads", "difference"]
+    return table(head, written, words=4)
 
 
 def tables(folder: str) -> dict[str, Callable[[], str]]:

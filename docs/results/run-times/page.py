@@ -32,23 +32,19 @@ def of_predictions() -> str:
 
 
 def of_schedules(name: str, *orders: str) -> str:
-    """Return the results of some orders, compared with EASY and estimates."""
+    """Return the results of some orders; bounded slowdown is compared with EASY's with estimates."""
     found, drawn = pd.read_csv(HERE / f"{name}_schedules.csv").set_index(KEY), _drawn(name)
     blocks = _blocks(name)
-    head = ["order", "policies know", "bounded slowdown", "to EASY", "p99 of wait, s", "to EASY", "longest, s"]
+    head = ["order", "policies know", "bounded slowdown", "to EASY", "p99 of wait, s", "longest, s"]
     rows = []
     for cell, row in found.iterrows():
         if cell[0] not in orders or cell[1] not in INFORMATION:
             continue
         gap = _gap(drawn[cell] / drawn[EASY] - 1, blocks)
-        tail = {end: row[f"p99_wait_{end}"] for end in ("difference", "low", "high")}
-        tail |= {"difference_low": tail["low"], "difference_high": tail["high"]}
-        own = cell == EASY
         rows.append(
             [
-                *(*cell, number(row["bounded_slowdown"]), "" if own else _interval(gap, blocks)),
-                f"{row['p99_wait_s']:,.0f}",
-                *("" if own else _interval(pd.Series(tail), blocks), f"{row['longest_wait_s']:,.0f}"),
+                *(*cell, number(row["bounded_slowdown"]), "" if cell == EASY else _interval(gap, blocks)),
+                *(f"{row[name]:,.0f}" for name in ("p99_wait_s", "longest_wait_s")),
             ]
         )
     return table(head, rows, words=2)
@@ -135,10 +131,7 @@ def _gap(drawn: FloatArray, blocks: int) -> pd.Series:
 
 
 def _interval(gap: pd.Series, blocks: int) -> str:
-    """Return a difference with its interval, or with the range over blocks if these are too few for an interval.
-
-    A percentile of all jobs is no mean over blocks and may be outside the range, which is no interval for it.
-    """
+    """Return a difference with its interval, or with the range over blocks if these are too few for one."""
     if blocks >= FEW:
         return difference(gap, 0)
     mean, low, high = (f"{100 * gap[name]:+.0f}" for name in ("difference", "difference_low", "difference_high"))
