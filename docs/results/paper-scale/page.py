@@ -183,6 +183,7 @@ def short(found: str) -> str:
     """
     found = re.sub(r"\. Ours: .*", "", found).replace("95 % interval ", "").replace(", so at least this slow", "")
     found = re.sub(r"(n = \d+) jobsets", r"\1", found)
+    found = re.sub(r"^from load \d+ to \d+: .*; (?=\d+ of \d+ steps)", "", found)  # the table by load has the means
     found = re.sub(r"(\w+)_\d+(?:, \1_\d+)+ (below|above)", r"\1 of each load \2", found)
     return re.sub(r"; (\d+) jobs unfinished", r"; unfinished: \1", found)
 
