@@ -56,6 +56,7 @@ AT_THE_ROOT = {
         "signals",
         "tables",
         "words",
+        "tutorials",
         "workflows",
     ),
 }

@@ -206,8 +206,8 @@ def _words(server: "subprocess.Popen[bytes]") -> list[str]:
 
 
 def _idle(slurm: LoopbackSlurm) -> int:
-    asked = subprocess.run(["sinfo", "-hN", "-o", "%t"], env=slurm.environment, capture_output=True, check=False)
-    return asked.stdout.split().count(b"idle")
+    asked = subprocess.run(["sinfo", "-hN", "-o", "%N %t"], env=slurm.environment, capture_output=True, check=False)
+    return len({line for line in asked.stdout.splitlines() if line.endswith(b" idle")})  # of several partitions
 
 
 def _end(slurm: LoopbackSlurm) -> None:

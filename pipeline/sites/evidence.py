@@ -48,9 +48,8 @@ class SiteLog:
             self.fit: Fitted = fitted(self.trace, workload, scenario.model_copy(update={"policies_know": knows}))
             place = storage.scenario_log(site) / storage.OUTAGES_NAME
             found, said = read_all((place / str(k) for k in range(len(workload.outages))), self.trace)
-            self.outages: list[str] = [said] if workload.outages else []
-            out = outages_of(found, self.trace, self.fit)
-            self.periods: Mapping[str, Period] = periods_of(self.fit, scenario, row, params.seed, out)
+            self.outages, self.out = [said] if workload.outages else [], outages_of(found, self.trace, self.fit)
+            self.periods: Mapping[str, Period] = periods_of(self.fit, scenario, row, params.seed, self.out)
             self.backfill: Mapping[str, Json] = row.backfill.model_dump()
             self.test_share: float = 1 - workload.train_share - workload.validation_share
 

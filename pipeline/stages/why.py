@@ -30,7 +30,7 @@ def run(params: Params, site: str, number: int | None, policy: str | None) -> tu
     name, kept = policy or row.today, (read_evidence(site) or {}).get("learned")
     check_known(site, "--policy", name, [*names_of(row.slurm), *(LEARNED if kept else ())])
     learned = SlurmOrder(**kept)._replace(tau_s=LEARNED[name][1]) if kept and name in LEARNED else None
-    queue, numbers, n = queue_of(log.fit, row), log_numbers(log), len(log.fit.user)
+    queue, numbers, n = queue_of(log.fit, row)._replace(outages=log.out), log_numbers(log), len(log.fit.user)
     if number is not None and number not in numbers:
         raise UserError(f"{site}: expected a job of the log, {numbers[0]} to {numbers[-1]}, found {number}")
     history = history_of(log.fit)
