@@ -1,6 +1,7 @@
 """Tables of ../fidelity.md, from the runs that `python -m benchmarks.fidelity` wrote."""
 
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +13,8 @@ from benchmarks.fidelity.tables import PLAYS
 from benchmarks.slurm.configuration import Cluster
 from pipeline.core.storage.files import read_table
 
-PLAYED = Path(__file__).resolve().parent / "plays.csv.gz"
+HERE = Path(__file__).resolve().parent
+ONE, TWO = ("plays", Cluster()), ("partitions", Cluster(short=2))  # recorded runs, and on which cluster
 PLAYERS = [f"{dispatch}, drawn" for dispatch in DISPATCHES]
 UNITS = {"mean_wait": "mean wait, s", "p99_wait": "p99 of wait, s", "utilisation": "utilisation, %",
          "distance": "start times apart, s"}  # fmt: skip
@@ -25,28 +27,29 @@ def shown(player: str) -> str:
 
 
 @cache
-def measured() -> pd.DataFrame:
+def measured(name: str, cluster: Cluster) -> pd.DataFrame:
     """Return the figures of every player."""
-    return figures(read_table(PLAYED, PLAYS), Cluster())
+    return figures(read_table(HERE / f"{name}.csv.gz", PLAYS), cluster)
 
 
 def _value(measure: str, value: float) -> str:
     return f"{100 * value:.1f}" if measure == "utilisation" else f"{value:.2f}"
 
 
-def _row(order: str, measure: str) -> list[str]:
-    found = {name: next(row for row in within(measured(), name) if row[:2] == (order, measure)) for name in PLAYERS}
-    one = found[PLAYERS[0]]
+def _row(found: pd.DataFrame, players: Sequence[str], order: str, measure: str) -> list[str]:
+    rows = [next(row for row in within(found, name) if row[:2] == (order, measure)) for name in players]
+    one = rows[0]
     slurm = f"{_value(measure, one.mean)} ({_value(measure, one.low)} to {_value(measure, one.high)})"
-    ours = [_value(measure, row.ours) + ("" if row.inside else " ✗") for row in found.values()]
+    ours = [_value(measure, row.ours) + ("" if row.inside else " ✗") for row in rows]
     return [order, UNITS[measure], slurm, *ours]
 
 
-def each_figure() -> str:
+def each_figure(recorded: tuple[str, Cluster], players: Sequence[str]) -> str:
     """Return each figure and the range of Slurm's repeats; ✗ marks figures outside it."""
-    count = measured().loc[measured()["player"] == SLURM, "repeat"].nunique()
-    rows = [_row(order, measure) for order in measured()["order"].unique() for measure in MEASURES]
-    return table(["order", "figure", f"Slurm, mean (least to most), n = {count}", *map(shown, PLAYERS)], rows, words=2)
+    found = measured(*recorded)
+    count = found.loc[found["player"] == SLURM, "repeat"].nunique()
+    rows = [_row(found, players, order, measure) for order in found["order"].unique() for measure in MEASURES]
+    return table(["order", "figure", f"Slurm, mean (least to most), n = {count}", *map(shown, players)], rows, words=2)
 
 
-TABLES = {"figures": each_figure}
+TABLES = {"figures": partial(each_figure, ONE, PLAYERS), "two partitions": partial(each_figure, TWO, PLAYERS[-1:])}

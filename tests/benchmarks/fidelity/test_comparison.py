@@ -125,6 +125,24 @@ def test_backfilling_at_slurms_interval_is_closer_than_whenever_something_change
     assert f"{said} {min(short):.0f} to {max(short):.0f} % too short" in page
 
 
+def test_the_page_says_how_well_the_replay_follows_two_partitions() -> None:
+    two = Cluster(short=2)
+    found = within(figures(read_table(KEPT.with_name("partitions.csv.gz"), PLAYS), two), "planned, drawn")
+    page = " ".join((REPOSITORY / "docs/results/fidelity.md").read_text().split())
+    assert f"share nodes, {sum(row.inside for row in found)} of {len(found)} do" in page
+    assert {row.order for row in found if not row.inside} == {"sjf"}
+    (sjf,) = [row for row in found if (row.order, row.measure) == ("sjf", "mean_wait")]
+    assert f"mean waits are {100 * (1 - sjf.ours / sjf.mean):.0f} % too short" in page
+
+
+def test_short_jobs_overtake_in_a_partition_of_a_higher_tier() -> None:
+    """One node of one CPU is in both partitions: the job of one minute is in the higher one, the others are not."""
+    rows = {"arrival_s": [0.0, 1.0, 2.0], "run_s": [60, 60, 30], "limit_min": [9, 9, 1], "cpus": 1, "nodes": 1}
+    jobs = jobs_of(pd.DataFrame(rows))
+    assert starts(jobs, "fcfs", "planned", "exact", ONE, 0).tolist() == [0.0, 60.0, 120.0]
+    assert starts(jobs, "fcfs", "planned", "exact", ONE._replace(short=1), 0).tolist() == [0.0, 90.0, 60.0]
+
+
 def test_planned_reserves_for_every_waiting_job() -> None:
     """On two CPUs, two jobs need both after the first ends; a fourth, of three minutes, would delay only the second."""
     rows = {"arrival_s": [0.0, 1.0, 2.0, 3.0], "run_s": [60, 30, 30, 1], "limit_min": [1, 1, 1, 3]}
