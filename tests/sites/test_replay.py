@@ -206,7 +206,7 @@ def test_no_job_starts_on_a_machine_that_is_out_and_those_there_go_on() -> None:
     assert replay(drained, first, Backfill(), jobs.submit, np.arange(3)).tolist() == [0, 6, 26]
 
 
-@pytest.mark.parametrize(("announced", "starts"), [(False, [0, 1, 50]), (True, [50, 1, 61])])
+@pytest.mark.parametrize(("announced", "starts"), [(False, [0, 1, 11]), (True, [50, 1, 61])])
 def test_only_what_ends_by_its_limit_starts_before_an_announced_outage(announced: bool, starts: list[float]) -> None:
     """Two processors are out from 20 to 50. The jobs have limits of 30, 10 and 20 s; the last needs both."""
     jobs = queue([2], Job(0, 11, limit=30), Job(1, 10), Job(2, 10, demand=2, limit=20))
@@ -216,8 +216,8 @@ def test_only_what_ends_by_its_limit_starts_before_an_announced_outage(announced
 
 
 def test_between_passes_only_jobs_before_the_first_that_waits_start() -> None:
-    """Job 2 is short enough to be backfilled at once, but that is done at 30 s; job 1 starts as soon as it fits."""
-    jobs = queue([2], Job(1, 60), Job(2, 20, demand=2), Job(3, 8), Job(4, 8, demand=1))
+    """Jobs 2 and 3 may overtake job 1, one after the other, but only every 30 s; job 1 starts as soon as it fits."""
+    jobs = queue([2], Job(1, 100), Job(2, 20, demand=2), Job(3, 8), Job(4, 8))
     order = Order(LINEAR, np.zeros(4), slope=1.0)
-    assert replay(jobs, order, Backfill(), jobs.submit, np.arange(4)).tolist() == [1, 61, 3, 11]
-    assert replay(jobs, order, Backfill(interval=30.0), jobs.submit, np.arange(4)).tolist() == [1, 61, 30, 60]
+    assert replay(jobs, order, Backfill(), jobs.submit, np.arange(4)).tolist() == [1, 101, 3, 11]
+    assert replay(jobs, order, Backfill(interval=30.0), jobs.submit, np.arange(4)).tolist() == [1, 101, 30, 60]

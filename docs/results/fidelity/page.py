@@ -1,6 +1,6 @@
 """Tables of ../fidelity.md, from the runs that `python -m benchmarks.fidelity` wrote."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -8,14 +8,14 @@ import pandas as pd
 from layout import table
 
 from benchmarks.fidelity.comparison import MEASURES, SLURM, figures, within
-from benchmarks.fidelity.simulated import DISPATCHES
+from benchmarks.fidelity.jobs import ORDERS
 from benchmarks.fidelity.tables import PLAYS
 from benchmarks.slurm.configuration import Cluster
 from pipeline.core.storage.files import read_table
 
 HERE = Path(__file__).resolve().parent
 ONE, TWO = ("plays", Cluster()), ("partitions", Cluster(short=2))  # recorded runs, and on which cluster
-PLAYERS = [f"{dispatch}, drawn" for dispatch in DISPATCHES]
+PLAYERS = ["easy, drawn", "planned, drawn"]
 UNITS = {"mean_wait": "mean wait, s", "p99_wait": "p99 of wait, s", "utilisation": "utilisation, %",
          "distance": "start times apart, s"}  # fmt: skip
 
@@ -44,12 +44,15 @@ def _row(found: pd.DataFrame, players: Sequence[str], order: str, measure: str) 
     return [order, UNITS[measure], slurm, *ours]
 
 
-def each_figure(recorded: tuple[str, Cluster], players: Sequence[str]) -> str:
+def each_figure(recorded: tuple[str, Cluster], players: Sequence[str], orders: Collection[str] = ORDERS) -> str:
     """Return each figure and the range of Slurm's repeats; ✗ marks figures outside it."""
     found = measured(*recorded)
     count = found.loc[found["player"] == SLURM, "repeat"].nunique()
-    rows = [_row(found, players, order, measure) for order in found["order"].unique() for measure in MEASURES]
+    rows = [_row(found, players, order, measure) for order in orders for measure in MEASURES]
     return table(["order", "figure", f"Slurm, mean (least to most), n = {count}", *map(shown, players)], rows, words=2)
 
 
-TABLES = {"figures": partial(each_figure, ONE, PLAYERS), "two partitions": partial(each_figure, TWO, PLAYERS[-1:])}
+TABLES = {
+    "figures": partial(each_figure, ONE, PLAYERS),
+    "two partitions": partial(each_figure, TWO, PLAYERS[-1:], ["sjf"]),
+}
