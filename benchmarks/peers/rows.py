@@ -43,8 +43,8 @@ def cells(rows: pd.DataFrame) -> dict[tuple[str, int, int, str], Cell]:
 def difference(mean: float, exact: float) -> str:
     """Return how a mean differs from ours.
 
-    >>> difference(29.03, 29.026), difference(8.3, 8.0)
-    ('same', '+3.7 %')
+    >>> difference(29.03, 29.026), difference(8.2, 8.0)
+    ('same', '+2.5 %')
     """
     relative = mean / exact - 1 if exact else float(mean != exact)
     return "same" if abs(relative) <= SAME else f"{100 * relative:+.1f} %"

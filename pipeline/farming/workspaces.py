@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.core.storage.evidence import git, refusal
+from pipeline.core.config.git import git, refusal
 from pipeline.errors import UserError
 from pipeline.farming.dvc_stages import cache_folder
 from pipeline.farming.farm import Command

@@ -69,9 +69,7 @@ def site_rows(
     row["workload"] |= {"format": format, "path": str(log)}
     if nodes or "nodes" in row["workload"]:
         row["workload"]["nodes"] = str(nodes) if nodes else None
-    if not nodes:
-        row["workload"].pop("outages", None)
-    if outages:
+    if outages or ("outages" in row["workload"] and not nodes):
         row["workload"]["outages"] = list(map(str, outages))
     try:
         scenario = MachinesScenario.model_validate(row)

@@ -8,6 +8,7 @@ import pandas as pd
 
 from pipeline.core import storage
 from pipeline.core.config import PARAMS_FILE, Params
+from pipeline.core.config.git import refusal
 from pipeline.core.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY
 from pipeline.core.storage import evidence, leftovers
 from pipeline.core.types import Json
@@ -113,7 +114,7 @@ def _changes(
     head: evidence.Commit | None, summary: pd.DataFrame, lock: evidence.Lock, values: Mapping[str, Json]
 ) -> Changes:
     if head is None:
-        why = evidence.refusal() or "No git repository, or no commit in it"
+        why = refusal() or "No git repository, or no commit in it"
         return differences.no_changes(f"{why}: there is no last run to compare with.")
     before = evidence.committed_table(SUMMARY_FILE, differences.METRIC_COLUMNS)
     old_lock, old_values = evidence.committed_lock(), evidence.committed_yaml(PARAMS_FILE)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.core.config import Params
+from pipeline.core.config.git import CODE, git, refusal
 from pipeline.core.config.parsing import parsed
-from pipeline.core.storage.evidence import CODE, git, refusal
 from pipeline.core.types import Json
 from pipeline.tracking.digests import md5_of, measured
 from pipeline.tracking.source_tree import working_tree

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.comparing.moved import CHANGE
 from pipeline.core.config import repository_root
-from pipeline.core.storage.evidence import CODE, git
+from pipeline.core.config.git import CODE, git
 from pipeline.errors import UserError
 from pipeline.tracking import identity as ids
 from pipeline.tracking.delivery import Delivery, reason, send_waiting

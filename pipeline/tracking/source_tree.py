@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.core.config import PARAMS_FILE, Params, check_params
+from pipeline.core.config.git import CODE, git
 from pipeline.core.config.parsing import parsed
-from pipeline.core.storage.evidence import CODE, git
 from pipeline.errors import UserError
 from pipeline.tracking.digests import digest_of_files, md5_of, read_lock
 

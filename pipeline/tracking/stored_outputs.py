@@ -8,7 +8,7 @@ from io import BytesIO
 from pathlib import Path
 
 from pipeline.core.config import repository_root
-from pipeline.core.storage.evidence import git
+from pipeline.core.config.git import git
 from pipeline.errors import UserError
 from pipeline.tracking.digests import measured
 

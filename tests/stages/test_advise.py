@@ -210,7 +210,8 @@ def test_settings_have_the_weights_and_the_scale_that_were_replayed(
     config.write_text(f"{text}SchedulerParameters = bf_max_job_test=100\n")
     slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", {"config": config})
     said = capsys.readouterr().err
-    assert "made with reservations 500, tested 500, window_h 24, this Slurm has reservations 100, tested 100, " in said
+    ours = "reservations 500, tested 500, window_h 24, interval_s 30"
+    assert f"made with {ours}, this Slurm has reservations 100, tested 100, " in said
     config.write_text(text.replace("20000", "10000"))
     for other in ({"config": config}, {}):
         with pytest.raises(UserError, match=r"--config: expected the weights of sites\.mine\.slurm"):

@@ -184,7 +184,7 @@ def test_the_configuration_of_a_slurm_gives_the_present_order(place: Path, comma
     done = command(*words, "config.txt")
     assert (done.code, "only the order of submission is replayed, 'today: fcfs'" in done.out + done.err) == (0, True)
     assert load_params().sites["ours"] == found  # a Slurm that orders by submission changes no order
-    (place / "config.txt").write_text(CONFIG.replace("bf_max_job_test=200,", ""))
+    (place / "config.txt").write_text(CONFIG.replace("bf_max_job_test=200,bf_interval=20,", ""))
     assert command(*words, "config.txt").code == 0
     assert load_params().sites["ours"].backfill == Backfilling()  # those of its defaults are back
     (place / "nodes.txt").write_text("NodeName=n1\n")
@@ -239,7 +239,7 @@ def test_a_site_keeps_its_file_of_nodes_until_its_log_has_none(place: Path, comm
     assert (found.workload.nodes, found.workload.outages) == ("nodes.txt", ("events.txt",))
     link_log(load_params())
     out = SiteLog(load_params(), "ours").periods["train"].queue.outages
-    assert (out.machine.tolist(), out.begin.tolist(), out.announced.tolist()) == ([1], [1.0], [False])
+    assert (out.machine.tolist(), out.begin[0], out.announced.tolist()) == ([1, 1], 1.0, [False, False])
     again = command(*words)
     assert "its rows are those of this log" in again.out + again.err
     assert load_params().machines_scenario("ours") == found

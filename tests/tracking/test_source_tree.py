@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.core.storage.evidence import from_commit, git, head, refusal
+from pipeline.core.config.git import git, refusal
+from pipeline.core.storage.evidence import from_commit, head
 from pipeline.errors import UserError
 from pipeline.tracking.source_tree import tree_of
 

@@ -1,8 +1,6 @@
 """Inputs of the report other than results: pictures, dvc.lock, cards, and the files of the last commit."""
 
 import io
-import os
-import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +10,7 @@ import pandas as pd
 from pydantic import BaseModel, ValidationError
 
 from pipeline.core.config import PARAMS_FILE
+from pipeline.core.config.git import CODE, git
 from pipeline.core.config.parsing import parsed
 from pipeline.core.schemas import ResultTables
 from pipeline.core.storage.files import read_table
@@ -21,7 +20,6 @@ from pipeline.errors import UserError
 
 LOCK = Path("dvc.lock")
 PAPER_COLUMNS = ("figure", "title", "paper", "claim", "part", "verdict", "found", "no_if")
-CODE = ("pipeline", "params.yaml", "dvc.yaml")
 DVC_CONFIG = (Path(".dvc/config"), Path(".dvc/config.local"))
 
 
@@ -86,32 +84,6 @@ def committed(path: Path) -> bytes | None:
 def from_commit(path: Path) -> str:
     """Return the advice for a damaged or unmerged file: without HEAD, git refuses to check out the latter."""
     return f"'git checkout HEAD -- {path.as_posix()}' brings back the last commit's"
-
-
-def git(*words: str) -> bytes | None:
-    """Return the output of a git command, or None without git, a repository or such an object."""
-    # Inside a hook or an experiment GIT_DIR may be set; that is the intended repository.
-    try:
-        return _run(*words).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None
-
-
-def refusal() -> str | None:
-    """Return the reason why git refuses this repository (such as another owner), if it does."""
-    try:
-        _run("rev-parse", "--git-dir")
-    except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip()
-        return None if "not a git repository" in said else " ".join(said.split())
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return None
-
-
-def _run(*words: str) -> "subprocess.CompletedProcess[bytes]":
-    command = ["git", "--no-optional-locks", "-c", "core.quotePath=false", *words]
-    return subprocess.run(command, capture_output=True, check=True, timeout=30, env={**os.environ, "LC_ALL": "C"})
 
 
 def check_exist(paths: Sequence[Path]) -> None:
