@@ -12,6 +12,7 @@ from pipeline.errors import UserError
 from pipeline.sites.advice import waits_of
 from pipeline.sites.figures import Change, blocks_of, draws, figures
 from pipeline.sites.queue import Period
+from pipeline.sites.replay import Outages
 
 EVENING_S, MORNING_S = 20 * 3_600.0, 8 * 3_600.0
 UNITS = {"h": 3_600.0, "d": DAY_S}
@@ -71,19 +72,27 @@ def _larger(period: Period, factor: float) -> Period:
     """Return a period with more or fewer machines; a single one becomes larger or smaller."""
     queue, count = period.queue, len(period.queue.capacity)
     if count == 1:
-        capacity, members = np.floor(queue.capacity * factor).astype(np.int64), queue.members
+        places, capacity = np.zeros(1, dtype=int), np.floor(queue.capacity * factor).astype(np.int64)
     else:
         places = np.floor(np.arange(max(round(count * factor), 1)) * count / max(round(count * factor), 1)).astype(int)
-        capacity, members = queue.capacity[places], queue.members[:, places]
+        capacity = queue.capacity[places]
+    members = queue.members[:, places]
     fits = (queue.demand[:, None] <= capacity).all(axis=2) & members[queue.partition]
     lost = int((fits.sum(axis=1) < queue.nodes).sum())
     if lost:
         raise UserError(f"nodes: {lost:,} jobs of the log would fit on no machine")
-    return period._replace(queue=queue._replace(capacity=np.ascontiguousarray(capacity), members=members.copy()))
+    out, (machine, kept) = queue.outages, np.nonzero(places[:, None] == queue.outages.machine)  # copies share outages
+    outages = Outages(machine.copy(), out.begin[kept], out.end[kept], out.announced[kept])
+    capacity, members = np.ascontiguousarray(capacity), members.copy()
+    return period._replace(queue=queue._replace(capacity=capacity, members=members, outages=outages))
 
 
 def _faster(period: Period, factor: float) -> Period:
-    return _submitted(period, period.submit / factor)
+    """Return a period in which all arrives faster; outages are as long, among the same jobs."""
+    out = period.queue.outages
+    begin = out.begin / factor
+    queue = period.queue._replace(outages=out._replace(begin=begin, end=begin + out.end - out.begin))
+    return _submitted(period._replace(queue=queue), period.submit / factor)
 
 
 def _capped(period: Period, longest: float) -> Period:

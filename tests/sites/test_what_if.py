@@ -6,7 +6,7 @@ import pytest
 from pipeline.core.config import Evaluation
 from pipeline.errors import UserError
 from pipeline.sites.queue import Period
-from pipeline.sites.replay import Queue
+from pipeline.sites.replay import Outages, Queue
 from pipeline.sites.what_if import changed_by, what_if
 
 HOUR = 3_600.0
@@ -51,6 +51,26 @@ def test_machines_are_added_and_removed_by_kind_in_proportion() -> None:
     assert (len(fewer.capacity), fewer.members.shape) == (2, (1, 2))
     with pytest.raises(UserError, match="nodes: 3 jobs of the log would fit on no machine"):
         changed_by("nodes=-10%", 0.0)(period())
+
+
+def test_outages_stay_with_the_machines_that_are_left_and_are_those_of_their_copies() -> None:
+    four = period(4)
+    out = Outages(np.array([3, 2]), np.array([1.0, 2.0]), np.array([5.0, 9.0]), np.array([False, True]))
+    four = four._replace(queue=four.queue._replace(outages=out))
+    fewer = changed_by("nodes=-50%", 0.0)(four).queue.outages  # machines 0 and 2 are left
+    assert [column.tolist() for column in fewer] == [[1], [2.0], [9.0], [True]]
+    more = changed_by("nodes=+100%", 0.0)(four).queue.outages
+    assert [column.tolist() for column in more] == [[4, 5, 6, 7], [2.0, 2.0, 1.0, 1.0], [9.0, 9.0, 5.0, 5.0],
+                                                    [True, True, False, False]]  # fmt: skip
+    found, _ = what_if(four, "fcfs", "nodes=-75%", 0.0, SETTINGS, 1, 1)
+    assert found["longest_wait"].value == HOUR  # as without outages: machine 0 has none
+
+
+def test_outages_are_as_long_among_jobs_that_arrive_faster() -> None:
+    one = period()
+    out = Outages(np.array([0]), np.array([1_250.0]), np.array([2_000.0]), np.array([False]))
+    moved = changed_by("load=+25%", 0.0)(one._replace(queue=one.queue._replace(outages=out))).queue.outages
+    assert (moved.begin.tolist(), moved.end.tolist()) == ([1_000.0], [1_750.0])
 
 
 def test_more_load_moves_submissions_together_and_a_cap_cuts_limits_and_run_times() -> None:
