@@ -82,7 +82,7 @@ def test_what_is_left_out_is_counted(known: tuple[Trace, Fitted], tmp_path: Path
         tmp_path, "a1|2026-01-01T00:00:00|2026-01-01T01:00:00|DRAIN", "old|2026-01-01T00:00:00|Unknown|DOWN"
     )
     (tmp_path / "reserved.txt").write_text(
-        "Name|TimeStart|TimeEnd|NodeNames|Flags\n"
+        "Name|TimeStart|TimeEnd|NodeName|Flags\n"
         "m|2026-01-01T02:00:00|2026-01-01T03:00:00|a[1-2]|MAINT\n"
         "course|2026-01-01T02:00:00|2026-01-01T03:00:00|a3|\n"
     )

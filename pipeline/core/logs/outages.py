@@ -13,8 +13,7 @@ from typing import NamedTuple
 from pipeline.core.config.parsing import read_text
 from pipeline.errors import UserError
 
-EVENT, RESERVATION = "NodeName", "NodeNames"  # the column of a row's nodes
-WANTED = {EVENT: ("TimeStart", "TimeEnd", EVENT), RESERVATION: ("TimeStart", "TimeEnd", RESERVATION, "Flags")}
+COLUMNS, EVENT, RESERVATION = ("TimeStart", "TimeEnd", "NodeName"), "State", "Flags"  # of both, and of one of them
 MAINTENANCE = "MAINT"  # the flag of reservations in which no job runs
 MOST_NODES = 20_000  # of one list
 PART = re.compile(r"[^,\[\]]*(?:\[[^\[\]]+\][^,\[\]]*)*")
@@ -39,27 +38,27 @@ def read_outages(path: Path) -> tuple[list[Outage], int]:
     """
     rows = csv.DictReader(read_text(path).splitlines(), delimiter="|", quoting=csv.QUOTE_NONE)
     names = rows.fieldnames or ()
-    kind = RESERVATION if RESERVATION in names else EVENT
-    if missing := [name for name in WANTED[kind] if name not in names]:
+    reserved = EVENT not in names
+    if missing := [name for name in (*COLUMNS, RESERVATION if reserved else EVENT) if name not in names]:
         said = "'sacctmgr --parsable2 show event' or 'show reservation format=Name,Start,End,NodeNames,Flags'"
         raise UserError(f"{path}: no column {missing[0]}: expected the output of {said}")
     found, others = list[Outage](), 0
     for number, row in enumerate(rows, start=2):
         if None in row.values() or None in row:
             raise UserError(f"{path}, line {number}: expected {len(names)} columns with bars between them")
-        if kind == RESERVATION and MAINTENANCE not in row["Flags"].split(","):
+        if reserved and MAINTENANCE not in row[RESERVATION].split(","):
             others += 1
             continue
-        found += _outages(row, kind, f"{path}, line {number}")
+        found += _outages(row, reserved, f"{path}, line {number}")
     return found, others
 
 
-def _outages(row: Mapping[str, str], kind: str, where: str) -> Iterator[Outage]:
+def _outages(row: Mapping[str, str], announced: bool, where: str) -> Iterator[Outage]:
     """Yield the outages of a row; events of the whole cluster name no node."""
-    begin, end = (_seconds(row[name], f"{where}: {name}") for name in WANTED[kind][:2])
-    for node in expand_hostlist(row[kind]):
+    begin, end = (_seconds(row[name], f"{where}: {name}") for name in COLUMNS[:2])
+    for node in expand_hostlist(row["NodeName"]):
         if begin < end:
-            yield Outage(node, begin, end, kind == RESERVATION)
+            yield Outage(node, begin, end, announced)
 
 
 def _seconds(text: str, where: str) -> float:

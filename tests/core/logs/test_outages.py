@@ -17,7 +17,7 @@ EVENTS = (
     "c|n2|2026-01-01T00:00:30|Unknown|DOWN*|Not responding|slurm(64030)\n"
 )
 RESERVATIONS = (
-    "Name|TimeStart|TimeEnd|NodeNames|Flags\n"
+    "Name|TimeStart|TimeEnd|NodeName|Flags\n"  # Slurm calls NodeNames so (src/sacctmgr/common.c)
     "spring|2026-01-01T02:00:00|2026-01-01T03:00:00|n[1-2]|MAINT,SPEC_NODES\n"
     "course|2026-01-01T02:00:00|2026-01-01T03:00:00|n3|SPEC_NODES\n"
 )
@@ -45,6 +45,7 @@ def test_reservations_for_maintenance_are_announced_and_others_are_counted(tmp_p
         ("", "no column TimeStart: expected the output of 'sacctmgr"),
         ("JobID|State\n1|FAILED\n", "no column TimeStart: expected the output of 'sacctmgr"),
         (RESERVATIONS.replace("|Flags", "|Other"), "no column Flags: expected the output of 'sacctmgr"),
+        (EVENTS.replace("|State", "|Other"), "no column Flags: expected the output of 'sacctmgr"),
         (EVENTS.replace("|slurm(64030)", ""), "line 4: expected 7 columns with bars between them"),
         (
             EVENTS.replace("2026-01-01T00:00:30", "01/01/26"),
