@@ -471,7 +471,7 @@ def replay(
     )  # fmt: skip
     s.counts[WANTED] = s.counts[LEFT] = min(wanted, jobs)
     p = _Profile(np.empty(0), np.empty((0, *q.capacity.shape), np.int64))
-    before, due = submit[arrivals[0]], np.inf  # of the next pass that backfills, if there is an interval
+    before, due = _next_event(s), np.inf  # due: the next pass that backfills, if there is an interval
     while s.counts[LEFT] > 0:
         now = min(due, _next_event(s))
         if order.fair_share != 0.0:

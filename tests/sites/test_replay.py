@@ -221,3 +221,13 @@ def test_between_passes_only_jobs_before_the_first_that_waits_start() -> None:
     order = Order(LINEAR, np.zeros(4), slope=1.0)
     assert replay(jobs, order, Backfill(), jobs.submit, np.arange(4)).tolist() == [1, 101, 3, 11]
     assert replay(jobs, order, Backfill(interval=30.0), jobs.submit, np.arange(4)).tolist() == [1, 101, 30, 60]
+
+
+def test_an_outage_that_ended_long_before_the_first_job_changes_no_share() -> None:
+    """User 0 has used the processor, so user 1 comes first, whatever was out a hundred thousand half-lives ago."""
+    jobs = queue([1], Job(0, 10, user=0), Job(1, 10, user=0), Job(2, 10, user=1))
+    old = Outages(np.array([0]), np.array([-1e5]), np.array([-9e4]), np.array([False]))
+    order = Order(LINEAR, np.zeros(3), fair_share=1.0, half_life=1.0)
+    starts = [0, 20, 10]
+    assert replay(jobs, order, Backfill(), jobs.submit, np.arange(3)).tolist() == starts
+    assert replay(jobs._replace(outages=old), order, Backfill(), jobs.submit, np.arange(3)).tolist() == starts
