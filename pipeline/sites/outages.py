@@ -22,12 +22,13 @@ def read_all(files: Iterable[Path], trace: Trace) -> tuple[list[Outage], str]:
     known = set(trace.machines.names) if trace.machines else set[str]()
     for file in files:
         outages, left = read_outages(file)
-        found += [one for one in outages if one.node in known]
-        unknown |= {one.node for one in outages} - known
-        others += left
-        if outages and not known & {one.node for one in outages}:
+        names = {one.node for one in outages}
+        if names and not known & names:
             what = "of the log's file of nodes" if known else "of a log with a file of nodes (--nodes)"
-            raise UserError(f"{file}: expected outages {what}, found those of {outages[0].node}")
+            raise UserError(f"{file}: expected outages {what}, found those of {min(names)}")
+        found += [one for one in outages if one.node in known]
+        unknown |= names - known
+        others += left
     announced = sum(one.announced for one in found)
     parts = [
         f"{len(found):,} outages of {len({one.node for one in found}):,} nodes, {announced:,} of them announced",
