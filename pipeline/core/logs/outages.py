@@ -1,12 +1,10 @@
 """Outages of a Slurm's nodes, from `sacctmgr --parsable2 show event` and `show reservation`, with times in UTC."""
 
-import csv
 import math
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import product
-from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,38 +34,46 @@ def read_outages(path: Path) -> tuple[list[Outage], int]:
     Raises:
         UserError: the file has other columns, or a row cannot be read.
     """
-    rows = csv.DictReader(read_text(path).splitlines(), delimiter="|", quoting=csv.QUOTE_NONE)
-    names = rows.fieldnames or ()
+    head, *lines = read_text(path).splitlines() or [""]
+    names, found, others = head.split("|"), list[Outage](), 0
     reserved = EVENT not in names
     if missing := [name for name in (*COLUMNS, RESERVATION if reserved else EVENT) if name not in names]:
         said = "'sacctmgr --parsable2 show event' or 'show reservation format=Name,Start,End,NodeNames,Flags'"
         raise UserError(f"{path}: no column {missing[0]}: expected the output of {said}")
-    found, others = list[Outage](), 0
-    for number, row in enumerate(rows, start=2):
-        if None in row.values() or None in row:
+    for number, line in enumerate(lines, start=2):
+        if not line:
+            continue
+        row = dict(zip(names, line.split("|"), strict=False))
+        if line.count("|") != head.count("|"):
             raise UserError(f"{path}, line {number}: expected {len(names)} columns with bars between them")
         if reserved and MAINTENANCE not in row[RESERVATION].split(","):
             others += 1
             continue
-        found += _outages(row, reserved, f"{path}, line {number}")
+        try:
+            found += _outages(row, reserved)
+        except UserError as error:
+            raise UserError(f"{path}, line {number}: {error}") from error
     return found, others
 
 
-def _outages(row: Mapping[str, str], announced: bool, where: str) -> Iterator[Outage]:
+def _outages(row: Mapping[str, str], announced: bool) -> Iterator[Outage]:
     """Yield the outages of a row; events of the whole cluster name no node."""
-    begin, end = (_seconds(row[name], f"{where}: {name}") for name in COLUMNS[:2])
+    begin, end = (_seconds(row[name], name) for name in COLUMNS[:2])
+    if begin == math.inf or begin > end:
+        raise UserError(f"expected TimeStart before TimeEnd, found {row['TimeStart']!r} and {row['TimeEnd']!r}")
     for node in expand_hostlist(row["NodeName"]):
         if begin < end:
             yield Outage(node, begin, end, announced)
 
 
-def _seconds(text: str, where: str) -> float:
+def _seconds(text: str, name: str) -> float:
     if text in ("Unknown", "None", ""):
         return math.inf
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+        time = datetime.fromisoformat(text)
     except ValueError:
-        raise UserError(f"{where}: expected a time as 2026-01-31T12:00:00, found {text[:40]!r}") from None
+        raise UserError(f"{name}: expected a time as 2026-01-31T12:00:00, found {text[:40]!r}") from None
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 def expand_hostlist(text: str) -> list[str]:
@@ -97,7 +103,7 @@ def expand_hostlist(text: str) -> list[str]:
                     raise wrong
                 names += [str(number).zfill(len(numbers[1])) for number in range(first, last + 1)]
             pieces.append(names)
-        if len(found) + prod(map(len, pieces)) > MOST_NODES:
+        if len(found) + math.prod(map(len, pieces)) > MOST_NODES:
             raise UserError(f"a list of more than {MOST_NODES} nodes")
         found += ["".join(names) for names in product(*pieces)]
     return found

@@ -34,6 +34,13 @@ def test_events_of_nodes_are_outages_that_nobody_knew_before(tmp_path: Path) -> 
     assert read(tmp_path, EVENTS) == (found, 0)
 
 
+def test_blank_lines_zones_and_lists_of_any_length_are_read(tmp_path: Path) -> None:
+    names = ",".join(f"node{k:05}" for k in range(18_000))
+    zoned = EVENTS.replace("2026-01-01T00:00:30", "2026-01-01T02:00:30+02:00").replace("|n1|", f"|{names}|")
+    found, _ = read(tmp_path, f"{zoned}\n\n")
+    assert (len(found), found[-1].begin) == (18_001, YEAR + 30)
+
+
 def test_reservations_for_maintenance_are_announced_and_others_are_counted(tmp_path: Path) -> None:
     found = [Outage(node, YEAR + 7200, YEAR + 10800, True) for node in ("n1", "n2")]
     assert read(tmp_path, RESERVATIONS) == (found, 1)
@@ -51,7 +58,9 @@ def test_reservations_for_maintenance_are_announced_and_others_are_counted(tmp_p
             EVENTS.replace("2026-01-01T00:00:30", "01/01/26"),
             "line 4: TimeStart: expected a time as 2026-01-31T",
         ),
-        (EVENTS.replace("|n2|", "|n[2|"), "expected a list of nodes, found 'n[2'"),
+        (EVENTS.replace("|n2|", "|n[2|"), "line 4: expected a list of nodes, found 'n[2'"),
+        (EVENTS.replace("Unknown", "2025-01-01T00:00:00"), "line 4: expected TimeStart before TimeEnd, found '2026-"),
+        (EVENTS.replace("2026-01-01T00:00:30", "Unknown"), "line 4: expected TimeStart before TimeEnd, found 'Unkno"),
     ],
 )
 def test_another_text_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
