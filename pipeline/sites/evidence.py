@@ -41,13 +41,17 @@ class SiteLog:
         workload = scenario.workload
         if not isinstance(workload, MachinesLog) or workload.parts is not None:
             raise UserError(f"sites.{site}: expected a scenario of a log in periods, found jobs of another source")
+        place = storage.scenario_log(site)
+        files = [place / storage.OUTAGES_NAME / str(k) for k in range(len(workload.outages))]
+        if gone := next((path for path in (place, *files) if not path.exists()), None):
+            what = "log" if gone == place else "file of outages"
+            raise UserError(f"{gone}: expected the {what} of {site}, found none; 'python -m pipeline log' links it")
         with progress(f"read the log of {site}, percent", 100, brief=True) as advance:
-            self.trace: Trace = read_log(workload, storage.scenario_log(site), advance)
+            self.trace: Trace = read_log(workload, place, advance)
         knows = "estimates" if self.trace.has_estimates else "durations"
         with progress(f"prepare the log of {site}", 1, brief=True):
             self.fit: Fitted = fitted(self.trace, workload, scenario.model_copy(update={"policies_know": knows}))
-            place = storage.scenario_log(site) / storage.OUTAGES_NAME
-            found, said = read_all((place / str(k) for k in range(len(workload.outages))), self.trace)
+            found, said = read_all(files, self.trace)
             self.outages, self.out = [said] if workload.outages else [], outages_of(found, self.trace, self.fit)
             self.periods: Mapping[str, Period] = periods_of(self.fit, scenario, row, params.seed, self.out)
             self.backfill: Mapping[str, Json] = row.backfill.model_dump()

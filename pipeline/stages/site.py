@@ -48,10 +48,9 @@ def run(
     nodes = nodes or known_nodes(params, name, format)
     with progress(f"read {log}, percent", 100, brief=True) as advance:
         trace = read(log, format, advance, nodes=nodes)
-    for line in [*description(trace), *([] if trace.has_estimates else [f"warning: {NO_LIMITS}"])]:
+    out = [read_all(outages, trace)[1]] if outages else []
+    for line in [*description(trace), *([] if trace.has_estimates else [f"warning: {NO_LIMITS}"]), *out]:
         say(line)
-    if outages:
-        say(read_all(outages, trace)[1])
     with progress(f"fit {log} to its machines", 1, brief=True):
         place = nodes and _named(nodes)
         own = [_named(file) for file in outages]

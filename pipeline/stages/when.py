@@ -38,9 +38,6 @@ class Asked:
     """
 
     def __init__(self, params: Params, site: str) -> None:
-        place = storage.scenario_log(site)
-        if site in params.sites and not place.exists():
-            raise UserError(f"{place}: expected the log of {site}, found none; 'python -m pipeline log' links it")
         log = SiteLog(params, site)
         queue, today = queue_of(log.fit, params.sites[site]), params.sites[site].today
         if params.sites[site].slurm or not is_linear(today, queue):

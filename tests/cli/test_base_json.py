@@ -91,3 +91,4 @@ def test_a_mistake_is_still_one_line(command: Command) -> None:
         done = command(*words, "--json")
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
         assert done.err.startswith("error: ")
+    assert "unknown 'mine'; there are: none" in command("what-if", "mine", "nodes=+10%").err

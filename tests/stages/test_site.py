@@ -251,6 +251,15 @@ def test_a_site_keeps_its_file_of_nodes_until_its_log_has_none(place: Path, comm
     assert (later.workload.format, later.workload.nodes, later.workload.outages) == ("swf", None, ())
 
 
+def test_outages_of_other_nodes_are_refused_before_the_log_is_described(place: Path, command: Command) -> None:
+    before = (place / "params.yaml").read_bytes()
+    (place / "events.txt").write_text("NodeName|TimeStart|TimeEnd|State\nn2|2001-09-09T01:46:41|Unknown|DRAIN\n")
+    done = command("site", str(log(place / "ours.swf", 60)), "--name", "mine", "--outages", "events.txt", "--json")
+    assert (done.code, done.out, (place / "params.yaml").read_bytes()) == (2, "", before)
+    assert done.err.startswith("error: events.txt: expected outages of a log with a file of nodes (--nodes), found ")
+    assert done.err.count("\n") == 1
+
+
 def test_a_log_without_limits_needs_confirmation_and_is_said_to_assume_perfect_knowledge(
     place: Path, command: Command
 ) -> None:

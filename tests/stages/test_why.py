@@ -59,6 +59,22 @@ def test_a_job_is_explained_as_json_under_the_sites_own_order(command: Command) 
     assert found["started"]["rank"] == 1
 
 
+@pytest.mark.parametrize(("command_of", "linked"), [("why", True), ("why", False), ("what-if", False)])
+def test_a_log_or_outages_that_are_not_linked_yet_are_named(
+    command: Command, place: Path, command_of: str, linked: bool
+) -> None:
+    """`site --outages` has named a file since the last `log`; or there was no `log` at all."""
+    params, folder = place / "params.yaml", Path("data/logs/ours")
+    if linked:
+        params.write_text(params.read_text().replace("path: ours.swf", "path: ours.swf, outages: [events.txt]"))
+    else:
+        folder.rename(place / "elsewhere")
+    done = command(command_of, "ours", *(["nodes=+20%"] if command_of == "what-if" else []))
+    gone, what = (folder / "outages/0", "file of outages") if linked else (folder, "log")
+    said = f"expected the {what} of ours, found none; 'python -m pipeline log' links it\n"
+    assert (done.code, done.out, done.err) == (2, "", f"error: {gone}: {said}")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

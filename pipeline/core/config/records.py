@@ -119,7 +119,7 @@ def known_names(known: Iterable[str], name: str) -> str:
     "there are: offline, online; did you mean 'online'?"
     """
     names = sorted(known)
-    return f"there are: {', '.join(names)}{_nearest(names, name)}"
+    return f"there are: {', '.join(names) or 'none'}{_nearest(names, name)}"
 
 
 def _nearest(known: Sequence[str], name: str) -> str:
