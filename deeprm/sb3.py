@@ -52,7 +52,7 @@ class VecEnv(Base):
         self._actions = actions
 
     def step_wait(self) -> Any:
-        """Apply the actions; return observations, rewards [N], dones [N] and N infos, the last one with SB3's keys."""
+        """Apply the actions; return observations, rewards [N], dones [N] and N infos (SB3's keys at an end)."""
         seen, rewards, terminations, truncations, infos = self.envs.step(self._actions)
         over = terminations | truncations
         self._returns += rewards

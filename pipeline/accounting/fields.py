@@ -48,8 +48,8 @@ class Unread:
 def read_each(texts: pd.Series, read: str, path: object, unread: Unread | None = None) -> FloatArray:
     """Return the numbers of a column of texts, [R] or [R, K]; each distinct text is read once.
 
-    The index of the texts has their lines, their name is the column's, and `read` is their kind, a key of READERS.
-    `unread` collects the lines of invalid texts, which become nan; without it they are a UserError with the first line.
+    Texts are indexed by line and named as their column; `read` is their kind, a key of READERS. `unread` collects the
+    lines of invalid texts, which become nan. Without it, the first of them is a UserError.
     """
     reader, expected = READERS[read]
     codes, words = pd.factorize(texts)

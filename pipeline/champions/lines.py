@@ -87,7 +87,7 @@ def champions_in(text: str) -> dict[str, Champion]:
 
 
 def with_line(text: str, scenario: str, line: Champion) -> str:
-    """Return champions.yaml with another line for one scenario; UserError if other bytes would change."""
+    """Return champions.yaml with another line for one scenario; UserError if that would change another line."""
     yaml, stream = YAML(), io.StringIO()
     yaml.width = WIDE
     yaml.dump({scenario: line.model_dump(mode="json", exclude_defaults=True)}, stream)

@@ -56,7 +56,10 @@ def rivals(champion: str, validation: Mapping[str, Mapping[int, float]], loads: 
 
 
 def regrets(results: pd.DataFrame, champion: str, rival: Rival, cost: str) -> FloatArray:
-    """Return the regret of each window, in order of time; `cost` is the compared column, less is better."""
+    """Return the regret of each window, in order of time.
+
+    `results` are those of both policies, numbered in order of time; in their column `cost` less is better.
+    """
     wanted = ["jobset", "load", "policy", cost]
     keyed = windows(results[wanted]).set_index(["unit", "load", "jobset", "policy"])[cost].unstack("policy")
     found: list[pd.Series] = []

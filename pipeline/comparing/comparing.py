@@ -45,9 +45,10 @@ def compare(
 ) -> Compared:
     """Compare every policy of one scenario on the same jobsets.
 
-    The best heuristics are by load, chosen on validation jobsets, by slowdown and by delay (empty without a comparison
-    by it). `results` has the column `unit` if loads share windows. Each agent is also compared with its own pretrained
-    policy, if that was scored; agents that differ only by their seeds are also compared as one.
+    `best` and `best_delay` name the best heuristic at each load by slowdown and by delay, chosen on validation jobsets;
+    without `best_delay`, delay is not compared. `results` has the column `unit` if loads share windows. Each agent is
+    also compared with its own pretrained policy, if that was scored; agents that differ only by their seeds are also
+    compared as one.
     """
     rng = np.random.default_rng(seed)
     shown = results.assign(mean_slowdown=results[slowdown_column(results)], unbounded_slowdown=results[PLAIN])

@@ -31,7 +31,7 @@ class Means(NamedTuple):
 
 
 def closes(gained: FloatArray, distance: FloatArray) -> FloatArray:
-    """Return the share of a distance, to hindsight from the best heuristic, that was gained; nan without a distance.
+    """Return the share of the distance from the best heuristic to hindsight that a policy gained; nan if that is 0.
 
     >>> closes(np.array([1.0, -0.5, 0.0]), np.array([2.0, 1.0, 0.0]))
     array([ 0.5, -0.5,  nan])

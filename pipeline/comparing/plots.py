@@ -78,7 +78,7 @@ def learning_curve(
     metric: str = "validation_slowdown",
     label: str = "Mean slowdown on validation jobsets",
 ) -> "Figure":
-    """Draw validation results of agents in training, with heuristics as horizontal lines; ValueError without any."""
+    """Draw validation results of agents in training, heuristics as horizontal lines; ValueError without the metric."""
     figure, axes = canvas(title)
     values = list(heuristics.values())
     for agent, look in looks(curves, curves).items():

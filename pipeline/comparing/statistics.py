@@ -63,11 +63,12 @@ def comparison(
 ) -> pd.DataFrame:
     """Compare every policy of one scenario with every reference, at each load and over all.
 
-    All policies of `frame` were scored on the same jobsets (ValueError); it has `unit` if jobsets of different loads
-    are not independent (`windows`). A reference is a policy for each load. Choose a best heuristic on other jobsets
-    than these: the interval does not account for the choice. With an `rng` of the same seed, a policy's interval is the
-    same here and in `summary`, for all references. `trainings` are policies that differ only by their training seed.
-    `asked` says whether a policy, or the mean of trainings, is compared with the reference of a label.
+    `frame` has the unit of each jobset if those of different loads are not independent (`windows`). `references` are
+    label -> load -> policy. Choose a best heuristic on other jobsets than these: the interval does not account for the
+    choice. With an `rng` of the same seed, a policy's interval is the same here and in `summary`, for all references.
+    `trainings` are label -> policies that differ only by their seed. `asked` says whether a policy, or the mean of
+    trainings, is compared with the reference of a label. Raises ValueError: policies were scored on different jobsets,
+    or a reference was not scored.
     """
     policies = list(frame["policy"].unique())
     strata = stratified(frame, policies, settings.resamples, rng)

@@ -34,9 +34,9 @@ class Guard:
     """An external policy under guard; its views are read-only."""
 
     def __init__(self, word: str, decide: Decide, limit_ms: float = LIMIT_MS, orders: int = 0) -> None:
-        """Guard a policy that the user calls by a word; `orders` are of the queues of groups, 0 for other problems.
+        """Guard a policy, which messages call by its `word`; `orders` counts those of groups' queues (else 0).
 
-        A decision may take `limit_ms`, in the mean; the first call, which may load or compile, does not count.
+        A decision may take `limit_ms` on average; the first call, which may load or compile, does not count.
         """
         self.word, self._decide, self._limit_s, self._orders = word, decide, limit_ms / 1000, orders
         self._calls, self._decisions, self._spent_s = 0, 0, 0.0

@@ -112,7 +112,7 @@ def agents_about(params: Params, keys: Iterable[str], named: Sequence[str]) -> l
 
 
 def grid(swept: Mapping[str, Sequence[Json]], drawn: Sequence[int], agents: Sequence[str]) -> list[Point]:
-    """Return all points, settings first, each with all seeds (without any, those of params.yaml) of some agents."""
+    """Return all points: every setting with every seed that `agents` are trained with (none: those of params.yaml)."""
     short = {key: key.rpartition(".")[2] for key in swept}
     labels = {key: name if list(short.values()).count(name) == 1 else key for key, name in short.items()}
     count = len(drawn or [0]) * math.prod(map(len, swept.values()))

@@ -17,9 +17,10 @@ DIAGONAL_FROM = 200  # weights; from here on no covariances are adapted, which t
 
 
 class Evolution:
-    """A distribution of weights [W], first a mean and a standard deviation `spread`, that moves towards low cost.
+    """A distribution of weights [W] that moves towards low cost; it begins with a mean and a standard deviation.
 
-    `mean` averages the centres of the latest share `averaged` of the generations, because a single centre wanders.
+    A generation has `population` candidates. The attribute `mean` averages the centres of the latest generations, a
+    share `averaged` of all, because a single centre wanders.
     """
 
     def __init__(self, mean: FloatArray, spread: float, population: int, seed: int, averaged: float = 0.0) -> None:

@@ -21,7 +21,7 @@ EVERY_S = 10.0  # work lost by a kill; PIPELINE_CHECKPOINT_S overrides it
 
 
 class TrainingRun:
-    """One training, resumed from its last checkpoint if there is one; the clock of checkpoints changes no result."""
+    """One training, resumed from its last checkpoint if there is one; the time of a checkpoint changes no result."""
 
     def __init__(self, title: str, place: Path | None, total: int) -> None:
         self.place = place

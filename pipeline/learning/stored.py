@@ -25,7 +25,7 @@ def restore_weights(network: torch.nn.Module, weights: Mapping[str, FloatArray],
 
 
 def must_match_params(place: Path, found: Card, asked: Card, names: Iterable[str]) -> None:
-    """Refuse a stored network with other values of some fields of its card than params.yaml has, with a UserError."""
+    """Raise a UserError if some fields of a stored network's card differ from those of params.yaml."""
     for name in names:
         here, now = getattr(found, name), getattr(asked, name)
         if here != now:

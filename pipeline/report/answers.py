@@ -61,7 +61,7 @@ class Answer(NamedTuple):
 def answers(evidence: Evidence, agents: Mapping[str, str], bounded: Collection[str], streams: set[str]) -> list[Answer]:
     """Return the answer of every scenario; a stream follows the short runs of its agents.
 
-    Agents have their objective, `bounded` scenarios bounded slowdown, and arrivals of `streams` do not end.
+    `agents` are learned policies with their objectives. Scenarios in `bounded` have bounded slowdown.
     """
     found = []
     for name, rows in evidence.slowdown.groupby("scenario", sort=False):

@@ -35,7 +35,10 @@ def data_uri(png: bytes) -> str:
 def figures(
     drawn: Mapping[str, bytes], summary: pd.DataFrame, curves: Mapping[str, pd.DataFrame], bounded: Collection[str] = ()
 ) -> Iterator[Picture]:
-    """Return the figures of `compare`, those by load first; `drawn` has PNGs, `curves` those of finetuning."""
+    """Return the figures of `compare`, those by load first.
+
+    `drawn` are PNGs by file name, without suffix; `curves` are the tables CURVE of each agent's finetuning.
+    """
     first = [f"slowdown_{scenario}" for scenario in summary["scenario"].unique()]
     order = [name for name in first if name in drawn]
     for name in [*order, *sorted(set(drawn) - set(order))]:

@@ -36,7 +36,7 @@ Step = tuple[str, str]  # a stage, and its scenario, agent, transfer or plan
 
 
 def smoke_test_params(params: Params) -> Params:
-    """Return these parameters with minimal work, on one thread; what code is compiled for is unchanged."""
+    """Return these parameters with minimal work, on one thread; scenarios, networks and algorithms are unchanged."""
     raw = params.model_dump()
     for row in raw["scenarios"].values():
         row["jobsets"] = _capped(row["jobsets"])
@@ -54,7 +54,7 @@ def _capped(value: Json) -> Json:
 
 
 def run(params: Params) -> None:
-    """Play the smallest problem in a temporary folder, for numba; a part that cannot be played is left to its stage."""
+    """Play the smallest problem in a temporary folder, so that numba compiles; parts that fail are left to stages."""
     _play_all(smoke_test_params(params), [parts(params, names) for names in scenarios_by_problem(params).values()])
 
 

@@ -17,7 +17,7 @@ from pipeline.sites.slurm_settings import SlurmOrder, named_order, plan_settings
 
 
 def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapping[str, Path | None]) -> None:
-    """Write the files into a folder, without a policy those of the advised order; UserError without such advice."""
+    """Write the files into a folder, by default for the advised order; UserError if there is none to change to."""
     check_known("params.yaml", "sites", site, params.sites)
     found = read_evidence(site)
     if found is None:

@@ -94,7 +94,7 @@ class Reading(NamedTuple):
 
 
 def jobs_in(text: str) -> list[JobRow]:
-    """Return the jobs that squeue printed, invalid lines with their negative number; OddError if most are invalid."""
+    """Return the jobs that squeue printed, or a negative number for an invalid line; OddError if most are invalid."""
     lines = _read(text, "squeue", len(SQUEUE), _job)
     found = [_no_job(k, str(one)) if isinstance(one, OddError) else one for k, one in lines]
     count, last = Counter(job.number for job in found), {job.number: k for k, job in enumerate(found, start=1)}

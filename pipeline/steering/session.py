@@ -83,7 +83,10 @@ def steer(
 
 
 def take_back(folder: Path, held_in: tuple[str, ...] = ()) -> None:
-    """Undo a stopped controller's changes; release all held in `held_in`, also unlisted jobs. UserError if it runs."""
+    """Undo the changes of a stopped controller, and release all held jobs in `held_in`, even if the ledger lacks them.
+
+    Raises UserError: a controller still runs in the folder, or Slurm does not answer.
+    """
     if not folder.is_dir() and not held_in:
         raise UserError(f"{folder}: not found; expected the --folder of a controller")
     with lock_folder(folder):

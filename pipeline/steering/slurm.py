@@ -56,8 +56,8 @@ class Slurm:
     def update(self, lines: Sequence[str], what: str = "SiteFactor may be set") -> str:
         """Run lines in one scontrol and return its complaint, empty if it did all of them.
 
-        Only the numbers of jobs in the lines come from users. Raises UserError: Slurm denies to this account `what` the
-        lines do. AwayError: slurmctld does not answer.
+        Only the numbers of jobs in the lines come from users. Raises UserError: Slurm denies this to the account
+        (`what` is then named as the missing permission). AwayError: slurmctld does not answer.
         """
         done = self._run(["scontrol"], "".join(f"{line}\n" for line in lines), self.inherited)
         if DENIED.search(done.stderr):

@@ -100,7 +100,7 @@ class Delivery:
         return self.store.client
 
     def send(self, event: record.Event) -> None:
-        """Send one event; metrics are sent in batches. MissingFileError if its file is gone: the next may be sent."""
+        """Send one event; metrics are sent in batches. After a MissingFileError the next may be sent."""
         from mlflow.entities import Metric, RunTag
 
         run_id, parent_id = self._run.info.run_id, self._parent.info.run_id

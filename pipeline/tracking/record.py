@@ -146,7 +146,7 @@ def waiting(pipeline: str = "") -> list[Path]:
 
 @contextmanager
 def taken(path: Path) -> Iterator[list[Event] | None]:
-    """Give the events of a file, None while its stage runs; remove it unless the body fails. ValueError: no record."""
+    """Give the events of a file, None while its stage runs; remove it unless the body fails; ValueError if invalid."""
     with path.open(encoding="utf-8") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

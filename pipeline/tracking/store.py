@@ -64,7 +64,10 @@ class Store(NamedTuple):
 
 
 def open_store(wait_s: float = SHARED_WAIT_S) -> Store:
-    """Return the store of MLFLOW_TRACKING_URI, else the root's database; `wait_s`: longest wait for other clones."""
+    """Return the store of MLFLOW_TRACKING_URI, else the database at the repository's root.
+
+    `wait_s` is the longest wait for other clones that add the same to a shared store.
+    """
     for key, value in QUIET.items():
         os.environ.setdefault(key, value)
     from mlflow import MlflowClient

@@ -71,7 +71,10 @@ def value_at(values: Any, place: str) -> Any:
 
 
 def parsed(text: str, where: str, of_dvc: bool = False) -> Any:
-    """Return the content of a YAML text, of DVC a long one; UserError with its line if invalid or out of bounds."""
+    """Return the content of a YAML text, which may be long if it is `of_dvc`.
+
+    An invalid text, or one that exceeds the bounds, raises a UserError with file and line.
+    """
     if of_dvc and not STRANGE.search(text):
         yaml = YAML(typ="safe")
     else:  # its error messages are clearer, with the right line

@@ -150,9 +150,10 @@ def features(jobs: SubmittedJobs[FloatArray]) -> FloatArray:
 
 
 def predict_run_times(trace: Trace, learned: IntArray, known: FloatArray | None = None) -> FloatArray:
-    """Return the predicted run time of each job [J], in whole seconds; UserError without both users and estimates.
+    """Return the predicted run time of each job [J], in whole seconds.
 
-    `learned` are indices of the training jobs, `known` the log's `features`, if already computed.
+    `learned` are indices of the training jobs, `known` the log's `features`, if already computed. Raises UserError: the
+    log has neither users nor estimates.
     """
     if not trace.has_estimates and (trace.user < 0).all():
         raise UserError("policies_know: the log has neither users nor estimates to predict from; expected durations")

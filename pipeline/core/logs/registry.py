@@ -61,7 +61,10 @@ def read(
     instances: Instances = "one",
     per_node: bool = False,
 ) -> Trace:
-    """Read a log of any format (guessed if not given), by processor with `per_node`; UserError if that fails."""
+    """Read a log of any format, which is guessed if not given; with `per_node`, each processor is a machine.
+
+    Raises UserError: the format is unknown or has no such option, or the log cannot be read.
+    """
     name = guess(path) if format is None else format
     if name not in FORMATS:
         raise UserError(f"format: expected one of {', '.join(FORMATS)}, found '{name}'")

@@ -57,7 +57,10 @@ class SlurmNode(NamedTuple):
 
 
 def records(text: str, first: str, where: str) -> list[dict[str, str]]:
-    """Return the words of each record that scontrol prints, which begins with the word `first`; else a UserError."""
+    """Return the words of each record that scontrol prints; a text that does not begin as they do is a UserError.
+
+    Every record begins with the word named `first`.
+    """
     begun, *parts = re.split(rf"^(?={first}=)", text, flags=re.MULTILINE)
     if begun.strip():
         raise UserError(f"{where}: expected {first}=..., found {begun.strip()[:40]!r}")
@@ -86,7 +89,7 @@ def nodes_of(text: str, where: str = NODE) -> tuple[SlurmNode, ...]:
 def read(
     path: Path, on_progress: ProgressCallback = no_progress, *, nodes: Path | None = None, chunk: int = CHUNK
 ) -> Trace:
-    """Read a log, and its machines if `nodes` is given. Raises UserError: bad file or row, or no job is left."""
+    """Read a log, and its machines if `nodes` is given; UserError if a file or row is invalid, or no job is left."""
     machines, names = (None, [""]) if nodes is None else _machines(nodes)
     parts, sieve, seen, partitions = list[Part](), Sieve(), 0, dict[str, int]()
     for frame in rows(path, LOG, on_progress, chunk):

@@ -40,7 +40,7 @@ def user_table(path: Path, ids: Collection[str], rows: int = ROWS) -> Iterator[t
 
 
 def known_to_policies(frame: pd.DataFrame, policies_know: str, where: str) -> tuple[pd.DataFrame, list[str]]:
-    """Return jobs without estimates that policies do not know, and a note about those; UserError if known ones lack."""
+    """Return jobs without estimates that policies do not know, and a note; UserError if they know what is missing."""
     if policies_know == "predictions":
         raise UserError(f"{where}: a table has no past to predict run times from (policies_know: predictions)")
     if policies_know == "estimates" and "estimate" not in frame:

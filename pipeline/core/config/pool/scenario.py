@@ -178,14 +178,14 @@ class PoolScenario(Frozen):
         return self.measured is not None and isinstance(of := self.arrivals, Streaming) and of.steps == self.measured[1]
 
     def with_log_capacity(self, workload: Synthetic | PoolLog) -> "PoolScenario":
-        """Return it with its log's capacity, if any; policies know neither the load of a log nor when it ends."""
+        """Return the scenario with its log's capacity, if any; policies know neither load nor end of a log."""
         if not isinstance(workload, PoolLog):
             return self
         own = {} if workload.capacity is None else {"resources": dict.fromkeys(self.resources, workload.capacity)}
         return self.model_copy(update={"tell_end": False, "tell_load": False, **own})
 
     def changed(self, capacity: int | None, slots: int | None, horizon: int | None) -> "PoolScenario":
-        """Return the scenario with another cluster; None keeps a number. Raises UserError: one is out of range."""
+        """Return the scenario with another cluster; None keeps a number. UserError if one is out of range."""
         asked = {"slots": slots, "horizon": horizon}
         update: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
         if capacity is not None:
