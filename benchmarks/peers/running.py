@@ -2,9 +2,9 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +14,14 @@ from benchmarks.peers.simulators import Ready
 
 MARK = "RESULT "
 LATE = (-signal.SIGXCPU, -signal.SIGKILL)
+# A small process starts the simulator: after `exec`, the peak of a process still counts the one that started it.
+WATCH = """
+import resource, subprocess, sys
+limit = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))  # also of processes that the simulator starts
+code = subprocess.call(sys.argv[2:])
+print("\\nENDED", code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
 
 
 class Run(NamedTuple):
@@ -54,16 +62,14 @@ def run(ready: Ready, arguments: Sequence[str], limit_s: int) -> Run:
         environment["PYTHONPATH"] = ready.path
     with tempfile.TemporaryDirectory() as folder, (Path(folder) / "output").open("w+b") as output:
         words = [*ready.command, *([folder] if ready.folder else []), *arguments]
-        with subprocess.Popen(words, stdout=output, stderr=subprocess.STDOUT, env=environment) as child:
-            resource.prlimit(child.pid, resource.RLIMIT_CPU, (limit_s, limit_s + 1))  # processes that it starts inherit
-            _, status, used = os.wait4(child.pid, 0)
-            child.returncode = os.waitstatus_to_exitcode(status)
+        watched = [sys.executable, "-I", "-S", "-c", WATCH, str(limit_s), *words]
+        subprocess.run(watched, stdout=output, stderr=subprocess.STDOUT, env=environment, check=True)
         output.seek(0)
-        text = output.read().decode(errors="replace")
-    peak = used.ru_maxrss / 1024
-    if child.returncode in LATE or f"ended with {LATE[0]}" in text or f"ended with {LATE[1]}" in text:
+        text, _, ended = output.read().decode(errors="replace").rpartition("\nENDED ")
+    code, peak = int(ended.split()[0]), int(ended.split()[1]) / 1024
+    if code in LATE or f"ended with {LATE[0]}" in text or f"ended with {LATE[1]}" in text:
         return Run(None, None, None, None, None, peak)
-    if child.returncode:
-        raise ValueError(f"{' '.join(words)} ended with {child.returncode}: {text[-2000:]}")
+    if code:
+        raise ValueError(f"{' '.join(words)} ended with {code}: {text[-2000:]}")
     found = parse(text)
     return Run(found["jobs"], found["decisions"], found["wall_s"], found["cpu_s"], found["mean"], peak)

@@ -29,7 +29,7 @@ SIMULATORS = {
     "replay": Entry("ours, site replay", (EASY,), "run_ours", mine="replay"),
     "replay_pooled": Entry("ours, site replay, one pool", (EASY,), "run_ours", mine="replay_pooled"),
     "rlscheduler": Entry(
-        "RLScheduler", (FCFS,), "run_rlscheduler", "3.8", ("numpy==1.23.5", "scipy==1.10.1", "gym==0.21.0"),
+        "RLScheduler", (FCFS, EASY), "run_rlscheduler", "3.8", ("numpy==1.23.5", "scipy==1.10.1", "gym==0.21.0"),
         "deep-batch-scheduler",
     ),
     "schedgym": Entry(

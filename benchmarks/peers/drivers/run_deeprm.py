@@ -1,7 +1,7 @@
 """Run the original DeepRM under its own SJF, with images: CHECKOUT FILE; under Python 2.7, so without annotations.
 
-Its module imports Theano and Matplotlib, which are used for other representations and pictures; if Theano is missing,
-an empty module takes its place.
+Its module imports Theano and Matplotlib, which are used for other representations and pictures; empty modules take
+their place.
 """
 
 import json

@@ -14,10 +14,10 @@ LEAST_S = 0.2  # processor time: the queue is repeated until then
 
 def main() -> None:
     """Run the whole log as one sequence; the score is the wait."""
-    checkout, path, _ = sys.argv[1:]
+    checkout, path, rule = sys.argv[1:]
     sys.path.insert(0, checkout)
     sys.modules["tensorflow"] = ModuleType("tensorflow")
-    env = import_module("HPCSimPickJobs").HPCEnv(job_score_type=1)
+    env = import_module("HPCSimPickJobs").HPCEnv(job_score_type=1, backfil=rule == "easy")
     env.my_init(path)
     env.start, env.num_job_in_batch = 0, env.loads.size()
     env.last_job_in_batch, env.next_arriving_job_idx = env.num_job_in_batch, 1

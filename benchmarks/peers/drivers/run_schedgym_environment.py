@@ -43,7 +43,9 @@ def main() -> None:
         kind = type("Given", (parent,), given(job_class, run, demand))
         base.build_workload = lambda _, kind=kind: kind()
         env = import_module("schedgym.envs").DeepRmEnv(job_slots=SLOTS, time_limit=10**6, job_num_cap=200)
+        began, used = time.perf_counter(), time.process_time()
         env.reset()
+        wall, cpu = wall + time.perf_counter() - began, cpu + time.process_time() - used
         count = int((run > 0).sum())
         while len(env.scheduler.queue_completed) < count:
             action = env.scheduler.sjf_action(SLOTS)
