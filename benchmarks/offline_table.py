@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipeline.cli.base import read_params
-from pipeline.core.config import AtOnce, Params, Synthetic
+from pipeline.core.config import AtOnce, Params, PoolScenario, Synthetic
 from pipeline.core.types import IntArray
 from pipeline.errors import UserError
 from pipeline.problems.pool.env.nouns import JobBatch, JobSet, batch
@@ -53,7 +53,7 @@ def main() -> None:
     """Measure, and print the table."""
     asked = parser().parse_args()
     params = read_params()
-    capacity = tuple(params.pool_scenarios[SCENARIO].resources.values())
+    capacity = tuple(params.scenarios_of(PoolScenario)[SCENARIO].resources.values())
     print("| jobs | method | evaluations | seconds | slowdown, all | those of CP-SAT | above CP-SAT | worst |")
     print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     notes = []
@@ -90,7 +90,7 @@ def drawn(params: Params, jobs: int, count: int) -> list[JobSet]:
     """Return test jobsets of the scenario, with another number of jobs."""
     from pipeline.problems.pool.env.workload.source import DrawnSource
 
-    scenario = params.pool_scenarios[SCENARIO]
+    scenario = params.scenarios_of(PoolScenario)[SCENARIO]
     if not isinstance(params.workload, Synthetic):
         raise UserError("params.yaml: workload: expected a recipe, because jobsets of other sizes are drawn from it")
     sizes = scenario.jobsets.model_copy(update={"test": count})

@@ -21,7 +21,7 @@ from published import OWN, is_published
 import deeprm
 from deeprm.env import Settings
 from pipeline.cli import main
-from pipeline.core.config import Counts, load_params
+from pipeline.core.config import Counts, PoolScenario, load_params
 from pipeline.core.types import Observation
 from pipeline.problems import problem_of
 from pipeline.stages import confirm
@@ -208,7 +208,7 @@ def scheduled(load: int, scenario: str, words: str, tmp_path: Path, here: Run) -
 def test_the_readme_lists_a_command_with_every_number_of_confirming_jobsets() -> None:
     params = load_params(REPOSITORY / "params.yaml")
     assert {name for _, _, name, _ in ROWS} == {
-        name for name, row in params.pool_scenarios.items() if len(row.loads) > 3
+        name for name, row in params.scenarios_of(PoolScenario).items() if len(row.loads) > 3
     }
     for load, listed, scenario, words in ROWS:
         ends = params.pool_scenario(scenario).arrivals_end

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from builders import REPOSITORY
 
-from pipeline.core.config import load_params
+from pipeline.core.config import MachinesScenario, load_params
 from pipeline.problems import check
 
 FILES = sorted((REPOSITORY / "docs" / "results").glob("*/params.yaml"))
@@ -28,7 +28,7 @@ def test_rlscheduler_learns_from_no_job_of_the_published_sequences() -> None:
 
     published = {job for start in STARTS for job in range(start, start + SEQUENCE)}
     params = load_params(REPOSITORY / "docs" / "results" / "rlscheduler" / "params.yaml")
-    for name, scenario in params.machines_scenarios.items():
+    for name, scenario in params.scenarios_of(MachinesScenario).items():
         assert isinstance(scenario.workload, MachinesLog), name
         assert scenario.workload.parts is not None, name
         for first, after in (*scenario.workload.parts.train, *scenario.workload.parts.validation):

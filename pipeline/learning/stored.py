@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from pipeline.core.config import Card, described, difference
+from pipeline.core.config.learning import Card, described, difference
 from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 

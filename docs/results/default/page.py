@@ -22,7 +22,7 @@ from ruamel.yaml import YAML
 
 from pipeline.comparing.statistics import ALL, comparison
 from pipeline.core import storage
-from pipeline.core.config import Evaluation, Params, load_params
+from pipeline.core.config import Evaluation, Params, PoolScenario, load_params
 from pipeline.problems import problem_of
 from pipeline.problems.machines.env.evaluation.metrics import from_end
 from pipeline.stages import confirm
@@ -211,7 +211,7 @@ def to_best() -> str:
     found, params = report("comparison"), repository()
     found = found[found["against"] == "best_heuristic"]
     rows = []
-    for scenario in (name for name, row in params.pool_scenarios.items() if len(row.loads) > 1):
+    for scenario in (name for name, row in params.scenarios_of(PoolScenario).items() if len(row.loads) > 1):
         for agent in (name for name in learned(params) if name in params.agents_of(scenario)):
             own = found[(found["scenario"] == scenario) & (found["policy"] == agent)].set_index("load")
             if ALL not in own.index:

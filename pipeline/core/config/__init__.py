@@ -4,7 +4,6 @@ Unknown keys are refused by name, and every number has its type and range. Defau
 `{name: swf, path: ...}` is enough to read one.
 """
 
-from pipeline.core.config.cards import FORMAT, Card, Weights, described, difference
 from pipeline.core.config.evaluation import (
     Backfilling,
     Evaluation,
@@ -15,6 +14,7 @@ from pipeline.core.config.evaluation import (
     Site,
     Vetoes,
     Watch,
+    too_few,
 )
 from pipeline.core.config.groups.learning import (
     Dqn,
@@ -26,7 +26,7 @@ from pipeline.core.config.groups.learning import (
     WorthConfig,
 )
 from pipeline.core.config.groups.scenario import GroupsLog, GroupsScenario, Sinusoidal
-from pipeline.core.config.learning import Evolution, EvolutionRecipe, NoPretrain
+from pipeline.core.config.learning import Card, Evolution, EvolutionRecipe, NoPretrain
 from pipeline.core.config.machines.learning import (
     A3c,
     A3cRecipe,
@@ -45,39 +45,25 @@ from pipeline.core.config.machines.learning import (
     PpoRecipe,
     Vector,
 )
-from pipeline.core.config.machines.scenario import (
-    Group,
-    MachinePark,
-    MachinesLog,
-    MachinesScenario,
-    Parts,
-    Sampled,
-    Tasks,
-)
+from pipeline.core.config.machines.scenario import Group, MachinePark, MachinesLog, MachinesScenario, Sampled, Tasks
 from pipeline.core.config.params import PARAMS_FILE, Params, check_params, load_params, raw_params, repository_root
-from pipeline.core.config.pool.heuristics import LinearRuleSearch, PoolKnobs
+from pipeline.core.config.pool.heuristics import LinearRuleSearch, PoolKnobs, PoolPlan
 from pipeline.core.config.pool.hindsight import Hindsight
 from pipeline.core.config.pool.learning import (
     Clone,
+    Cnn,
+    Mlp,
     PoolAgent,
     PoolCard,
     PoolEvolution,
+    PoolNetworkConfig,
     Recipe,
     Reinforce,
+    Scores,
     StreamPieces,
     Transfer,
     ValueBaseline,
 )
-from pipeline.core.config.pool.networks import Cnn, Mlp, PoolNetworkConfig, Scores
-from pipeline.core.config.pool.plan import PoolPlan
 from pipeline.core.config.pool.scenario import AtOnce, Demand, PoolLog, PoolScenario, Streaming, Synthetic
-from pipeline.core.config.problems import (
-    Agent,
-    AnyRecipe,
-    AnyScenario,
-    FinetuneConfig,
-    HeuristicKnobs,
-    Plan,
-    PretrainConfig,
-)
-from pipeline.core.config.records import Counts, Frozen, Instances, known_names, pick
+from pipeline.core.config.problems import Agent, FinetuneConfig, PretrainConfig
+from pipeline.core.config.records import Counts, Frozen, Instances, check_known, known_names, pick

@@ -75,21 +75,6 @@ class Params(Frozen):
             raise UserError(f"scenario '{name}' is of problem {chosen.problem}; of problem {_word(kind)}: {there}")
         return chosen
 
-    @property
-    def pool_scenarios(self) -> dict[str, PoolScenario]:
-        """Return the scenarios of pooled clusters, by name."""
-        return self.scenarios_of(PoolScenario)
-
-    @property
-    def machines_scenarios(self) -> dict[str, MachinesScenario]:
-        """Return the scenarios of many machines, by name."""
-        return self.scenarios_of(MachinesScenario)
-
-    @property
-    def groups_scenarios(self) -> dict[str, GroupsScenario]:
-        """Return the scenarios of user groups, by name."""
-        return self.scenarios_of(GroupsScenario)
-
     def pool_scenario(self, name: str) -> PoolScenario:
         """Return the named scenario of a pooled cluster, with the capacity of its log if the log has one."""
         chosen = self.scenario_of(PoolScenario, name)

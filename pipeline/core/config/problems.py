@@ -22,9 +22,8 @@ from pipeline.core.config.machines.learning import (
 )
 from pipeline.core.config.machines.scenario import MachinesScenario
 from pipeline.core.config.pool.checks import check_pool
-from pipeline.core.config.pool.heuristics import PoolKnobs
+from pipeline.core.config.pool.heuristics import PoolKnobs, PoolPlan
 from pipeline.core.config.pool.learning import PoolAgent, PoolFinetune, PoolPretrain, Recipe
-from pipeline.core.config.pool.plan import PoolPlan
 from pipeline.core.config.pool.scenario import PoolScenario
 from pipeline.core.config.records import Frozen
 

@@ -4,24 +4,7 @@ Files are written under another name and renamed, so that a killed run leaves no
 """
 
 from pipeline.core.config.parsing import read_text
-from pipeline.core.storage.checkpoints import (
-    Checkpoint,
-    checkpoint_file,
-    checkpoint_key,
-    drop_checkpoints,
-    read_checkpoint,
-    write_checkpoint,
-)
-from pipeline.core.storage.files import (
-    check_table,
-    discard,
-    hold,
-    read_json,
-    read_table,
-    write,
-    write_json,
-    write_table,
-)
+from pipeline.core.storage.files import discard, hold, read_json, read_table, write, write_json, write_table
 from pipeline.core.storage.jobsets import write_compared, write_origin
 from pipeline.core.storage.links import link_log, link_policies, source_of
 from pipeline.core.storage.models import Model, problem_of_model, read_model, unknown_policy, write_model

@@ -12,14 +12,13 @@ from pydantic import BaseModel, ValidationError
 from pipeline.core.config import PARAMS_FILE
 from pipeline.core.config.git import CODE, git
 from pipeline.core.config.parsing import parsed
-from pipeline.core.schemas import ResultTables
+from pipeline.core.schemas import PAPERS, ResultTables
 from pipeline.core.storage.files import read_table
 from pipeline.core.storage.paths import MODELS, REPORTS, results_folder
 from pipeline.core.types import Json
 from pipeline.errors import UserError
 
 LOCK = Path("dvc.lock")
-PAPER_COLUMNS = ("figure", "title", "paper", "claim", "part", "verdict", "found", "no_if")
 DVC_CONFIG = (Path(".dvc/config"), Path(".dvc/config.local"))
 
 
@@ -112,7 +111,7 @@ def read_papers() -> pd.DataFrame | None:
     if not path.exists():
         return None
     frame = pd.read_csv(path)
-    if missing := [name for name in PAPER_COLUMNS if name not in frame]:
+    if missing := [name for name in PAPERS.columns if name not in frame]:
         raise UserError(f"{path}: columns: missing {', '.join(missing)}: run 'dvc repro'")
     return frame
 

@@ -14,8 +14,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_weights
 from safetensors.numpy import save as save_weights
 
-from pipeline.core.config import FORMAT, Card, Weights, described, difference
-from pipeline.core.config.cards import POOL
+from pipeline.core.config.learning import FORMAT, POOL, Card, Weights, described, difference
 from pipeline.core.config.records import known_names
 from pipeline.core.storage.files import one_line, read_json, write
 from pipeline.core.storage.paths import MODELS

@@ -15,7 +15,6 @@ from pipeline.core.storage.paths import REPORTS, curve_file, results_folder
 from pipeline.errors import UserError
 from pipeline.progress import say
 
-NO_TABLES: Mapping[str, pd.DataFrame] = {}
 FAILED = "failed.txt"  # one line in place of the results of an external policy
 
 
@@ -24,7 +23,7 @@ def write_results(
     jobs: Sequence[pd.DataFrame],
     jobsets: Sequence[pd.DataFrame],
     tables: ResultTables,
-    also: Mapping[str, pd.DataFrame] = NO_TABLES,
+    also: Mapping[str, pd.DataFrame] = {},
 ) -> None:
     """Write the results of every job and jobset under some policies."""
     write_table(folder / "jobs.parquet", pd.concat(jobs, ignore_index=True), tables.jobs)

@@ -11,6 +11,8 @@ from pipeline.core.config import (
     DqnRecipe,
     GroupsLog,
     GroupsScenario,
+    MachinesScenario,
+    PoolScenario,
     QNetworkConfig,
     Replay,
     Sinusoidal,
@@ -49,9 +51,9 @@ def refusal(values: dict[str, Any]) -> str:
 
 def test_params_yaml_tells_its_scenarios_apart() -> None:
     params = load_params()
-    kinds = (params.pool_scenarios, params.machines_scenarios, params.groups_scenarios)
+    kinds = [params.scenarios_of(kind) for kind in (PoolScenario, MachinesScenario, GroupsScenario)]
     assert sorted(name for kind in kinds for name in kind) == sorted(params.scenarios)
-    assert list(params.groups_scenarios) == ["shares"]
+    assert list(params.scenarios_of(GroupsScenario)) == ["shares"]
     assert isinstance(params.groups_scenario("shares"), GroupsScenario)
     assert isinstance(params.groups_recipe("controller"), DqnRecipe)
     assert params.agent("controller").scenario == "shares"

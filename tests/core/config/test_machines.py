@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from machine_rows import AGENT, DAGGER_RECIPE, LOG, PPO_RECIPE, few, rows
 
-from pipeline.core.config import MachinesScenario, PoolScenario, check_params, load_params
+from pipeline.core.config import GroupsScenario, MachinesScenario, PoolScenario, check_params, load_params
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, check_names
 
@@ -42,7 +42,7 @@ def refusal(values: dict[str, Any]) -> str:
 
 def test_params_yaml_has_scenarios_of_every_problem() -> None:
     params = load_params()
-    kinds = (params.pool_scenarios, params.machines_scenarios, params.groups_scenarios)
+    kinds = [params.scenarios_of(kind) for kind in (PoolScenario, MachinesScenario, GroupsScenario)]
     assert sorted(name for kind in kinds for name in kind) == sorted(params.scenarios)
     assert isinstance(params.pool_scenario("online"), PoolScenario)
     assert isinstance(params.machines_scenario("machines"), MachinesScenario)

@@ -10,6 +10,7 @@ from builders import REPOSITORY
 from ruamel.yaml import YAML
 
 from pipeline.core.config import MachinesAgent, Params, PoolAgent, PoolLog, check_params, load_params, repository_root
+from pipeline.core.config.pool.scenario import PoolScenario
 from pipeline.errors import UserError
 from pipeline.problems.pool.checks import check_names
 from pipeline.problems.pool.env.teachers import TEACHERS
@@ -470,7 +471,7 @@ def test_a_scenario_without_a_workload_of_its_own_says_nothing_of_it() -> None:
     scenario = params.pool_scenario("online")
     assert params.workload_of(scenario) == params.workload
     assert "workload" not in scenario.model_dump()
-    arrivals = {name: set(row.arrivals.model_dump()) for name, row in params.pool_scenarios.items()}
+    arrivals = {name: set(row.arrivals.model_dump()) for name, row in params.scenarios_of(PoolScenario).items()}
     assert arrivals["online"] == {"name", "steps"}
     assert arrivals["offline"] == {"name", "steps", "size"}
 

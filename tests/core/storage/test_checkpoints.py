@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from pipeline.core.storage import (
+from pipeline.core.storage.checkpoints import (
     Checkpoint,
     checkpoint_file,
     checkpoint_key,

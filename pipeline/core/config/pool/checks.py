@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.core.config.checks import check_algorithm, check_jobsets_drawn
 from pipeline.core.config.pool.hindsight import must_be_solvable
-from pipeline.core.config.pool.learning import PoolAgent, PoolEvolution
-from pipeline.core.config.pool.networks import Cnn
+from pipeline.core.config.pool.learning import Cnn, PoolAgent, PoolEvolution
 from pipeline.core.config.pool.scenario import PoolLog, PoolScenario
 from pipeline.core.config.records import check_known
 from pipeline.errors import UserError

@@ -1,10 +1,10 @@
-"""Tuning of the heuristics of a pooled cluster on validation jobsets."""
+"""Heuristics of a pooled cluster: their tuning, and policies that look ahead."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.core.config.records import Frozen, Share
+from pipeline.core.config.records import Frozen, Many, Share
 
 
 class LinearRuleSearch(Frozen):
@@ -31,3 +31,19 @@ class PoolKnobs(Frozen):
     hold_quantiles: Annotated[tuple[Share, ...], Field(min_length=1)]
     # Steps until which `hold_until` may hold long jobs back; none: not tuned.
     hold_until: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(exclude_if=lambda steps: not steps)] = ()
+
+
+class PoolPlan(Frozen):
+    """A policy that tries each action in the simulator before it takes one, scored on a scenario's test jobsets."""
+
+    problem: Literal["pool"]  # the scenario's
+    scenario: str  # of a pooled cluster
+    base: str  # the policy to improve, which also plays the futures: a heuristic, as tuned there, or an agent
+    # Candidate actions: the base's own, and those that an agent prefers; of a rule, void and the first jobs.
+    candidates: Annotated[int, Field(ge=2, le=1000)]
+    futures: Annotated[int, Field(ge=1, le=10_000)]  # of each load, drawn beforehand and shared by all actions
+    ahead: Many  # maximum steps of each future; 1000000 plays to the end where policies know when arrivals end
+    left_job: Annotated[float, Field(ge=0)]  # cost of a job that still waits then, in mean costs of a step
+    left_work: Annotated[float, Field(ge=0)]  # the same of a step of the whole cluster's work
+    decisions: Annotated[int, Field(ge=1)]  # maximum simulated for one decision; of an agent, those that it makes
+    min_z: Annotated[float, Field(ge=0)]  # standard errors by which an action must be better than the base's own

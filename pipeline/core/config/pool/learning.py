@@ -1,15 +1,40 @@
-"""How agents of a pooled cluster learn: recipes, pre-training, fine-tuning."""
+"""Networks of a pooled cluster, and how agents learn: recipes, pre-training, fine-tuning."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.core.config.cards import FORMAT, Card, Weights
-from pipeline.core.config.learning import Budget, Evolution, NoPretrain
-from pipeline.core.config.pool.networks import PoolNetworkConfig
-from pipeline.core.config.records import Frozen, Loads, Name, Positive, PositiveShare, Rate, Seed, Units, Weight
+from pipeline.core.config.learning import FORMAT, Budget, Card, Evolution, NoPretrain, Weights
+from pipeline.core.config.records import Frozen, Loads, Name, Positive, PositiveShare, Rate, Seed, Units, Weight, Wide
 
 Slots = Annotated[int, Field(gt=0, le=1000)]
+
+
+class Mlp(Frozen):
+    """DeepRM's network: one hidden layer over the image."""
+
+    name: Literal["mlp"]
+    hidden: Wide  # units of its hidden layer
+    clock: bool  # does it see the time since the last arrival?
+
+
+class Cnn(Frozen):
+    """DeepRM2's network (Table 1)."""
+
+    name: Literal["cnn"]
+    channels: tuple[Wide, Wide]  # of its two convolutions
+    hidden: Wide  # units of its last hidden layer
+    clock: bool  # does it see the time since the last arrival?
+
+
+class Scores(Frozen):
+    """A sum of weighted features of jobs and the moment, for clusters and queues of any size; found by evolution."""
+
+    name: Literal["scores"]
+    hidden: Annotated[int, Field(ge=0, le=64)]  # tanh units that are added to the sum; 0: none
+
+
+PoolNetworkConfig = Annotated[Mlp | Cnn | Scores, Field(discriminator="name")]
 
 
 class ValueBaseline(Frozen):

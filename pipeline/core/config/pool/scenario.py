@@ -29,10 +29,6 @@ def _is_empty(value: object) -> bool:
     return value is None or value == 0.0
 
 
-def _is_durations(value: object) -> bool:
-    return value == "durations"
-
-
 def _valid_place_ahead(value: object) -> object:
     if value not in (True, False, "agents"):
         raise ValueError(f"expected true, false or agents, got {value!r}")
@@ -151,9 +147,9 @@ class PoolScenario(Frozen):
     tell_end: Annotated[bool, Field(exclude_if=bool)] = True  # do policies know when arrivals end, where they do?
     tell_load: Annotated[bool, Field(exclude_if=bool)] = True  # do policies know the load of a jobset?
     # What policies know of a job's duration.
-    policies_know: Annotated[Literal["durations", "estimates", "predictions"], Field(exclude_if=_is_durations)] = (
-        "durations"
-    )
+    policies_know: Annotated[
+        Literal["durations", "estimates", "predictions"], Field(exclude_if=lambda words: words == "durations")
+    ] = "durations"
     workload: Annotated[Synthetic | None, Field(exclude_if=_is_empty)] = None  # its own, in place of params.yaml's
 
     @property

@@ -1,6 +1,6 @@
 """Names of the rules, which are not available to agents in params.yaml."""
 
-from pipeline.core.config import Params
+from pipeline.core.config import GroupsScenario, Params
 from pipeline.core.config.checks import check_names_free
 from pipeline.errors import UserError
 
@@ -15,7 +15,7 @@ OWN = "{agent}_own"  # an agent without the knapsack, by each group's own best
 
 def check_names(params: Params) -> None:
     """Raise UserError if an agent has the name of a rule or of another scored policy."""
-    agents = [name for name, agent in params.agents.items() if agent.scenario in params.groups_scenarios]
+    agents = [name for name, agent in params.agents.items() if agent.scenario in params.scenarios_of(GroupsScenario)]
     taken = {*RULES, *(OWN.format(agent=agent) for agent in agents)}
     check_names_free(params, "groups", taken)
     for name in agents:

@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.core.config import Dagger, MachinesAgent, MachinesEvolution, MachinesKnobs, Params
+from pipeline.core.config import Dagger, MachinesAgent, MachinesEvolution, MachinesKnobs, MachinesScenario, Params
 from pipeline.core.config.checks import check_plan_names
 from pipeline.core.config.records import check_known
 from pipeline.core.types import CompiledRule, FloatArray, IntArray, Observation, Policy
@@ -113,7 +113,7 @@ def check_names(params: Params) -> None:
         UserError: one has the name of another policy, or learns from or improves an unknown one.
     """
     for name, agent in params.agents.items():
-        if agent.scenario not in params.machines_scenarios:
+        if agent.scenario not in params.scenarios_of(MachinesScenario):
             continue
         if name in HEURISTICS:
             raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")

@@ -42,7 +42,7 @@ def load_of_one(workload: Synthetic, demand: Demand, scenario: PoolScenario) -> 
 
 def check_synthetic(params: Params) -> None:
     """Raise a UserError if a workload cannot be drawn: too much load or duration, or demands without a whole unit."""
-    for name, scenario in params.pool_scenarios.items():
+    for name, scenario in params.scenarios_of(PoolScenario).items():
         workload = params.workload_of(scenario)
         if not isinstance(workload, Synthetic):
             continue
@@ -114,7 +114,7 @@ def _in_each_step(rate: float, arrivals: Streaming, rng: np.random.Generator) ->
 
 def check_estimates(params: Params) -> None:
     """Raise a UserError for a scenario with estimates whose workload has none."""
-    for name, scenario in params.pool_scenarios.items():
+    for name, scenario in params.scenarios_of(PoolScenario).items():
         workload = params.workload_of(scenario)
         place, known = f"params.yaml: scenarios.{name}.policies_know", scenario.policies_know
         if known == "durations" or not isinstance(workload, Synthetic):

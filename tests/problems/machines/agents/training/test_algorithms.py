@@ -9,7 +9,7 @@ import torch
 from machine_learning import RECIPES, tiny_task, untrained
 
 from pipeline.core.config import A3c, Dagger, MachinesEvolution, NoPretrain, Ppo
-from pipeline.core.storage import Checkpoint, read_checkpoint, write_checkpoint
+from pipeline.core.storage.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.machines.agents.networks.actor_critic import ActorCritic

@@ -20,7 +20,7 @@ from pipeline.core.config import (
     Scores,
     StreamPieces,
 )
-from pipeline.core.storage import Checkpoint, read_checkpoint, write_checkpoint
+from pipeline.core.storage.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from pipeline.learning.memory import Memory, best_on_validation
 from pipeline.learning.update import Update
 from pipeline.problems.pool.agents.networks.network import Scorer

@@ -288,7 +288,7 @@ def test_a_demand_of_no_whole_unit_is_refused_with_its_scenario(params: Params) 
 
 def test_the_params_of_the_repository_can_be_drawn(params: Params, workload: Synthetic) -> None:
     check_synthetic(params)
-    for of in params.pool_scenarios.values():
+    for of in params.scenarios_of(PoolScenario).values():
         jobs = draw_jobset(workload, params.demands[of.demand], of, max(of.loads), np.random.default_rng(1))
         assert 0 < jobs.duration.max() <= of.horizon
         assert (jobs.demand.max(axis=0) <= list(of.resources.values())).all()
