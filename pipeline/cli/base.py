@@ -37,15 +37,20 @@ def group(name: str, help: str, panel: str | None = None) -> typer.Typer:
     return made
 
 
+def completed(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
+    """Return the names that complete a word; none while params.yaml is invalid."""
+    with suppress(UserError):
+        return [name for name in names() if name.startswith(incomplete)]
+    return []
+
+
 def names_in(section: str) -> Callable[[str], list[str]]:
     """Return a function that completes a name of params.yaml."""
 
     def complete(incomplete: str) -> list[str]:
         from pipeline.core.config import load_params
 
-        with suppress(UserError):
-            return [name for name in getattr(load_params(), section) if name.startswith(incomplete)]
-        return []
+        return completed(lambda: getattr(load_params(), section), incomplete)
 
     return complete
 

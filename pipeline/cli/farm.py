@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from pipeline.cli.base import app, names_in, read_params
+from pipeline.cli.base import app, completed, names_in, read_params
 
 WORKERS = 2
 
@@ -13,13 +13,9 @@ WORKERS = 2
 def keys(incomplete: str) -> list[str]:
     """Complete a key of params.yaml, up to its equals sign."""
     from pipeline.core.config import PARAMS_FILE
-    from pipeline.errors import UserError
     from pipeline.farming.grid import known_keys
 
-    try:
-        return [f"{key}=" for key in known_keys(PARAMS_FILE) if key.startswith(incomplete)]
-    except UserError:
-        return []
+    return [f"{key}=" for key in completed(lambda: known_keys(PARAMS_FILE), incomplete)]
 
 
 Workers = Annotated[

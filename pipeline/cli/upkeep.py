@@ -1,0 +1,101 @@
+"""Commands that keep results in order: outputs of removed rows, champions, MLflow."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from pipeline.cli.base import AsJson, ScenarioName, answer, app, read_params, scenarios
+
+
+@app.command()
+def prune() -> None:
+    """Remove outputs of rows that params.yaml no longer has: curves, models, tables, stages of dvc.lock.
+
+    DVC's cache keeps them: if a row returns, dvc repro restores its outputs. Outputs changed by hand stay.
+
+    Example: python -m pipeline prune
+    """
+    from pipeline.stages.prune import run
+
+    run()
+
+
+@app.command()
+def promote(
+    scenario: Annotated[
+        str | None, Argument(help="A scenario (default: all that the gate judged).", autocompletion=scenarios)
+    ] = None,
+) -> None:
+    """Make the candidate that passed the gate the champion of its scenario, in champions.yaml.
+
+    Example: python -m pipeline promote online
+    """
+    params = read_params()
+    from pipeline.stages.promoting import promote as lines
+
+    answer(lines(params, scenario))
+
+
+@app.command()
+def rollback(scenario: ScenarioName) -> None:
+    """Restore a scenario's previous champion in champions.yaml.
+
+    Example: python -m pipeline rollback online
+    """
+    params = read_params()
+    from pipeline.stages.promoting import rollback as line
+
+    answer([line(params, scenario)])
+
+
+@app.command()
+def watch(
+    log: Annotated[Path, Argument(help="The scenario's log, with jobs that are newer than the champion's judgement.")],
+    scenario: Annotated[
+        str | None, Option(help="A scenario cut from a log, if there are several.", autocompletion=scenarios)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare a champion with the best heuristic on the new jobs of a log, and raise an alarm if it does worse.
+
+    Exit code: 0 no alarm, 3 alarm, 4 too few windows to tell; 2, as for every command, a mistake.
+
+    Example: python -m pipeline watch site.swf.gz --scenario site
+    """
+    params = read_params()
+    from pipeline.stages.watch import run
+
+    code, found, lines = run(params, log, scenario)
+    answer(lines, found, as_json)
+    raise typer.Exit(code)
+
+
+@app.command()
+def publish(
+    rev: Annotated[list[str] | None, Option(help="A commit, tag, branch or experiment; repeatable.")] = None,
+    everything: Annotated[bool, Option("--all", help="All experiments, commits with a dvc.lock, workspace.")] = False,
+) -> None:
+    """Add to MLflow what is missing there: skipped, restored and spooled stages.
+
+    Example: python -m pipeline publish --all
+    """
+    from pipeline.tracking.publish import publish as lines
+
+    answer(lines(rev or [], everything))
+
+
+@app.command()
+def ui(
+    port: Annotated[int, Option(min=1, max=65535, help="Port on this machine.")] = 5000,
+    browser: Annotated[bool, Option(help="Open the link in a browser.")] = True,
+) -> None:
+    """Open MLflow on this pipeline's runs.
+
+    Example: python -m pipeline ui --port 5001
+    """
+    from pipeline.tracking.ui import serve
+
+    for link in serve(port, browser):
+        typer.echo(link)
