@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.resampling import by_jobset, interval, resample
-from pipeline.comparing.statistics import ALL, NOTHING
+from pipeline.comparing.comparing import BEST
+from pipeline.comparing.resampling import interval
+from pipeline.comparing.statistics import ALL, NOTHING, Stratum, column_of, stratified
 from pipeline.comparing.words import CLOSES, shown_loads, table_head
 from pipeline.core.config import Evaluation
 from pipeline.core.types import FloatArray
@@ -54,10 +55,12 @@ def hindsight_table(
     distance is above 0. Raises ValueError: a policy has no result on one of the jobsets, or a load no best heuristic.
     """
     policies, rng = list(results["policy"].unique()), np.random.default_rng(seed)
-    found = {
-        int(part["load"].iloc[0]): _means(results, part, policies, best, settings.resamples, rng)
-        for _, part in hindsight.groupby("load")
-    }
+    found: dict[int, Means] = {}
+    for load, solved in hindsight.groupby("load"):
+        part = results[(results["load"] == load) & results["jobset"].isin(solved["jobset"])]
+        (stratum,) = stratified(part, policies, settings.resamples, rng)
+        ideal = solved.set_index("jobset").loc[stratum.jobset]
+        found[stratum.load] = _means(stratum, ideal, column_of(policies, BEST, best, stratum.load))
     tables = [_rows(f"{load:03d}", policies, [means], settings.confidence) for load, means in found.items()]
     tables.append(_rows(ALL, policies, list(found.values()), settings.confidence))
     table = pd.concat(tables, ignore_index=True)
@@ -65,32 +68,17 @@ def hindsight_table(
     return table
 
 
-def _means(
-    results: pd.DataFrame,
-    solved: pd.DataFrame,
-    policies: Sequence[str],
-    best: Mapping[int, str],
-    resamples: int,
-    rng: np.random.Generator,
-) -> Means:
-    load, jobsets = int(solved["load"].iloc[0]), solved["jobset"]
-    if best.get(load) not in policies:
-        raise ValueError(f"load {load}: expected a best heuristic with scores, found {best.get(load)}")
-    part = results[(results["load"] == load) & results["jobset"].isin(jobsets)]
-    if len(part) != len(policies) * len(jobsets):
-        raise ValueError(f"load {load}: expected {len(jobsets)} jobsets of each policy, found other ones")
-    slowdown = by_jobset(part, policies, "mean_slowdown").loc[jobsets].to_numpy()
-    reference = slowdown[:, policies.index(best[load])]
-    ideal, bound = solved["objective"].to_numpy(), solved["bound"].to_numpy()
-    counts = resample(len(jobsets), resamples, rng)
+def _means(stratum: Stratum, solved: pd.DataFrame, best: int) -> Means:
+    slowdown, ideal = stratum.score, solved["objective"].to_numpy()
+    reference = slowdown[:, best]
     return Means(
         slowdown=slowdown.mean(axis=0),
-        reference=np.array([reference.mean(), ideal.mean(), bound.mean()]),
+        reference=np.array([reference.mean(), ideal.mean(), solved["bound"].to_numpy().mean()]),
         # Means of differences: between equal scores they are exactly 0, however BLAS rounds.
-        gained=np.asarray(counts @ (reference[:, None] - slowdown) / len(jobsets)),
-        distance=np.asarray(counts @ (reference - ideal) / len(jobsets)),
+        gained=stratum.means(reference[:, None] - slowdown),
+        distance=stratum.means((reference - ideal)[:, None])[:, 0],
         optimal=float((solved["status"] == "OPTIMAL").mean()),
-        n=len(jobsets),
+        n=len(solved),
     )
 
 

@@ -55,9 +55,8 @@ def loads_markdown(table: pd.DataFrame) -> str:
 
 def short(table: pd.DataFrame) -> list[str]:
     """Return a line for each scenario and load with fewer test jobsets than requested."""
-    once = table.drop_duplicates(["scenario", "load"])
+    few = table[table["jobsets"] < table["wanted"]].drop_duplicates(["scenario", "load"])
     return [
-        f"{row['scenario']}, load {row['load']}: {row['jobsets']} test jobsets; {row['wanted']} were asked for"
-        for _, row in once.iterrows()
-        if row["jobsets"] < row["wanted"]
+        f"{row.scenario}, load {row.load}: {row.jobsets} test jobsets; {row.wanted} were asked for"
+        for row in few.itertuples()
     ]

@@ -18,6 +18,7 @@ import pandas as pd
 
 from pipeline.comparing.resampling import by_jobset, gap_interval, interval, resample, seeds_drawn
 from pipeline.core.config import Evaluation
+from pipeline.core.schemas import SUMMARY
 from pipeline.core.types import FloatArray, IntArray
 
 ALL = "all"
@@ -42,14 +43,6 @@ class Stratum(NamedTuple):
     def units(self) -> int:
         """Number of independent jobsets, or windows."""
         return len(np.unique(self.unit))
-
-
-class Averages(NamedTuple):
-    """Means of P policies in the sample and in its resamples, at one load or over several, and their intervals."""
-
-    value: FloatArray  # [1 + S, P]
-    low: FloatArray  # [P]
-    high: FloatArray  # [P]
 
 
 def comparison(
@@ -80,10 +73,11 @@ def comparison(
     for load, places in groups.items():
         mean, units = value[places].mean(axis=0), min(strata[k].units for k in places)
         # Resampled means of few trainings could be below the possible minimum.
-        means[load] = Averages(mean, *interval(np.maximum(mean[1:], 0.0), settings.confidence, units))
+        low, high = interval(np.maximum(mean[1:], 0.0), settings.confidence, units)
+        means[load] = {"mean": mean[0], "low": low, "high": high}
     tables = []
     for label, choice in references.items():
-        columns = [_column(policies, label, choice, stratum.load) for stratum in strata]
+        columns = [column_of(policies, label, choice, stratum.load) for stratum in strata]
         # The mean of differences, not the difference of means: for equal scores it is exactly 0 despite rounding.
         gaps = [s.means(s.score - s.score[:, [column]]) for s, column in zip(strata, columns, strict=True)]
         gap = _with_trainings(np.stack(gaps), weights)
@@ -106,20 +100,19 @@ def summary(frame: pd.DataFrame, scenario: str, settings: Evaluation, rng: np.ra
         low, high = interval(mean[1:], settings.confidence, stratum.units)
         scored = frame[frame["load"] == stratum.load].groupby("policy")
         averages = scored.mean(numeric_only=True).loc[policies]
-        if "not_work_conserving" not in averages:  # only scenarios in steps have it
-            averages["not_work_conserving"] = np.nan
-        totals = scored[["jobs", "unfinished"]].sum().loc[policies]
-        columns = {
-            **{"scenario": scenario, "load": stratum.load, "policy": policies, "n": stratum.units},
-            "jobs": totals["jobs"].to_numpy(),
-            **{"slowdown": mean[0], "slowdown_low": low, "slowdown_high": high},
-            **{name: averages[name].to_numpy() for name in ("unbounded_slowdown", "p50_slowdown", "p99_slowdown")},
-            "worst_slowdown": scored["worst_slowdown"].max().loc[policies].to_numpy(),
-            **{name: averages[name].to_numpy() for name in ("completion_time", "makespan", "utilisation")},
-            "not_work_conserving": averages["not_work_conserving"].to_numpy(),
-            "unfinished": totals["unfinished"].to_numpy(),
-        }
-        parts.append(pd.DataFrame(columns))
+        rows = averages.assign(
+            scenario=scenario,
+            load=stratum.load,
+            policy=policies,
+            n=stratum.units,
+            slowdown=mean[0],
+            slowdown_low=low,
+            slowdown_high=high,
+            worst_slowdown=scored["worst_slowdown"].max(),
+            jobs=scored["jobs"].sum(),
+            unfinished=scored["unfinished"].sum(),
+        )
+        parts.append(rows.reindex(columns=list(SUMMARY.columns)))  # only scenarios in steps have all of them
     return pd.concat(parts, ignore_index=True)
 
 
@@ -142,7 +135,8 @@ def stratified(
     return strata
 
 
-def _column(policies: Sequence[str], label: str, choice: Mapping[int, str], load: int) -> int:
+def column_of(policies: Sequence[str], label: str, choice: Mapping[int, str], load: int) -> int:
+    """Return the place of a reference among the policies at a load; ValueError if it has no scores."""
     if load not in choice:
         raise ValueError(f"reference '{label}' names no policy for load {load}")
     if choice[load] not in policies:
@@ -156,14 +150,17 @@ def _with_trainings(value: FloatArray, weights: FloatArray) -> FloatArray:
 
 def _compare(
     strata: Sequence[Stratum],
-    means: Averages,
+    means: Mapping[str, FloatArray],
     gap: FloatArray,
     against: FloatArray,
     seeds: FloatArray,
     other: list[int],
     settings: Evaluation,
 ) -> dict[str, FloatArray | IntArray]:
-    """Return the columns [O] of COMPARISON for O policies with gaps [1 + S, O]; seeds [P, T] mark those of a mean."""
+    """Return the columns [O] of COMPARISON for O policies with gaps [1 + S, O].
+
+    `means` are columns [P] of all policies; seeds [P, T] mark the policies of a mean.
+    """
     difference = gap / np.maximum(against, NOTHING)[:, None]
     low, high = gap_interval(
         np.maximum(difference[1:], -1.0), settings.confidence, min(stratum.units for stratum in strata)
@@ -171,9 +168,7 @@ def _compare(
     unfinished = np.sum([stratum.unfinished for stratum in strata], axis=0)
     return {
         "n": np.full(len(other), len(np.unique(np.concatenate([stratum.unit for stratum in strata])))),
-        "mean": means.value[0, other],
-        "low": means.low[other],
-        "high": means.high[other],
+        **{name: column[other] for name, column in means.items()},
         "mean_against": np.full(len(other), against[0]),
         "difference": difference[0],
         "difference_low": low,
