@@ -14,8 +14,8 @@ import pandas as pd
 
 from pipeline.core.types import FloatArray
 from pipeline.papers.evidence import Evidence
-from pipeline.papers.rules import NO, UNDECIDED, YES
-from pipeline.papers.verdicts import CannotTellError, Finding, Part
+from pipeline.papers.rules import NO, UNDECIDED, YES, CannotTellError
+from pipeline.papers.verdicts import Finding, Part
 
 Choice = Callable[[Evidence, str], str]  # of an agent
 

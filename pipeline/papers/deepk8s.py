@@ -9,17 +9,15 @@ updates, and speed is judged by both. Final levels are of the test jobsets.
 
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
 
 from pipeline.comparing import plots
 from pipeline.papers.curves import convergence, points, races
 from pipeline.papers.evidence import SLOWDOWN, Evidence, Metric, OfJobs, versus, whiskers
 from pipeline.papers.roles import NAMES, Roles
 from pipeline.papers.rules import ABOVE, BELOW, NO, UNDECIDED, YES, Rule, at_least, at_most, below_by, within
-from pipeline.papers.verdicts import WHOLE, Finding, Part, Shown, Source, compared, judged
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from pipeline.papers.verdicts import WHOLE, Claim, Finding, Part, Shown, claims_of, compared, judged
 
 ALGORITHMS = ("ppo", "a3c", "dagger")
 HEURISTICS = ("fcfs", "random", "sjf", "tetris")  # the paper's
@@ -59,7 +57,7 @@ def shown(evidence: Evidence) -> list[Shown]:
     ]
 
 
-def _slowdown(evidence: Evidence, title: str) -> "Figure":
+def _slowdown(evidence: Evidence, title: str) -> Figure:
     loads, policies = evidence.loads, evidence.policies
     titles = [f"Load {load}" for load in loads]
     figure, panels = plots.panels(titles, 0.7 + (0.9 + 0.26 * len(policies)) * len(loads))
@@ -79,7 +77,7 @@ def _slowdown(evidence: Evidence, title: str) -> "Figure":
     return figure
 
 
-def _completion(evidence: Evidence, title: str) -> "Figure":
+def _completion(evidence: Evidence, title: str) -> Figure:
     kinds: dict[Metric, str] = {
         short(evidence): f"Short tasks (at most {evidence.long:.4g})",
         long(evidence): "Long tasks",
@@ -103,7 +101,7 @@ def _completion(evidence: Evidence, title: str) -> "Figure":
     return figure
 
 
-def _learning(evidence: Evidence, title: str) -> "Figure | None":
+def _learning(evidence: Evidence, title: str) -> Figure | None:
     """Draw the agents that stand for the algorithms; those validated at other loads than the first are left out."""
     leads = [names[0] for names in map(evidence.roles.learned_by, ALGORITHMS) if names]
     agents = [agent for agent in leads if len(points(evidence.curves[agent], "validation"))]
@@ -142,46 +140,42 @@ def _about(algorithm: str, iterations: int) -> Part:
     return Part(f"after about {iterations:,} iterations", no_if, judge)
 
 
-FOUR, FIVE, SIX = (Source(f"Deepk8s, Figure {number}") for number in (4, 5, 6))
-TABLE = Source("Deepk8s, Table 1")
+FOUR, FIVE, SIX, TABLE = "Deepk8s, Figure 4", "Deepk8s, Figure 5", "Deepk8s, Figure 6", "Deepk8s, Table 1"
 # No run of ours can refute that its slowdown is 1.325 and its completion time 94.116: the log is not named.
-OF_SLOWDOWN = (
-    FOUR.claim(
-        "FCFS has the highest mean slowdown, then Random, then SJF and Tetris",
-        compared("Random below FCFS", BELOW, versus("random", "fcfs", SLOWDOWN)),
-        compared("SJF below Random", BELOW, versus("sjf", "random", SLOWDOWN)),
-        compared("Tetris below Random", BELOW, versus("tetris", "random", SLOWDOWN)),
-    ),
-    FOUR.claim(
-        "PPO's mean slowdown is at least 7.5 % below each heuristic's", *_each("below", at_least(LEAST), SLOWDOWN)
-    ),
-    FOUR.claim(
-        "PPO's mean slowdown is at most 13.5 % below each heuristic's", *_each("below", at_most(MOST), SLOWDOWN)
-    ),
-    FOUR.claim("PPO and A3C are nearly equal in result", compared(WHOLE, AS_GOOD, versus(A3C, PPO, SLOWDOWN))),
+OF_SLOWDOWN = claims_of(
+    FOUR,
+    {
+        "FCFS has the highest mean slowdown, then Random, then SJF and Tetris": [
+            compared("Random below FCFS", BELOW, versus("random", "fcfs", SLOWDOWN)),
+            compared("SJF below Random", BELOW, versus("sjf", "random", SLOWDOWN)),
+            compared("Tetris below Random", BELOW, versus("tetris", "random", SLOWDOWN)),
+        ],
+        "PPO's mean slowdown is at least 7.5 % below each heuristic's": _each("below", at_least(LEAST), SLOWDOWN),
+        "PPO's mean slowdown is at most 13.5 % below each heuristic's": _each("below", at_most(MOST), SLOWDOWN),
+        "PPO and A3C are nearly equal in result": [compared(WHOLE, AS_GOOD, versus(A3C, PPO, SLOWDOWN))],
+    },
 )
-OF_COMPLETION = (
-    TABLE.claim("PPO has the lowest mean completion time", *_each("below", BELOW, COMPLETION)),
-    TABLE.claim(
-        "PPO's mean completion time is 0.2 % below SJF's",
-        compared(WHOLE, below_by(BELOW_SJF), versus(PPO, "sjf", COMPLETION)),
-    ),
-    FIVE.claim("Short tasks are faster under PPO than under every heuristic", *_each("than under", BELOW, short)),
-    FIVE.claim("Long tasks are slower under PPO than under every heuristic", *_each("than under", ABOVE, long)),
-    TABLE.claim("The makespan is nearly equal under all policies", *_each("PPO and", AS_SOON, MAKESPAN)),
-)
-OF_LEARNING = (
-    SIX.claim("PPO converges after about 1,000 iterations", _about("ppo", 1000)),
-    SIX.claim(
-        "A3C converges much later than PPO, to the same level",
-        *races("PPO sooner", PPO, A3C),
-        compared("the same level", AS_GOOD, versus(A3C, PPO, SLOWDOWN)),
-    ),
-    SIX.claim(
-        "DAgger converges first, after about 500 iterations",
-        *races("before PPO", DAGGER, PPO),
-        *races("before A3C", DAGGER, A3C),
-        _about("dagger", 500),
-    ),
-    SIX.claim("DAgger ends only as good as SJF, its expert", compared(WHOLE, AS_GOOD, versus(DAGGER, "sjf", SLOWDOWN))),
+LESS_TIME = compared(WHOLE, below_by(BELOW_SJF), versus(PPO, "sjf", COMPLETION))
+OF_COMPLETION = [
+    Claim(TABLE, "PPO has the lowest mean completion time", _each("below", BELOW, COMPLETION)),
+    Claim(TABLE, "PPO's mean completion time is 0.2 % below SJF's", [LESS_TIME]),
+    Claim(FIVE, "Short tasks are faster under PPO than under every heuristic", _each("than under", BELOW, short)),
+    Claim(FIVE, "Long tasks are slower under PPO than under every heuristic", _each("than under", ABOVE, long)),
+    Claim(TABLE, "The makespan is nearly equal under all policies", _each("PPO and", AS_SOON, MAKESPAN)),
+]
+OF_LEARNING = claims_of(
+    SIX,
+    {
+        "PPO converges after about 1,000 iterations": [_about("ppo", 1000)],
+        "A3C converges much later than PPO, to the same level": [
+            *races("PPO sooner", PPO, A3C),
+            compared("the same level", AS_GOOD, versus(A3C, PPO, SLOWDOWN)),
+        ],
+        "DAgger converges first, after about 500 iterations": [
+            *races("before PPO", DAGGER, PPO),
+            *races("before A3C", DAGGER, A3C),
+            _about("dagger", 500),
+        ],
+        "DAgger ends only as good as SJF, its expert": [compared(WHOLE, AS_GOOD, versus(DAGGER, "sjf", SLOWDOWN))],
+    },
 )

@@ -16,7 +16,7 @@ from pipeline.comparing.resampling import FEW, gap_interval, interval, lucky
 from pipeline.comparing.statistics import Stratum
 from pipeline.core.types import FloatArray
 from pipeline.papers.roles import Roles
-from pipeline.papers.verdicts import CannotTellError
+from pipeline.papers.rules import CannotTellError, Gap
 
 SLOWDOWN = "mean_slowdown"
 MOST_LENGTHS = 12  # shown one by one; more are grouped
@@ -42,28 +42,6 @@ class Mean(NamedTuple):
     low: float
     high: float
     n: int  # jobsets
-
-
-class Gap(NamedTuple):
-    """Relative difference of a policy's mean from another's on the same jobsets."""
-
-    policy: str
-    against: str
-    load: int
-    n: int  # jobsets
-    mean: float
-    mean_against: float
-    difference: float
-    low: float
-    high: float
-    unfinished: int  # jobs of both
-    of: str = ""  # which jobs, if not all
-    few: bool = False  # too few jobsets: all could lie on one side by luck
-
-    @property
-    def side(self) -> int:
-        """Return -1 or 1 where the whole interval is below or above, else 0."""
-        return int(self.low > 0) - int(self.high < 0)
 
 
 @dataclass(frozen=True)
@@ -113,11 +91,8 @@ class Evidence:
 
     def means(self, metric: Metric, load: int, policy: str) -> FloatArray:
         """Return a policy's mean of a metric, in the sample and in each resample [1 + S]."""
-        if isinstance(metric, str):
-            stratum = self.samples[load][metric]
-            return stratum.means(stratum.score)[:, self._column(policy)]
         total, per = self._sums(metric, load, policy)
-        if not per.any():
+        if isinstance(metric, OfJobs) and not per.any():
             raise CannotTellError(f"at load {load} there are no {metric.name}")
         return self._ratio(load, total, per)
 
@@ -182,8 +157,6 @@ class Evidence:
     def _ratio(self, load: int, total: FloatArray, per: FloatArray) -> FloatArray:
         """Return the ratio of two sums [N] in the sample and in each resample [1 + S]."""
         counts = self._at(load).counts
-        if (per == 1.0).all():  # jobsets: every resample has the same number
-            return np.asarray(counts @ total / len(per))
         with np.errstate(invalid="ignore"):  # resamples without such jobs are left out later
             return np.asarray(counts @ total / (counts @ per))
 

@@ -1,19 +1,17 @@
 """Results by job length: box plots around training (DeepRM2's Figure 6) and withheld jobs (DeepRM's Figure 7)."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from pipeline.comparing import plots
 from pipeline.papers.evidence import Evidence, Mean, OfJobs, groups, nearest, rival, slowdown_of, versus, whiskers
-from pipeline.papers.rules import ABOVE, BELOW, NO, YES, above, below
-from pipeline.papers.verdicts import WHOLE, CannotTellError, Finding, Part, Shown, Source, compared, judged
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from pipeline.papers.rules import ABOVE, BELOW, NO, YES, CannotTellError, above, below
+from pipeline.papers.verdicts import WHOLE, Finding, Part, Shown, claims_of, compared, judged
 
 DURATIONS_LOAD = 100  # percent: DeepRM2 trains at it for Figure 5, and names none for Figure 6
 BEFORE = ("#BBBBBB", "#EFD9A7")  # random, pretrained
@@ -51,9 +49,7 @@ def box(slowdown: pd.Series) -> dict[str, object]:
     return {**box, "fliers": []}
 
 
-def _draw_boxes(evidence: Evidence, load: int, agent: str, title: str) -> "Figure":
-    from matplotlib.patches import Patch
-
+def _draw_boxes(evidence: Evidence, load: int, agent: str, title: str) -> Figure:
     figure, axes = plots.canvas(title)
     look = plots.looks(evidence.policies, evidence.roles.agents)[agent]
     lengths = groups(evidence.lengths(load))
@@ -94,7 +90,7 @@ def withheld(evidence: Evidence) -> list[Shown]:
     return found or [Shown("withheld", "Withheld jobs", None, judged(WITHHELD, evidence))]
 
 
-def _draw_withheld(evidence: Evidence, load: int, agent: str, title: str) -> "Figure":
+def _draw_withheld(evidence: Evidence, load: int, agent: str, title: str) -> Figure:
     lengths = groups(evidence.lengths(load))
     share = evidence.mean("not_work_conserving", load, agent)
     held = f"Lengths of withheld jobs (work is not conserved in {100 * share.value:.1f} % of steps)"
@@ -115,7 +111,7 @@ def _draw_withheld(evidence: Evidence, load: int, agent: str, title: str) -> "Fi
     return figure
 
 
-def _draw_lengths(axes: "Axes", jobs: pd.DataFrame, agent: str, lengths: Sequence[list[int]], colour: str) -> None:
+def _draw_lengths(axes: Axes, jobs: pd.DataFrame, agent: str, lengths: Sequence[list[int]], colour: str) -> None:
     each = pd.Series(1, index=jobs.index)
     kinds = {
         "all jobs": (each, PLAIN, 1.0),
@@ -184,40 +180,38 @@ def _only_long_jobs(column: str, what: str) -> Part:
     return Part(f"of the {what} it withholds", no_if, judge)
 
 
-SIX, SEVEN = Source("DeepRM2, Figure 6"), Source("DeepRM, Figure 7")
-DURATIONS = (
-    SIX.claim(
-        "After training, short jobs have a far lower slowdown than before",
-        compared("than under Random, the paper's before", BELOW, versus(_required, "random", _jobs(0), DURATIONS_LOAD)),
-    ),
-    SIX.claim(
-        "Short jobs tend to go first",
-        Part(WHOLE, "a larger share of them is withheld, by the whole interval", _short_first),
-    ),
-    SIX.claim(
-        "DeepRM2 is better than DeepRM for short and for long jobs",
-        *(
+DURATIONS = claims_of(
+    "DeepRM2, Figure 6",
+    {
+        "After training, short jobs have a far lower slowdown than before": [
+            compared(
+                "than under Random, the paper's before", BELOW, versus(_required, "random", _jobs(0), DURATIONS_LOAD)
+            )
+        ],
+        "Short jobs tend to go first": [
+            Part(WHOLE, "a larger share of them is withheld, by the whole interval", _short_first)
+        ],
+        "DeepRM2 is better than DeepRM for short and for long jobs": [
             compared(f"{name} jobs", BELOW, versus(_required, rival, _jobs(kind), DURATIONS_LOAD))
             for kind, name in enumerate(("short", "long"))
-        ),
-    ),
+        ],
+    },
 )
-WITHHELD = (
-    SEVEN.claim(
-        "At 110 % DeepRM does not conserve work in 23.4 % of the steps",
-        Part(WHOLE, "the interval leaves out 23.4 % (yes: it holds that)", _share_of_steps),
-    ),
-    SEVEN.claim(
-        "DeepRM withholds almost only long jobs",
-        _only_long_jobs("held", "jobs"),
-        _only_long_jobs("withheld", "steps of waiting"),
-    ),
-    SEVEN.claim(
-        "Short jobs have a far lower slowdown under DeepRM than under Tetris",
-        compared(WHOLE, BELOW, versus(_required, RIVAL, _jobs(0), WITHHELD_LOAD)),
-    ),
-    SEVEN.claim(
-        "Long jobs have a higher slowdown under DeepRM than under Tetris",
-        compared(WHOLE, ABOVE, versus(_required, RIVAL, _jobs(1), WITHHELD_LOAD)),
-    ),
+WITHHELD = claims_of(
+    "DeepRM, Figure 7",
+    {
+        "At 110 % DeepRM does not conserve work in 23.4 % of the steps": [
+            Part(WHOLE, "the interval leaves out 23.4 % (yes: it holds that)", _share_of_steps)
+        ],
+        "DeepRM withholds almost only long jobs": [
+            _only_long_jobs("held", "jobs"),
+            _only_long_jobs("withheld", "steps of waiting"),
+        ],
+        "Short jobs have a far lower slowdown under DeepRM than under Tetris": [
+            compared(WHOLE, BELOW, versus(_required, RIVAL, _jobs(0), WITHHELD_LOAD))
+        ],
+        "Long jobs have a higher slowdown under DeepRM than under Tetris": [
+            compared(WHOLE, ABOVE, versus(_required, RIVAL, _jobs(1), WITHHELD_LOAD))
+        ],
+    },
 )

@@ -5,22 +5,20 @@ recipe's policy on validation jobsets of the same loads.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from pipeline.comparing import plots
 from pipeline.papers.curves import change, difference_interval, points, races, tenths, update_size, with_interval
-from pipeline.papers.evidence import Evidence, Gap, rival, versus
+from pipeline.papers.evidence import Evidence, rival, versus
 from pipeline.papers.job_lengths import pretrained
 from pipeline.papers.roles import NAMES
-from pipeline.papers.rules import BELOW, NO, NOT_BELOW, UNDECIDED, YES, above, below
-from pipeline.papers.verdicts import WHOLE, CannotTellError, Finding, Judge, Part, Shown, Source, compared, judged
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from pipeline.papers.rules import BELOW, NO, NOT_BELOW, UNDECIDED, YES, CannotTellError, Gap, above, below
+from pipeline.papers.verdicts import WHOLE, Finding, Judge, Part, Shown, claims_of, compared, judged
 
 LOAD = {"DeepRM": 70, "DeepRM2": 100}  # percent: what the papers train at
 AFTER, ITERATION = 200, 100 * 20  # iterations, and the episodes of one: DeepRM section 4.1
@@ -43,9 +41,7 @@ def shown(evidence: Evidence) -> list[Shown]:
     return found
 
 
-def _draw(evidence: Evidence, agent: str) -> "Figure":
-    from matplotlib.ticker import MaxNLocator
-
+def _draw(evidence: Evidence, agent: str) -> Figure:
     curve, objective = evidence.curves[agent], evidence.roles.agents[agent].objective
     titles = [
         f"{agent} while learning: total return of an episode",
@@ -71,7 +67,7 @@ def _draw(evidence: Evidence, agent: str) -> "Figure":
     return figure
 
 
-def _draw_returns(axes: "Axes", curve: pd.DataFrame, look: plots.Look) -> None:
+def _draw_returns(axes: Axes, curve: pd.DataFrame, look: plots.Look) -> None:
     best, mean = points(curve, "best_return"), points(curve, "mean_return")
     axes.plot(best["update"], best["value"], color=look.colour, alpha=FAINT, label="best of a jobset's episodes")
     axes.plot(mean["update"], mean["value"], color=look.colour, label="mean")
@@ -80,7 +76,7 @@ def _draw_returns(axes: "Axes", curve: pd.DataFrame, look: plots.Look) -> None:
 
 
 def _draw_slowdown(
-    axes: "Axes", curve: pd.DataFrame, levels: Mapping[str, float], look: plots.Look, validated: bool
+    axes: Axes, curve: pd.DataFrame, levels: Mapping[str, float], look: plots.Look, validated: bool
 ) -> None:
     training, judgements = points(curve, "slowdown"), points(curve, "validation")
     axes.plot(training["update"], training["value"], color=look.colour, alpha=FAINT, label="training, sampled play")
@@ -162,51 +158,50 @@ def _itself(evidence: Evidence, agent: str) -> str:
     return agent
 
 
-SIX, FIVE, SEVEN = Source("DeepRM, Figure 6"), Source("DeepRM2, Figure 5"), Source("DeepRM_Off, Figure 7")
 RISE = "Mean and best return rise with training, and slowdown falls with them"
 MOVES = (_moves("mean_return", up=True), _moves("best_return", up=True), _moves("slowdown", up=False))
 STILL_ABOVE = "its validation mean is not below Tetris's then"
-ANY = {
-    "DeepRM": (
-        SIX.claim(RISE, *MOVES),
-        SIX.claim(
-            "The gap between best and mean return narrows with training",
-            Part(WHOLE, "it widens, by the whole interval", _gap_narrows),
-        ),
-    ),
-    "DeepRM2": (FIVE.claim(RISE, *MOVES),),
-    "DeepRM_Off": (SEVEN.claim(RISE, *MOVES),),
-}
 CLAIMS = {
-    "DeepRM": (
-        SIX.claim(
-            "Before training, DeepRM is no better than random", compared(WHOLE, NOT_BELOW, _start_against_random)
-        ),
-        SIX.claim(
-            "After 200 iterations DeepRM is better than Tetris",
-            Part("after as many updates", STILL_ABOVE, _below_tetris_after(by_episodes=False)),
-            Part("after as many episodes (2,000 an iteration)", STILL_ABOVE, _below_tetris_after(by_episodes=True)),
-        ),
-        *ANY["DeepRM"],
+    "DeepRM": claims_of(
+        "DeepRM, Figure 6",
+        {
+            "Before training, DeepRM is no better than random": [compared(WHOLE, NOT_BELOW, _start_against_random)],
+            "After 200 iterations DeepRM is better than Tetris": [
+                Part("after as many updates", STILL_ABOVE, _below_tetris_after(by_episodes=False)),
+                Part("after as many episodes (2,000 an iteration)", STILL_ABOVE, _below_tetris_after(by_episodes=True)),
+            ],
+            RISE: MOVES,
+            "The gap between best and mean return narrows with training": [
+                Part(WHOLE, "it widens, by the whole interval", _gap_narrows)
+            ],
+        },
     ),
-    "DeepRM2": (
-        *ANY["DeepRM2"],
-        FIVE.claim(
-            "DeepRM2 ends with a higher return and a lower slowdown than DeepRM",
-            Part("a higher return", "it is lower, by the whole interval", _second_above),
-            compared("a lower slowdown", BELOW, versus(_itself, rival, load=LOAD["DeepRM2"])),
-        ),
-        FIVE.claim("DeepRM2 converges in fewer epochs than DeepRM", *races("sooner", _itself, rival)),
+    "DeepRM2": claims_of(
+        "DeepRM2, Figure 5",
+        {
+            RISE: MOVES,
+            "DeepRM2 ends with a higher return and a lower slowdown than DeepRM": [
+                Part("a higher return", "it is lower, by the whole interval", _second_above),
+                compared("a lower slowdown", BELOW, versus(_itself, rival, load=LOAD["DeepRM2"])),
+            ],
+            "DeepRM2 converges in fewer epochs than DeepRM": races("sooner", _itself, rival),
+        },
     ),
-    "DeepRM_Off": (
-        SEVEN.claim(
-            "The return rises to its maximum and slowdown falls to its minimum",
-            _moves("mean_return", up=True, to_its_best=True),
-            _moves("slowdown", up=False, to_its_best=True),
-        ),
-        SEVEN.claim(
-            "DeepRM_Off ends below SJF, Tetris and Random in slowdown",
-            *(compared(f"below {NAMES[name]}", BELOW, versus(_itself, name)) for name in ("sjf", "tetris", "random")),
-        ),
+    "DeepRM_Off": claims_of(
+        "DeepRM_Off, Figure 7",
+        {
+            "The return rises to its maximum and slowdown falls to its minimum": [
+                _moves("mean_return", up=True, to_its_best=True),
+                _moves("slowdown", up=False, to_its_best=True),
+            ],
+            "DeepRM_Off ends below SJF, Tetris and Random in slowdown": [
+                compared(f"below {NAMES[name]}", BELOW, versus(_itself, name)) for name in ("sjf", "tetris", "random")
+            ],
+        },
     ),
+}
+ANY = {  # of agents whose training is not the papers'
+    "DeepRM": CLAIMS["DeepRM"][2:],
+    "DeepRM2": CLAIMS["DeepRM2"][:1],
+    "DeepRM_Off": claims_of("DeepRM_Off, Figure 7", {RISE: MOVES}),
 }

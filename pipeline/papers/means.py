@@ -6,19 +6,16 @@ minus the number of jobs in the system. DeepRM2's text uses the term for the end
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from pipeline.comparing import plots
-from pipeline.papers.evidence import SLOWDOWN, Evidence, Gap, Who, nearest, versus, whiskers
+from pipeline.papers.evidence import SLOWDOWN, Evidence, Who, nearest, versus, whiskers
 from pipeline.papers.roles import HEURISTICS, NAMES, SECOND_TETRIS, STRONG
-from pipeline.papers.rules import ABOVE, BELOW, NOT_ABOVE, OFTEN_BELOW, above, together
-from pipeline.papers.verdicts import WHOLE, CannotTellError, Claim, Find, Finding, Part, Shown, Source, compared, judged
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from pipeline.papers.rules import ABOVE, BELOW, NOT_ABOVE, OFTEN_BELOW, CannotTellError, Gap, above, together
+from pipeline.papers.verdicts import WHOLE, Find, Finding, Part, Shown, claims_of, compared, judged
 
 SECOND = 100  # percent: what DeepRM2's Figure 5 trains at; Figure 3 names no load
 CROSSING = 90  # percent: where DeepRM2's Figure 3 has the lines of Tetris and Random cross
@@ -46,7 +43,7 @@ def loads(evidence: Evidence) -> list[Shown]:
     return found
 
 
-def _draw_loads(evidence: Evidence, title: str, agents: list[str]) -> "Figure":
+def _draw_loads(evidence: Evidence, title: str, agents: list[str]) -> Figure:
     """Draw the papers' policies (heuristics, random, some agents) and our strong rules."""
     wanted = ("random", *HEURISTICS, *STRONG, *agents)
     names = {policy: _label(evidence, policy) for policy in evidence.policies if policy in wanted}
@@ -78,7 +75,7 @@ def objectives(evidence: Evidence) -> list[Shown]:
     return list(found.values())
 
 
-def _draw_objectives(evidence: Evidence, load: int, title: str) -> "Figure":
+def _draw_objectives(evidence: Evidence, load: int, title: str) -> Figure:
     """Draw heuristics, our strong rules, and agents trained for one of the two objectives; worst slowdown first."""
     agents = [name for goal in OBJECTIVES for name in evidence.roles.of(goal)]
     here = [name for name in agents if evidence.roles.agents[name].finetune.loads == (load,)]
@@ -94,7 +91,7 @@ def _draw_objectives(evidence: Evidence, load: int, title: str) -> "Figure":
     return figure
 
 
-def _draw_bars(axes: "Axes", evidence: Evidence, load: int, objective: str, schemes: Sequence[str]) -> None:
+def _draw_bars(axes: Axes, evidence: Evidence, load: int, objective: str, schemes: Sequence[str]) -> None:
     """Draw one objective; agents trained for it in full colour, those trained for the other one pale."""
     looks, agents = plots.looks(evidence.policies, evidence.roles.agents), evidence.roles.agents
     means = {name: evidence.mean(OBJECTIVES[objective], load, name) for name in schemes}
@@ -163,8 +160,8 @@ def _second(objective: str = "slowdown", near: int | None = None) -> tuple[Who, 
     return second, lambda evidence, _: evidence.roles.rival(second(evidence, _))
 
 
-def _best(objective: str, text: str) -> Claim:
-    """Return the claim that DeepRM is best on an objective: below heuristics, and below its agent for the other one."""
+def _best(objective: str) -> list[Part]:
+    """Return the parts of "DeepRM is best on an objective": below heuristics, and below its agent for the other one."""
     (rest,) = (goal for goal in OBJECTIVES if goal != objective)
 
     def against(other: str) -> Find:
@@ -178,72 +175,73 @@ def _best(objective: str, text: str) -> Claim:
         return find
 
     others = {name: f"below {NAMES[name]}" for name in HEURISTICS} | {rest: f"below DeepRM trained for {WORDS[rest]}"}
-    return FIVE.claim(text, *(compared(part, BELOW, against(name)) for name, part in others.items()))
+    return [compared(part, BELOW, against(name)) for name, part in others.items()]
 
 
-FOUR, FIVE = Source("DeepRM, Figure 4"), Source("DeepRM, Figure 5")
-THREE, SECOND_FOUR = Source("DeepRM2, Figure 3"), Source("DeepRM2, Figure 4")
+FOUR, THREE = "DeepRM, Figure 4", "DeepRM2, Figure 3"
 STEP_DOWN = "slowdown falls, by the whole interval, from a load to the next"
-LOAD_CLAIMS = (
-    FOUR.claim("Mean slowdown rises with load, under learned schedulers, too", Part(WHOLE, STEP_DOWN, _agents_rise)),
-    FOUR.claim(
-        "SJF has a lower slowdown than Packer, because it starts small jobs first",
-        compared(WHOLE, BELOW, versus("sjf", "packer")),
+LOAD_CLAIMS = [
+    *claims_of(
+        FOUR,
+        {
+            "Mean slowdown rises with load, under learned schedulers, too": [Part(WHOLE, STEP_DOWN, _agents_rise)],
+            "SJF has a lower slowdown than Packer, because it starts small jobs first": [
+                compared(WHOLE, BELOW, versus("sjf", "packer"))
+            ],
+            "Tetris has a lower slowdown than both SJF and Packer": [
+                compared("than SJF", BELOW, versus("tetris", "sjf")),
+                compared("than Packer", BELOW, versus("tetris", "packer")),
+            ],
+            "DeepRM is comparable to SJF, Packer and Tetris, and often better": [
+                compared(f"{word} {NAMES[name]}", rule, _first(name))
+                for name in HEURISTICS
+                for word, rule in (("nowhere worse than", NOT_ABOVE), ("often better than", OFTEN_BELOW))
+            ],
+            "DeepRM has a lower slowdown than Tetris at higher loads": [
+                compared(WHOLE, BELOW, _first("tetris", high=True))
+            ],
+        },
     ),
-    FOUR.claim(
-        "Tetris has a lower slowdown than both SJF and Packer",
-        compared("than SJF", BELOW, versus("tetris", "sjf")),
-        compared("than Packer", BELOW, versus("tetris", "packer")),
+    *claims_of(
+        THREE,
+        {
+            "DeepRM2 is below DeepRM, and DeepRM below SJF, at every load from 10 to 190 %": [
+                compared("DeepRM2 below DeepRM", BELOW, versus(*_second())),
+                compared("DeepRM below SJF", BELOW, versus(_second()[1], "sjf")),
+            ],
+            "SJF is below Tetris and Random, which are both high": [
+                compared("below Tetris", BELOW, versus("sjf", SECOND_TETRIS)),
+                compared("below Random", BELOW, versus("sjf", "random")),
+            ],
+            "Tetris is below Random at loads under 90 %, and above it over 90 %": [
+                compared("below Random under 90 %", BELOW, _on_one_side(low=True)),
+                compared("above Random over 90 %", ABOVE, _on_one_side(low=False)),
+            ],
+        },
     ),
-    FOUR.claim(
-        "DeepRM is comparable to SJF, Packer and Tetris, and often better",
-        *(
-            compared(f"{word} {NAMES[name]}", rule, _first(name))
-            for name in HEURISTICS
-            for word, rule in (("nowhere worse than", NOT_ABOVE), ("often better than", OFTEN_BELOW))
-        ),
-    ),
-    FOUR.claim(
-        "DeepRM has a lower slowdown than Tetris at higher loads",
-        compared(WHOLE, BELOW, _first("tetris", high=True)),
-    ),
-    THREE.claim(
-        "DeepRM2 is below DeepRM, and DeepRM below SJF, at every load from 10 to 190 %",
-        compared("DeepRM2 below DeepRM", BELOW, versus(*_second())),
-        compared("DeepRM below SJF", BELOW, versus(_second()[1], "sjf")),
-    ),
-    THREE.claim(
-        "SJF is below Tetris and Random, which are both high",
-        compared("below Tetris", BELOW, versus("sjf", SECOND_TETRIS)),
-        compared("below Random", BELOW, versus("sjf", "random")),
-    ),
-    THREE.claim(
-        "Tetris is below Random at loads under 90 %, and above it over 90 %",
-        compared("below Random under 90 %", BELOW, _on_one_side(low=True)),
-        compared("above Random over 90 %", ABOVE, _on_one_side(low=False)),
-    ),
-)
+]
 OBJECTIVE_CLAIMS = {
-    HIGH: (
-        FIVE.claim(
-            "At 130 % Tetris is before SJF and Packer on both objectives",
-            *(
+    HIGH: claims_of(
+        "DeepRM, Figure 5",
+        {
+            "At 130 % Tetris is before SJF and Packer on both objectives": [
                 compared(f"{WORDS[goal]}, before {NAMES[other]}", BELOW, versus("tetris", other, metric, HIGH))
                 for goal, metric in OBJECTIVES.items()
                 for other in ("sjf", "packer")
-            ),
-        ),
-        _best("slowdown", "At 130 % DeepRM trained for slowdown has the lowest slowdown"),
-        _best("completion_time", "At 130 % DeepRM trained for completion time has the lowest completion time"),
+            ],
+            "At 130 % DeepRM trained for slowdown has the lowest slowdown": _best("slowdown"),
+            "At 130 % DeepRM trained for completion time has the lowest completion time": _best("completion_time"),
+        },
     ),
-    LOW: (
-        SECOND_FOUR.claim(
-            "At 70 % DeepRM2 has a lower slowdown than DeepRM",
-            compared(WHOLE, BELOW, versus(*_second("slowdown", LOW), SLOWDOWN, LOW)),
-        ),
-        SECOND_FOUR.claim(
-            "At 70 % DeepRM2 trained for completion time has a lower one than DeepRM trained for it",
-            compared(WHOLE, BELOW, versus(*_second("completion_time", LOW), "completion_time", LOW)),
-        ),
+    LOW: claims_of(
+        "DeepRM2, Figure 4",
+        {
+            "At 70 % DeepRM2 has a lower slowdown than DeepRM": [
+                compared(WHOLE, BELOW, versus(*_second("slowdown", LOW), SLOWDOWN, LOW))
+            ],
+            "At 70 % DeepRM2 trained for completion time has a lower one than DeepRM trained for it": [
+                compared(WHOLE, BELOW, versus(*_second("completion_time", LOW), "completion_time", LOW))
+            ],
+        },
     ),
 }

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from pipeline.core.config import Agent, AtOnce, Params
-from pipeline.papers.verdicts import CannotTellError
+from pipeline.core.config import Agent, AtOnce, MachinesScenario, Params, PoolScenario
+from pipeline.papers.rules import CannotTellError
 
 HEURISTICS = ("sjf", "packer", "tetris")  # the papers' own, besides random
 STRONG = ("hold_until", "hold_long")  # our rules, in all figures: a learner has to beat them, too
@@ -107,10 +107,10 @@ def roles_of(params: Params) -> list[Roles]:
     slowdown = [(name, row) for name, row in rows if row.objective == "slowdown"]
     pooled = [
         Roles(name, "offline" if isinstance(row.arrivals, AtOnce) else "online", _agents(networks, name))
-        for name, row in params.pool_scenarios.items()
+        for name, row in params.scenarios_of(PoolScenario).items()
         if row.measured is None
     ]
-    machines = [Roles(name, "machines", _agents(slowdown, name)) for name in params.machines_scenarios]
+    machines = [Roles(name, "machines", _agents(slowdown, name)) for name in params.scenarios_of(MachinesScenario)]
     return [roles for roles in (*pooled, *machines) if roles.agents]
 
 

@@ -5,21 +5,44 @@ some loads, is undecided at others, and is refuted at none.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from pipeline.papers.evidence import Gap
+from typing import NamedTuple
 
 YES, NO, PARTLY, UNDECIDED = "yes", "no", "partly", "undecided"
+
+
+class CannotTellError(Exception):
+    """The reason why the results leave a claim open."""
+
+
+class Gap(NamedTuple):
+    """Relative difference of a policy's mean from another's on the same jobsets."""
+
+    policy: str
+    against: str
+    load: int
+    n: int  # jobsets
+    mean: float
+    mean_against: float
+    difference: float
+    low: float
+    high: float
+    unfinished: int  # jobs of both
+    of: str = ""  # which jobs, if not all
+    few: bool = False  # too few jobsets: all could lie on one side by luck
+
+    @property
+    def side(self) -> int:
+        """Return -1 or 1 where the whole interval is below or above, else 0."""
+        return int(self.low > 0) - int(self.high < 0)
 
 
 class Rule(NamedTuple):
     """Decision from comparisons at one or several loads."""
 
-    decide: Callable[[Sequence["Gap"]], str]
+    decide: Callable[[Sequence[Gap]], str]
     no_if: str
     # Of many loads, the one with the most of this is reported.
-    extreme: tuple[str, Callable[["Gap"], float]] = ("widest", lambda gap: abs(gap.difference))
+    extreme: tuple[str, Callable[[Gap], float]] = ("widest", lambda gap: abs(gap.difference))
 
 
 def together(words: Iterable[str]) -> str:
@@ -48,12 +71,12 @@ def above(low: float, high: float) -> str:
     return below(-high, -low)
 
 
-def _at_each(judge: Callable[[float, float], str]) -> Callable[[Sequence["Gap"]], str]:
+def _at_each(judge: Callable[[float, float], str]) -> Callable[[Sequence[Gap]], str]:
     """Return the decision on something that must hold at every load; few jobsets decide nothing."""
     return lambda gaps: together(UNDECIDED if gap.few else judge(gap.low, gap.high) for gap in gaps)
 
 
-def _often(gaps: Sequence["Gap"]) -> str:
+def _often(gaps: Sequence[Gap]) -> str:
     under, over = sum(gap.high < 0 for gap in gaps), sum(gap.low > 0 for gap in gaps)
     return YES if 2 * under > len(gaps) else NO if 2 * over >= len(gaps) else UNDECIDED
 

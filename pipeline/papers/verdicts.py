@@ -1,21 +1,15 @@
 """Claims of the papers, part by part, and what our results say about each part."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from pipeline.papers.rules import BELOW, UNDECIDED, Rule
+from matplotlib.figure import Figure
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from pipeline.papers.evidence import Evidence, Gap
+from pipeline.papers.evidence import Evidence
+from pipeline.papers.rules import BELOW, UNDECIDED, CannotTellError, Gap, Rule
 
 WHOLE = "the whole of it"  # the part of a claim that has only one
 FEW = 3  # loads that are reported one by one
-
-
-class CannotTellError(Exception):
-    """The reason why the results leave a claim open."""
 
 
 class Finding(NamedTuple):
@@ -26,8 +20,8 @@ class Finding(NamedTuple):
     agents: Sequence[str] = ()  # whose training is described after the result
 
 
-Judge = Callable[["Evidence", str], Finding]  # from the evidence and an agent ("" if the claim names none)
-Find = Callable[["Evidence", str], Sequence["Gap"]]
+Judge = Callable[[Evidence, str], Finding]  # from the evidence and an agent ("" if the claim names none)
+Find = Callable[[Evidence, str], Sequence[Gap]]
 
 
 class Part(NamedTuple):
@@ -43,7 +37,7 @@ class Claim(NamedTuple):
 
     paper: str  # and its figure
     text: str
-    parts: tuple[Part, ...]
+    parts: Sequence[Part]
 
 
 class Shown(NamedTuple):
@@ -51,26 +45,21 @@ class Shown(NamedTuple):
 
     figure: str  # stem of its file
     title: str
-    drawing: "Figure | None"
+    drawing: Figure | None
     verdicts: list[tuple[Claim, Part, Finding]]
 
 
-class Source(str):
-    """A paper and its figure."""
-
-    __slots__ = ()
-
-    def claim(self, text: str, *parts: Part) -> Claim:
-        """Return a claim with its parts."""
-        return Claim(self, text, parts)
+def claims_of(paper: str, parts: Mapping[str, Sequence[Part]]) -> list[Claim]:
+    """Return the claims of a paper and its figure; `parts` are those of each claim, by its text."""
+    return [Claim(paper, text, some) for text, some in parts.items()]
 
 
-def judged(claims: Iterable[Claim], evidence: "Evidence", agent: str = "") -> list[tuple[Claim, Part, Finding]]:
+def judged(claims: Iterable[Claim], evidence: Evidence, agent: str = "") -> list[tuple[Claim, Part, Finding]]:
     """Judge all parts of claims from the same evidence; an undecided part states the reason."""
     return [(claim, part, _judged(part, evidence, agent)) for claim in claims for part in claim.parts]
 
 
-def _judged(part: Part, evidence: "Evidence", agent: str) -> Finding:
+def _judged(part: Part, evidence: Evidence, agent: str) -> Finding:
     try:
         finding = part.judge(evidence, agent)
     except CannotTellError as reason:
@@ -87,7 +76,7 @@ def left_open(claims: Iterable[Claim], why: str) -> list[tuple[Claim, Part, Find
 def compared(text: str, rule: Rule, find: Find) -> Part:
     """Return a part that is judged by comparisons of policies."""
 
-    def judge(evidence: "Evidence", agent: str) -> Finding:
+    def judge(evidence: Evidence, agent: str) -> Finding:
         gaps = find(evidence, agent)
         names = dict.fromkeys(name for gap in gaps for name in (gap.policy, gap.against))
         trained = [name for name in names if name in evidence.roles.agents]
@@ -96,7 +85,7 @@ def compared(text: str, rule: Rule, find: Find) -> Part:
     return Part(text, rule.no_if, judge)
 
 
-def over_loads(gaps: Sequence["Gap"], confidence: float, rule: Rule = BELOW) -> str:
+def over_loads(gaps: Sequence[Gap], confidence: float, rule: Rule = BELOW) -> str:
     """Return a comparison as a sentence: load by load, or the counts of each side and one load of many."""
     of = f"{gaps[0].of}: " if gaps[0].of else ""
     if len(gaps) <= FEW:
@@ -115,7 +104,7 @@ def over_loads(gaps: Sequence["Gap"], confidence: float, rule: Rule = BELOW) -> 
     return f"{counted}; {most}: {_distance(one, confidence)}"
 
 
-def _distance(gap: "Gap", confidence: float) -> str:
+def _distance(gap: Gap, confidence: float) -> str:
     """Return the difference as a share of the other's mean, with its interval."""
     cut = f"; {gap.unfinished} jobs unfinished, so at least this slow" if gap.unfinished else ""
     far = f"{_side(gap.difference, ' %')} {gap.against}" if gap.difference else "equal"

@@ -10,8 +10,8 @@ from papers_evidence import agent, curve, evidence, falling
 from pipeline.papers.curves import PARTS, Convergence, convergence, difference_interval, sooner, tenths
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.learning import CLAIMS
-from pipeline.papers.rules import NO, UNDECIDED, YES
-from pipeline.papers.verdicts import CannotTellError, judged
+from pipeline.papers.rules import NO, UNDECIDED, YES, CannotTellError
+from pipeline.papers.verdicts import judged
 
 
 def test_means_of_draws_are_apart_by_welchs_error() -> None:

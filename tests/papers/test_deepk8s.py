@@ -25,15 +25,15 @@ from papers_evidence import OURS
 from pipeline.comparing.plots import png
 from pipeline.comparing.statistics import comparison
 from pipeline.core import storage
-from pipeline.core.config import Params, check_params
+from pipeline.core.config import MachinesScenario, Params, check_params
 from pipeline.core.schemas import PAPERS
 from pipeline.papers import deepk8s
 from pipeline.papers.deepk8s import HEURISTICS, policies_shown
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.figures import figures, table
 from pipeline.papers.roles import roles_of
-from pipeline.papers.rules import NO, UNDECIDED, YES
-from pipeline.papers.verdicts import CannotTellError, Claim, Finding, judged
+from pipeline.papers.rules import NO, UNDECIDED, YES, CannotTellError
+from pipeline.papers.verdicts import Claim, Finding, judged
 from pipeline.problems.machines.env.tables import TABLES
 from pipeline.stages import papers
 
@@ -213,7 +213,7 @@ def test_the_stage_judges_every_event_driven_scenario_by_its_own_tables(
     params = with_agents(mine=AGENT, yours={**AGENT, "scenario": "other"})
     params = params.model_copy(
         update={
-            "scenarios": {**params.machines_scenarios},
+            "scenarios": {**params.scenarios_of(MachinesScenario)},
             "agents": {name: params.agents[name] for name in ("mine", "yours")},
             "evaluation": OURS.evaluation,
         }

@@ -12,7 +12,7 @@ from pipeline.core.config import PoolLog
 from pipeline.papers.evidence import groups, nearest, slowdown_of
 from pipeline.papers.figures import jobs_needed, long_from
 from pipeline.papers.roles import Roles, roles_of
-from pipeline.papers.verdicts import CannotTellError
+from pipeline.papers.rules import CannotTellError
 
 
 def test_a_gap_is_relative_and_its_interval_is_the_comparisons() -> None:

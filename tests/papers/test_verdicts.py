@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from papers_evidence import agent, evidence
 
-from pipeline.papers.evidence import Gap, versus
+from pipeline.papers.evidence import versus
 from pipeline.papers.rules import (
     ABOVE,
     BELOW,
@@ -16,6 +16,8 @@ from pipeline.papers.rules import (
     PARTLY,
     UNDECIDED,
     YES,
+    CannotTellError,
+    Gap,
     Rule,
     at_least,
     at_most,
@@ -23,7 +25,7 @@ from pipeline.papers.rules import (
     together,
     within,
 )
-from pipeline.papers.verdicts import CannotTellError, Finding, Part, Source, compared, judged, over_loads
+from pipeline.papers.verdicts import Finding, Part, claims_of, compared, judged, over_loads
 
 
 def gap(low: float, high: float, load: int = 70, unfinished: int = 0) -> Gap:
@@ -147,14 +149,14 @@ def test_a_part_that_is_open_says_why() -> None:
     def judge(made: object, name: str) -> Finding:
         raise CannotTellError(f"no {name}")
 
-    rises = Source("DeepRM, Figure 4").claim("It rises", Part("whole", "it falls", judge))
+    (rises,) = claims_of("DeepRM, Figure 4", {"It rises": [Part("whole", "it falls", judge)]})
     assert judged([rises], evidence(), "agent") == [(rises, rises.parts[0], Finding("no agent", UNDECIDED))]
 
 
 def test_parts_of_a_claim_are_judged_apart_and_tell_how_their_agents_were_trained() -> None:
     parts = [compared(f"below {name}", BELOW, versus("net", name)) for name in ("sjf", "packer")]
     made = evidence({"net": agent()}, loads=[70], slowdown={"net": 3.0})
-    below_sjf, below_packer = (verdict for *_, verdict in judged([Source("paper").claim("lowest", *parts)], made))
+    below_sjf, below_packer = (verdict for *_, verdict in judged(claims_of("paper", {"lowest": parts}), made))
     assert (below_sjf.word, below_packer.word) == (NO, YES)
     assert below_sjf.found.startswith("at load 70 net 3.70, sjf 2.70: 37.0 % above sjf (90 % interval ")
     assert below_sjf.found.endswith(". Ours: net: recipe ours, 400 updates on loads 110 to 130 together")
