@@ -113,7 +113,7 @@ def _answer(
     scale = _scale(near if len(near) else shown)
     bars = [_bar(str(policy), row, policy in here, scale) for policy, row in shown.iterrows()]
     use, why, (first, *others) = _advice(what, learned, single, named, words)
-    worse = _not_better(name, learned, single[single["policy"].isin(here)])
+    worse = _not_better(learned, single[single["policy"].isin(here)])
     command, n = COMMAND.format(scenario=name, policy=first[1]), int(over["n"].iloc[0])
     return Answer(name, what, stream, use, why, command, others, bars, scale, n, absent, worse, [])
 
@@ -202,7 +202,7 @@ def _loads(loads: Sequence[str], every: Collection[str]) -> str:
     return f"{words[0]} to {words[-1]} %" if len(words) == len(between) > 2 else f"{listed(words)} %"
 
 
-def _not_better(name: str, learned: pd.DataFrame, single: pd.DataFrame) -> str:
+def _not_better(learned: pd.DataFrame, single: pd.DataFrame) -> str:
     """Return the agents not below the best heuristic over all loads, and the loads without any below."""
     parts = []
     for found, words in (("above", "worse than the best heuristic"), ("open", "not clearly apart from it")):

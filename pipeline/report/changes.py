@@ -24,24 +24,13 @@ class Change(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """All differences from a commit."""
+    """Differences from a commit, or the reason for no comparison."""
 
-    against: str  # the commit, or the reason for no comparison
-    compared: bool
-    metrics: list[Change]
-    more_metrics: int  # that are not listed
-    parameters: list[Change]
-    outputs: list[Change]
-
-    @property
-    def any(self) -> bool:
-        """Return whether anything differs."""
-        return bool(self.metrics or self.parameters or self.outputs)
-
-
-def no_changes(why: str) -> Changes:
-    """Return the reason for no comparison."""
-    return Changes(why, False, [], 0, [], [])
+    against: str  # the commit, or the reason
+    compared: bool = False
+    metrics: Sequence[Change] = ()  # the largest moves first; the page lists MOST_SHOWN of them
+    parameters: Sequence[Change] = ()
+    outputs: Sequence[Change] = ()
 
 
 def moved(before: pd.DataFrame | None, after: pd.DataFrame) -> list[Change]:
@@ -68,15 +57,11 @@ def _number(value: float | None) -> str:
     return NONE if value is None else f"{value:.6g}"
 
 
-def differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
-    """Return the differences between two flat mappings, in the order of the second.
-
-    >>> differing({"a": "1", "b": "2"}, {"a": "1", "b": "3", "c": "4"})
-    [Change(what='b', before='2', after='3', note=''), Change(what='c', before='-', after='4', note='')]
-    """
-    names = dict.fromkeys([*after, *before])
-    pairs = ((name, before.get(name, NONE), after.get(name, NONE)) for name in names)
-    return [Change(name, was, now) for name, was, now in pairs if was != now]
+def differing(before: Lock, after: Lock) -> list[Change]:
+    """Return the outputs of two dvc.lock whose md5 differ, in the order of the second."""
+    old, new = ({out.path: out.md5 or NONE for out in lock.outs} for lock in (before, after))
+    pairs = ((path, old.get(path, NONE), new.get(path, NONE)) for path in dict.fromkeys([*new, *old]))
+    return [Change(path, was, now) for path, was, now in pairs if was != now]
 
 
 def flat(values: Json, place: str = "") -> dict[str, str]:
@@ -113,11 +98,6 @@ def _shown(value: Json) -> str:
     return f"{leaves} value{'s' if leaves != 1 else ''}"
 
 
-def outputs(lock: Lock) -> dict[str, str]:
-    """Return the md5 of every output of a dvc.lock."""
-    return {out.path: out.md5 or NONE for out in lock.outs}
-
-
 def stale(lock: Lock, params: Json) -> list[str]:
     """Return the parameters that have changed since the outputs were made."""
     found: dict[str, None] = {}
@@ -146,8 +126,3 @@ def warnings(missing: Sequence[str], changed: Sequence[str], forgotten: Collecti
         kept = f"dvc.lock keeps what rows left that params.yaml does not have ({rows})"
         notes.append(f"{kept}: run 'python -m pipeline prune'.")
     return notes
-
-
-def changes(against: str, metrics: list[Change], parameters: list[Change], outs: list[Change]) -> Changes:
-    """Return all differences from a commit; of the metrics, those that moved most."""
-    return Changes(against, True, metrics[:MOST_SHOWN], max(0, len(metrics) - MOST_SHOWN), parameters, outs)

@@ -12,7 +12,7 @@ from pipeline.comparing.words import OF_STREAMS, closing, listed
 from pipeline.core.schemas import HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
 from pipeline.core.storage.evidence import Lock
 from pipeline.report.answers import COMMAND, Answer, Evidence, advised, answers
-from pipeline.report.changes import NONE, Changes, flat
+from pipeline.report.changes import MOST_SHOWN, NONE, Changes, flat
 from pipeline.report.pictures import Picture, Shown
 from pipeline.report.tables import SPOKEN, references, scenarios, streams, unfinished, verdicts
 from pipeline.report.templating import template
@@ -75,6 +75,7 @@ def html(content: Content) -> str:
             *(advised(one, content.sites) for one in found),
             *overloads(content.streams, content.agents, content.words),
         ],
+        most_shown=MOST_SHOWN,
         closing=closing(content.foreseen, content.agents, content.confidence),
         verdicts=verdicts(content.objectives, content.agents),
         references=[SPOKEN[name] for name in references(content.objectives)],

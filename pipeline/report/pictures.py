@@ -43,18 +43,18 @@ def figures(
     order = [name for name in first if name in drawn]
     for name in [*order, *sorted(set(drawn) - set(order))]:
         kind, _, subject = name.partition("_")
+        title = name.replace("_", " ")
+        alt = f"Figure {title}"
         if kind == "slowdown" and (summary["scenario"] == subject).any():
             what = "Mean bounded slowdown" if subject in bounded else "Mean slowdown"
+            title = f"{what}, scenario {subject}"
             alt = f"{what} by load in scenario {subject}, lowest first: {_by_load(summary, subject)}."
-            yield Picture(f"{what}, scenario {subject}", alt, data_uri(drawn[name]))
         elif kind == "learning" and subject in curves:
-            yield Picture(f"{subject} while learning", _learning(curves[subject], subject), data_uri(drawn[name]))
+            title, alt = f"{subject} while learning", _learning(curves[subject], subject)
         elif kind == "backlog":
-            waiting = f"Jobs waiting, scenario {subject}"
-            alt = f"{waiting}, over its steps; the table of streams has their growth"
-            yield Picture(waiting, alt, data_uri(drawn[name]))
-        else:
-            yield Picture(name.replace("_", " "), f"Figure {name.replace('_', ' ')}", data_uri(drawn[name]))
+            title = f"Jobs waiting, scenario {subject}"
+            alt = f"{title}, over its steps; the table of streams has their growth"
+        yield Picture(title, alt, data_uri(drawn[name]))
 
 
 def _by_load(summary: pd.DataFrame, scenario: str) -> str:

@@ -100,7 +100,7 @@ def scenarios(
 
 
 def _tables(rows: pd.DataFrame) -> Iterator[Table]:
-    shared = [against for against in (*REFERENCES, BEST) if (rows["against"] == against).any()]
+    shared = references(rows)
     for against in shared:
         yield _table(f"Against {against}", rows[rows["against"] == against], rows, against)
     own = rows[~rows["against"].isin(shared)]

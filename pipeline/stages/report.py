@@ -115,15 +115,16 @@ def _changes(
 ) -> Changes:
     if head is None:
         why = refusal() or "No git repository, or no commit in it"
-        return differences.no_changes(f"{why}: there is no last run to compare with.")
+        return Changes(f"{why}: there is no last run to compare with.")
     before = evidence.committed_table(SUMMARY_FILE, differences.METRIC_COLUMNS)
     old_lock, old_values = evidence.committed_lock(), evidence.committed_yaml(PARAMS_FILE)
     if before is None and not old_lock.outs:
         why = f"Commit {head.id[:10]} holds neither dvc.lock nor {SUMMARY_FILE}: there is no last run to compare with."
-        return differences.no_changes(why)
-    return differences.changes(
+        return Changes(why)
+    return Changes(
         f"{head.id[:10]} ({head.subject})",
+        True,
         differences.moved(before, summary),
         list(differences.revalued(old_values, values)),
-        differences.differing(differences.outputs(old_lock), differences.outputs(lock)),
+        differences.differing(old_lock, lock),
     )

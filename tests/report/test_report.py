@@ -17,11 +17,8 @@ from pipeline.errors import UserError
 from pipeline.report.changes import (
     Change,
     Changes,
-    changes,
     differing,
     moved,
-    no_changes,
-    outputs,
     revalued,
     stale,
 )
@@ -122,7 +119,7 @@ def content(scenario: str = "online", **more: object) -> Content:
         papers=[],
         schedule=picture,
         notes=["Something is missing."],
-        changes=changes("abc (first)", [Change("online, load 10, net", "1.5", "1.6", "+6.67 %")], [], []),
+        changes=Changes("abc (first)", True, [Change("online, load 10, net", "1.5", "1.6", "+6.67 %")]),
         parameters="seed: 1  # <b>",
         digests=[Digest("models/net", "0123456789abcdef0123456789abcdef.dir", "12 345")],
         cards=[Digest("models/net/policy: weights.sha256", "f" * 64, "")],
@@ -239,7 +236,7 @@ def test_unfinished_jobs_are_named() -> None:
 
 
 def test_without_git_or_papers_or_a_schedule_the_page_says_so_or_leaves_them_out() -> None:
-    bare = content(schedule=None, origin=Origin("", "", (), {}, True), changes=no_changes("No git repository."))
+    bare = content(schedule=None, origin=Origin("", "", (), {}, True), changes=Changes("No git repository."))
     text = Page(html(bare)).text
     assert "A schedule" not in text
     assert "Papers" not in text
@@ -479,8 +476,8 @@ def test_parameters_and_outputs_that_changed_are_listed() -> None:
     ]
     lock = Lock([Out("data/x", "1", 9), Out("data/y", "2", 9)], [])
     later = Lock([Out("data/x", "1", 9), Out("data/y", "3", 9)], [])
-    assert differing(outputs(lock), outputs(later)) == [Change("data/y", "2", "3")]
-    assert outputs(Lock([Out("data/x", "", 9)], [])) == {"data/x": "-"}
+    assert differing(lock, later) == [Change("data/y", "2", "3")]
+    assert differing(Lock([], []), Lock([Out("data/x", "", 9)], [])) == []
 
 
 def test_parameters_newer_than_the_results_are_noticed() -> None:
@@ -491,9 +488,9 @@ def test_parameters_newer_than_the_results_are_noticed() -> None:
 
 def test_the_page_says_what_changed_or_nothing() -> None:
     several = [Change(f"online, load {k}, net", "1", "2", "+100.00 %") for k in range(25)]
-    page = Page(html(content(changes=changes("abc (first)", several, [], []))))
+    page = Page(html(content(changes=Changes("abc (first)", True, several))))
     assert "And 5 more that moved less." in page.text
-    same = Changes("abc (first)", True, [], 0, [], [])
+    same = Changes("abc (first)", True)
     unchanged = Page(html(content(changes=same))).text
     assert "No changes: metrics, parameters and outputs are those of commit abc (first)." in unchanged
 
@@ -517,7 +514,9 @@ PHONE = """<!doctype html><title>waiting</title>
 @needs_chromium
 def test_on_a_phone_nothing_but_tables_and_pictures_scrolls_sideways(tmp_path: Path) -> None:
     long = "agents.a_very_long_name_of_an_agent.finetune." + "x" * 80
-    listed = changes("abc", [], [Change(long, "1" * 90, "2" * 90)], [Change("models/" + "y" * 90, "f" * 36, "e" * 36)])
+    listed = Changes(
+        "abc", True, [], [Change(long, "1" * 90, "2" * 90)], [Change("models/" + "y" * 90, "f" * 36, "e" * 36)]
+    )
     shown = content(changes=listed, notes=["z" * 200], parameters="key: " + "v" * 300)
     (tmp_path / "page.html").write_text(html(shown), encoding="utf-8")
     (tmp_path / "phone.html").write_text(PHONE)
