@@ -73,15 +73,18 @@ def same(one: Trace, other: Trace) -> None:
 
 
 @pytest.mark.parametrize("chunk", [1000, 4096, 1 << 16])
-def test_a_log_is_the_same_in_chunks_of_any_size(mixed: Path, chunk: int) -> None:
-    same(read_log(mixed, chunk=chunk), read_log(mixed))
+def test_a_log_is_the_same_in_chunks_of_any_size(mixed: Path, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = read_log(mixed)
+    monkeypatch.setattr(lines, "CHUNK", chunk)
+    same(read_log(mixed), whole)
 
 
 def test_a_log_is_the_same_line_by_line(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fast = read_log(mixed, chunk=4096)
+    monkeypatch.setattr(lines, "CHUNK", 4096)
+    fast = read_log(mixed)
     assert {what.reason for what in fast.repaired} >= {"17 columns: last one taken as unknown"}
     monkeypatch.setattr(lines, "_plain_numbers", lambda text: None)
-    same(read_log(mixed, chunk=4096), fast)
+    same(read_log(mixed), fast)
 
 
 def test_plain_lines_take_the_fast_way_and_others_do_not() -> None:
@@ -105,25 +108,30 @@ def test_fractions_are_what_python_reads() -> None:
 
 
 @pytest.mark.parametrize("line", [1, 1_999, 3_998])
-def test_a_bad_line_is_named_by_its_number_in_the_whole_log(mixed: Path, tmp_path: Path, line: int) -> None:
+def test_a_bad_line_is_named_by_its_number_in_the_whole_log(
+    mixed: Path, tmp_path: Path, line: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "CHUNK", 4096)
     rows = mixed.read_text().split("\n")
     path = tmp_path / "log.swf"
     path.write_text("\n".join([*rows[:line], "1 2 3", *rows[line:]]))
     with pytest.raises(UserError, match=rf"log.swf:{line + 1}: expected 18 numbers, found 3$"):
-        read_log(path, chunk=4096)
+        read_log(path)
 
 
-def test_what_is_kept_of_a_log_is_little(mixed: Path) -> None:
+def test_what_is_kept_of_a_log_is_little(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "CHUNK", 1 << 14)
     tracemalloc.start()
-    log = read_log(mixed, chunk=1 << 14)
+    log = read_log(mixed)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 16 * (1 << 14) + 250 * len(log.id)  # some copies of a chunk; 76 bytes a job, sorted and summed up
 
 
-def test_reading_is_heard_of(mixed: Path) -> None:
+def test_reading_is_heard_of(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "CHUNK", 1 << 14)
     told: list[float] = []
-    read_log(mixed, lambda percent, note: told.append(percent), chunk=1 << 14)
+    read_log(mixed, lambda percent, note: told.append(percent))
     assert len(told) > 10
     assert told == sorted(told)
     assert told[-1] == 100

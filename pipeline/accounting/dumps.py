@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.accounting.fields import Unread
-from pipeline.core.logs.lines import CHUNK, LONGEST_LINE
+from pipeline.core.logs.lines import CHUNK, chunks
 from pipeline.core.logs.rows import opened
 from pipeline.core.logs.trace import Sieve
 from pipeline.errors import UserError
@@ -39,6 +39,7 @@ AFTER = {"SubmitTime": "Submit", "EligibleTime": "Eligible"}
 AFTER |= {name: name for name in ("Tres", "Gres", "Account", "QOS", "Cluster", "ArrayJobId", "ArrayTaskId", "HetJobId",
           "HetJobOffset", "PackJobId", "PackJobOffset")}  # fmt: skip
 LONGEST = 1 << 16  # characters of a job: a file of other lines is not read into memory
+ROWS = CHUNK // 100  # of a frame; a row has some hundred bytes
 WORD, JOB = re.compile(r" +(?=\w+=)"), re.compile(r"(?=JobId=\d+ UserId=)")
 
 
@@ -150,12 +151,12 @@ def _words(text: str) -> dict[str, str]:
 
 
 def dump_rows(
-    path: Path, sieve: Sieve, unread: Unread, partial: bool, on_progress: ProgressCallback, chunk: int = CHUNK
+    path: Path, sieve: Sieve, unread: Unread, partial: bool, on_progress: ProgressCallback
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a dump, plain or .gz, as texts, indexed by line; `partial`: leave out a cut last line."""
     reader: _Sacct | _FileTxt | None = None
     rows: list[tuple[int, list[str]]] = []
-    for line, text, ends in _lines(path, chunk, on_progress):
+    for line, text, ends in _lines(path, on_progress):
         if not ends and not partial:
             raise UserError(f"{path}:{line}: expected a whole last line, found one without end, maybe cut; "
                             "dump it again, or leave it out with --partial")  # fmt: skip
@@ -173,7 +174,7 @@ def dump_rows(
             unread.add([line], ZEROS)
         else:
             rows += reader.rows(line, text)
-        if len(rows) * 100 > chunk:  # a row has some hundred bytes
+        if len(rows) >= ROWS:
             yield from _frame(rows, reader)
             rows = []
     if reader is None:
@@ -187,12 +188,11 @@ def _frame(rows: list[tuple[int, list[str]]], reader: _Sacct | _FileTxt) -> Iter
         yield pd.DataFrame(fields, columns=list(reader.columns), index=lines, dtype=object)
 
 
-def _lines(path: Path, chunk: int, on_progress: ProgressCallback) -> Iterator[tuple[int, str, bool]]:
+def _lines(path: Path, on_progress: ProgressCallback) -> Iterator[tuple[int, str, bool]]:
     """Yield the number and text of each line that is not empty, and whether a line break ends it."""
     number = 0
     with opened(path) as (content, percent):
-        while read := content.read(chunk):
-            read += content.readline(LONGEST_LINE)
+        for read in chunks(content):
             lines = read.decode(errors="backslashreplace").split("\n")
             if not lines[-1]:
                 lines.pop()

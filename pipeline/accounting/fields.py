@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from pipeline.core.types import FloatArray
-from pipeline.errors import UserError
 
 UNKNOWN = frozenset({"", "unknown", "none", "n/a", "(null)", "none assigned", "partition_limit", "invalid"})
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
@@ -45,11 +44,11 @@ class Unread:
         self.lines |= found
 
 
-def read_each(texts: pd.Series, read: str, path: object, unread: Unread | None = None) -> FloatArray:
+def read_each(texts: pd.Series, read: str, unread: Unread) -> FloatArray:
     """Return the numbers of a column of texts, [R] or [R, K]; each distinct text is read once.
 
     Texts are indexed by line and named as their column; `read` is their kind, a key of READERS. `unread` collects the
-    lines of invalid texts, which become nan. Without it, the first of them is a UserError.
+    lines of invalid texts, which become nan.
     """
     reader, expected = READERS[read]
     codes, words = pd.factorize(texts)
@@ -58,10 +57,7 @@ def read_each(texts: pd.Series, read: str, path: object, unread: Unread | None =
         try:
             values.append(reader(word))
         except ValueError:
-            lines, why = texts.index[codes == code], f"expected {expected} as {texts.name}, found '{word[:40]}'"
-            if unread is None:
-                raise UserError(f"{path}:{lines[0]}: {why}") from None
-            unread.add(lines, why)
+            unread.add(texts.index[codes == code], f"expected {expected} as {texts.name}, found '{word[:40]}'")
             values.append(np.full_like(np.asarray(reader("")), math.nan))
     return np.asarray(values, dtype=np.float64)[codes]
 

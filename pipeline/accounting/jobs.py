@@ -17,7 +17,6 @@ from pipeline.accounting import fields
 from pipeline.core.logs.trace import Sieve
 from pipeline.core.schemas.columns import above_zero, integers, numbers, table
 from pipeline.core.storage.files import check_table
-from pipeline.core.types import BoolArray
 
 YEAR = 365 * 86400.0  # s
 COMPLETED = "COMPLETED"
@@ -96,23 +95,20 @@ def _fixed(jobs: pd.DataFrame, sieve: Sieve) -> pd.DataFrame:
     eligible = np.fmax(submit, jobs["eligible"].to_numpy())
     nodes, memory = jobs["nodes"].to_numpy(), jobs["memory"].to_numpy()
     endless, limitless = limit >= YEAR, ~(limit > 0)
-    _count(
-        sieve,
-        jobs,
-        {
-            ARRAY: jobs["array"].to_numpy(),
-            HET: jobs["het"].to_numpy(),
-            CLOCK: np.abs(span - run) > SAME_TIME,
-            SHORT: run == 0,
-            LATER: eligible > submit,
-            EARLY: eligible > start,
-            UNLIMITED: endless,
-            NO_LIMIT: limitless,
-            NO_NODES: ~(nodes >= 1),
-            NO_MEMORY: ~(memory > 0),
-            UNEVEN: cpus % np.fmax(nodes, 1) > 0,
-        },
-    )
+    causes = {
+        ARRAY: jobs["array"].to_numpy(),
+        HET: jobs["het"].to_numpy(),
+        CLOCK: np.abs(span - run) > SAME_TIME,
+        SHORT: run == 0,
+        LATER: eligible > submit,
+        EARLY: eligible > start,
+        UNLIMITED: endless,
+        NO_LIMIT: limitless,
+        NO_NODES: ~(nodes >= 1),
+        NO_MEMORY: ~(memory > 0),
+        UNEVEN: cpus % np.fmax(nodes, 1) > 0,
+    }
+    sieve.repair_each(jobs.index.to_numpy(), causes)
     fixed = jobs.assign(
         arrival=np.minimum(eligible, start),
         duration=np.fmax(run, 1.0),
@@ -123,11 +119,6 @@ def _fixed(jobs: pd.DataFrame, sieve: Sieve) -> pd.DataFrame:
     )
     words = {name: fixed[name].map(intern) for name in ("user", "account", "partition", "qos", "cluster", "state")}
     return fixed.assign(**words)[[*JOBS.columns, *MORE]]  # only these, because a log may have many millions
-
-
-def _count(sieve: Sieve, rows: pd.DataFrame, causes: dict[str, BoolArray]) -> None:
-    for reason, found in causes.items():
-        sieve.repair(reason, rows.index.to_numpy()[found])
 
 
 def one_by_one(jobs: pd.DataFrame, sieves: Sequence[Sieve]) -> pd.DataFrame:
@@ -146,8 +137,8 @@ def one_by_one(jobs: pd.DataFrame, sieves: Sequence[Sieve]) -> pd.DataFrame:
     ended, state = jobs["end"].shift().to_numpy(), jobs["state"].shift()
     rerun = state.isin(RUN_AGAIN).to_numpy() | (np.abs(jobs["submit"].to_numpy() - ended) <= SAME_TIME)
     for file, sieve in enumerate(sieves):
-        mine = (jobs["file"] == file).to_numpy()
-        _count(sieve, jobs[mine], {REQUEUED: ((number > 0) & rerun)[mine], RECYCLED: ((number > 0) & ~rerun)[mine]})
+        mine = (jobs["file"] == file).to_numpy() & (number > 0)
+        sieve.repair_each(jobs.index.to_numpy(), {REQUEUED: mine & rerun, RECYCLED: mine & ~rerun})
     names = [f"{job}-{run + 1}" if run else job for job, run in zip(jobs["job"], number, strict=True)]
     jobs = jobs.assign(job=names).sort_values("arrival", kind="stable")
     return check_table(jobs[list(JOBS.columns)].reset_index(drop=True), JOBS, "jobs")

@@ -18,6 +18,7 @@ import pandera.pandas as pa
 from pipeline.accounting.jobs import COMPLETED
 from pipeline.core.logs.lines import FIELDS
 from pipeline.core.logs.slurm import LOG
+from pipeline.core.logs.trace import held_at_once
 from pipeline.core.schemas.columns import integers, table
 from pipeline.core.storage.files import check_table
 from pipeline.errors import UserError
@@ -110,10 +111,12 @@ def _swf(jobs: pd.DataFrame, users: Mapping[str, int], out: Path) -> str:
 
 
 def _header(jobs: pd.DataFrame, queues: Mapping[str, int], partitions: Mapping[str, int]) -> str:
-    first, last = jobs["arrival"].min(), (jobs["start"] + jobs["duration"]).max()
+    start, end = jobs["start"].to_numpy(), (jobs["start"] + jobs["duration"]).to_numpy()
+    first, last = jobs["arrival"].min(), end.max()
+    held = int(held_at_once(start, end, jobs["cpus"].to_numpy()))
     said = [("Version", "2.2"), ("Computer", "Slurm"), ("MaxJobs", len(jobs)), ("MaxRecords", len(jobs))]
     said += [("UnixStartTime", int(first)), ("StartTime", _day(first)), ("EndTime", _day(last))]
-    said += [("MaxProcs", most_held(jobs)), ("Note", "MaxProcs is the most CPUs that these jobs held at one time")]
+    said += [("MaxProcs", held), ("Note", "MaxProcs is the most CPUs that these jobs held at one time")]
     said += [("Note", "field 2 is when a job could start: its submission, or when it became eligible")]
     said += [(word, f"{number} {name}") for word, names in (("Queue", queues), ("Partition", partitions))
              for name, number in names.items() if name]  # fmt: skip
@@ -126,13 +129,6 @@ def _day(seconds: float) -> str:
 
 def _numbered(names: pd.Series) -> dict[str, int]:
     return {name: number for number, name in enumerate(sorted(set(names) - {""}), 1)} | {"": -1}
-
-
-def most_held(jobs: pd.DataFrame) -> int:
-    """Return the most CPUs that jobs held at one time; at one moment, ending jobs release theirs first."""
-    times = np.concatenate([jobs["start"] + jobs["duration"], jobs["start"]])
-    change = np.concatenate([-jobs["cpus"], jobs["cpus"]])
-    return int(change[np.lexsort((change, times))].cumsum().max())
 
 
 def read_key(path: Path) -> bytes:

@@ -11,16 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 
 from pipeline.accounting.dumps import dump_rows
 from pipeline.accounting.fields import Unread, is_unknown, read_each, state
 from pipeline.accounting.jobs import COMPLETED, jobs_among, one_by_one
 from pipeline.accounting.output import account_lines, account_of, output_files, pseudonyms, read_key
-from pipeline.core.logs.lines import CHUNK
 from pipeline.core.logs.trace import Sieve
-from pipeline.core.schemas.columns import table
-from pipeline.core.storage.files import OWNER, check_out, check_table, write
+from pipeline.core.storage.files import OWNER, check_out, write
 from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 from pipeline.progress import progress
@@ -28,29 +25,12 @@ from pipeline.progress import progress
 KEY, NAMES = "users.key", "users.csv"
 
 
-def _number(nullable: bool = True, least: float = 0.0) -> pa.Column:
-    return pa.Column("float64", pa.Check.ge(least, error=f"at least {least:g}"), nullable=nullable)
+def records(rows: pd.DataFrame, unread: Unread) -> pd.DataFrame:
+    """Convert a dump's rows of texts, indexed by line; unknown numbers are nan, and `unread` gets the invalid lines.
 
-
-RECORDS = table(
-    "Records",
-    {
-        "job": pa.Column(str, pa.Check.str_length(min_value=1, error="an id")),
-        **{name: pa.Column(bool) for name in ("step", "array", "het", "placed")},
-        **{name: pa.Column(str) for name in ("user", "account", "partition", "qos", "cluster", "listed", "state")},
-        **{name: _number() for name in ("submit", "eligible", "start", "end")},  # s since 1970
-        "elapsed": _number(),  # s
-        "limit": _number(),  # s; inf: without end
-        **{name: _number() for name in ("cpus", "nodes", "gpus")},
-        "memory": _number(),  # GiB of all its nodes
-    },
-    unique=(),
-)
-
-
-def records(rows: pd.DataFrame, path: Path, unread: Unread) -> pd.DataFrame:
-    """Convert a dump's rows of texts, indexed by line; unknown numbers are nan, and `unread` gets the invalid lines."""
-    numbers = partial(_numbers, rows, path, unread)
+    Times are in seconds, since 1970 where they are moments; a limit of inf is without end. Memory is GiB of all nodes.
+    """
+    numbers = partial(_numbers, rows, unread)
     alloc, asked = (numbers(name, "tres", 4) for name in ("AllocTRES", "ReqTRES"))
     counts = {name: numbers(name, "count") for name in ("AllocCPUS", "NCPUS", "ReqCPUS", "NNodes")}
     cpus = _first(alloc[:, 0], counts["AllocCPUS"], counts["NCPUS"], asked[:, 0], counts["ReqCPUS"])
@@ -76,16 +56,16 @@ def records(rows: pd.DataFrame, path: Path, unread: Unread) -> pd.DataFrame:
     gpus, per_node = _first(alloc[:, 2], asked[:, 2]), _first(numbers("AllocGRES", "gres"), numbers("ReqGRES", "gres"))
     frame["gpus"] = np.where(gpus > 0, gpus, per_node * np.fmax(nodes, 1))
     frame["memory"] = _first(alloc[:, 1], asked[:, 1], memory)
-    return check_table(frame.loc[~frame.index.isin(unread.lines), list(RECORDS.columns)], RECORDS, str(path))
+    return frame[~frame.index.isin(unread.lines)]
 
 
 def _texts(rows: pd.DataFrame, name: str) -> pd.Series:
     return rows[name].astype(str) if name in rows else pd.Series("", index=rows.index, dtype="str")
 
 
-def _numbers(rows: pd.DataFrame, path: Path, unread: Unread, name: str, read: str, columns: int = 1) -> FloatArray:
+def _numbers(rows: pd.DataFrame, unread: Unread, name: str, read: str, columns: int = 1) -> FloatArray:
     if name in rows and len(rows):
-        return read_each(rows[name], read, path, unread)
+        return read_each(rows[name], read, unread)
     return np.full(len(rows) if columns == 1 else (len(rows), columns), np.nan)
 
 
@@ -108,10 +88,10 @@ class SlurmImport(NamedTuple):
     cluster: str | None = None  # the one to import, if there are several
 
 
-def run(wanted: SlurmImport, chunk: int = CHUNK) -> list[str]:
+def run(wanted: SlurmImport) -> list[str]:
     """Import dumps, and return a report; UserError, and no file, if a dump is unreadable or holds no log of a site."""
     sieves = [Sieve() for _ in wanted.files]
-    jobs = one_by_one(_read(wanted, sieves, chunk), sieves)
+    jobs = one_by_one(_read(wanted, sieves), sieves)
     _must_be_a_log(jobs, wanted)
     account = account_of(
         [
@@ -143,13 +123,13 @@ def run(wanted: SlurmImport, chunk: int = CHUNK) -> list[str]:
     ]
 
 
-def _read(wanted: SlurmImport, sieves: Sequence[Sieve], chunk: int) -> pd.DataFrame:
+def _read(wanted: SlurmImport, sieves: Sequence[Sieve]) -> pd.DataFrame:
     parts: list[pd.DataFrame] = []
     for number, (path, sieve) in enumerate(zip(wanted.files, sieves, strict=True)):
         with progress(f"read {path}, percent", 100, brief=True) as advance:
             unread = Unread()
-            for rows in dump_rows(path, sieve, unread, wanted.partial, advance, chunk):
-                found = records(rows, path, unread)
+            for rows in dump_rows(path, sieve, unread, wanted.partial, advance):
+                found = records(rows, unread)
                 parts.append(jobs_among(found, sieve, wanted.cluster).assign(file=number))
             _leave_out(unread, path, sieve, wanted.partial)
     found = pd.concat(parts) if parts else pd.DataFrame()

@@ -1,12 +1,13 @@
 """What stands in Slurm's fields is read as its manual says, and what is of another locale is refused."""
 
 import math
+import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.accounting.fields import gres, limit, memory, moment, read_each, span, tres
-from pipeline.errors import UserError
+from pipeline.accounting.fields import Unread, gres, limit, memory, moment, read_each, span, tres
 
 
 def test_moments_are_seconds_since_1970() -> None:
@@ -56,15 +57,18 @@ def test_resources_are_named_and_gpus_of_a_type_count_once() -> None:
     ],
 )
 def test_other_words_are_refused(read: str, word: str) -> None:
-    with pytest.raises(UserError, match=r"^d\.txt:3: expected .* as Field, found '"):
-        read_each(pd.Series([word], index=[3], name="Field"), read, "d.txt")
+    unread = Unread()
+    assert np.isnan(read_each(pd.Series([word], index=[3], name="Field"), read, unread)).all()
+    assert unread.lines == {3}
+    assert re.match(f"expected .* as Field, found '{re.escape(word)}'$", unread.why)
 
 
 def test_the_first_wrong_line_is_named() -> None:
     texts = pd.Series(["1", "x", "2", "x"], index=[4, 7, 8, 9], name="NNodes")
-    with pytest.raises(UserError, match=r"^d\.txt:7: expected a whole number .* as NNodes, found 'x'$"):
-        read_each(texts, "count", "d.txt")
-    assert list(read_each(texts[[4, 8]], "count", "d.txt")) == [1, 2]
+    unread = Unread()
+    assert read_each(texts, "count", unread)[[0, 2]].tolist() == [1, 2]
+    assert (unread.first, unread.lines) == (7, {7, 9})
+    assert unread.why == "expected a whole number (sacct --noconvert) as NNodes, found 'x'"
 
 
 def test_moments_within_a_day_of_zero_are_unknown() -> None:

@@ -94,13 +94,14 @@ def test_a_line_break_in_a_name_of_sacct_is_no_end(imported: Imported) -> None:
 
 
 @pytest.mark.parametrize("name", ["two\nlines", "a\nb\n\nc", "a|b", "|a=b||", "Gr\udcfc", "JobID|State"])
-def test_a_name_of_sacct_may_hold_anything(imported: Imported, name: str) -> None:
+def test_a_name_of_sacct_may_hold_anything(imported: Imported, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     head = HEAD.replace("User", "User|JobName|WorkDir")
     text = lines(row(1, user=f"anna|{name}|/a"), row(2, user="bo|x|/b"), head=head)
     path = imported.folder / "dump.txt"
     path.write_bytes(text.encode(errors="surrogateescape"))
     for chunk in (1 << 24, 300):
-        jobs = imported.run(path, chunk=chunk, name_users=True)
+        monkeypatch.setattr("pipeline.core.logs.lines.CHUNK", chunk)
+        jobs = imported.run(path, name_users=True)
         assert jobs["duration"].to_dict() == {"1": 60, "2": 60}
         assert set(imported.table("users.csv")["user"]) == {"anna", "bo"}
 

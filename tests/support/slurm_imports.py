@@ -21,10 +21,10 @@ class Imported:
         path.write_text(text)
         return path
 
-    def run(self, *files: Path, chunk: int = 1 << 24, **how: bool | Path) -> pd.DataFrame:
+    def run(self, *files: Path, **how: bool | Path) -> pd.DataFrame:
         """The jobs by name."""
         wanted = SlurmImport(files, self.out)._replace(**how)
-        self.said = run(wanted, chunk)
+        self.said = run(wanted)
         return self.table("jobs.csv").set_index("job")
 
     def table(self, name: str) -> pd.DataFrame:

@@ -42,7 +42,7 @@ def line(
     return " ".join(str(field) for field in fields)
 
 
-def read(folder: Path, *lines: str, per_node: bool = False, chunk: int = 1 << 20) -> Trace:
+def read(folder: Path, *lines: str, per_node: bool = False) -> Trace:
     path = folder / "log.swf"
     path.write_text("\n".join(lines) + "\n")
-    return swf.read(path, per_node=per_node, chunk=chunk)
+    return swf.read(path, per_node=per_node)

@@ -10,17 +10,16 @@ finished and was submitted again, its first run counts. Later changes of request
 tasks, each at the line of its first event; in a folder, line numbers continue from file to file.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
-from pipeline.core.logs.lines import CHUNK
 from pipeline.core.logs.rows import MOST, NUMBER, Layout, number, rows, schema
-from pipeline.core.logs.trace import PERCENT, Facts, Part, Sieve, Trace, in_order, jobs, thousandths, together
-from pipeline.core.types import BoolArray, FloatArray, IntArray
+from pipeline.core.logs.trace import PERCENT, Columns, Facts, Sieve, Trace, in_order, jobs, select, together
+from pipeline.core.types import BoolArray, IntArray
 from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback, no_progress
 
@@ -36,6 +35,11 @@ SCHEMA = schema("google2011", amounts="cpu memory", words="user").add_columns(
 )
 LAYOUT = Layout(SCHEMA, tuple(NAMES.split()))
 FACTS = Facts(("cpu", "memory"), (PERCENT, PERCENT))
+# Compact types, because there are many events; `task` is the task's index in its job, `time` is in microseconds.
+TYPES: Mapping[str, type[np.generic]] = {
+    **{"job": np.int64, "task": np.int32, "time": np.float64, "event": np.int8},
+    **{"cpu": np.float32, "memory": np.float32},
+}
 SUBMIT, SCHEDULE, FINISH = 0, 1, 4
 BROKEN = {2: "evicted", 3: "failed", 5: "killed", 6: "lost"}
 MICRO = 1e-6
@@ -46,86 +50,63 @@ NO_DEMAND, BELOW_0, BACKWARDS = "CPU or memory unknown", "CPU or memory below 0"
 AGAIN = "submitted again after it finished: first run taken"
 
 
-class _Events(NamedTuple):
-    """Some events, in compact types, because there are many."""
-
-    job: IntArray  # [E]
-    task: IntArray  # [E]  its index in the job
-    time: FloatArray  # [E]  microseconds
-    event: IntArray  # [E]
-    cpu: FloatArray  # [E]
-    memory: FloatArray  # [E]
-    user: IntArray  # [E]
-    line: IntArray  # [E]
-    row: IntArray  # [E]  from 1
-
-
-def read(path: Path, on_progress: ProgressCallback = no_progress, *, chunk: int = CHUNK) -> Trace:
+def read(path: Path, on_progress: ProgressCallback = no_progress) -> Trace:
     """Read the tasks of a file of events, or of a folder of such files."""
-    sieve, parts = Sieve(), _chunks(path, on_progress, chunk)
+    sieve, parts = Sieve(), _events(path, on_progress)
     if not parts:
         raise UserError(f"{path}: expected jobs, found an empty log")
-    joined = together(parts)
-    order = np.lexsort((joined[1], joined[0]))  # task by task, with the events of a task in their order
-    for k in range(len(joined)):
-        joined[k] = joined[k][order]
-    events = _Events(*joined)
-    first = np.flatnonzero(np.diff(events.job, prepend=-1) | np.diff(events.task, prepend=-1))
+    events = together(parts)
+    select(events, np.lexsort((events["task"], events["job"])))  # task by task, with a task's events in their order
+    first = np.flatnonzero(np.diff(events["job"], prepend=-1) | np.diff(events["task"], prepend=-1))
     return in_order([_tasks(events, first, sieve)], sieve, FACTS, len(first), path)
 
 
-def _chunks(path: Path, on_progress: ProgressCallback, chunk: int) -> list[_Events]:
+def _events(path: Path, on_progress: ProgressCallback) -> list[Columns]:
+    """Return all events in parts: columns [E] of `TYPES`, the user, and the event's line and row, each from 1."""
     files = sorted(path.glob("part-*.csv*")) if path.is_dir() else [path]
     if not files:
         raise UserError(f"{path}: expected files part-*.csv or part-*.csv.gz, found none")
-    parts, users, seen, lines = list[_Events](), dict[str, int](), 0, 0
+    parts, users, seen, lines = list[Columns](), dict[str, int](), 0, 0
     for place, file in enumerate(files):
 
         def of_all(percent: float, note: str, done: int = place) -> None:
             on_progress((100 * done + percent) / len(files), note)
 
         before = lines
-        for frame in rows(file, LAYOUT, of_all, chunk):
+        for frame in rows(file, LAYOUT, of_all):
             codes, names = pd.factorize(frame["user"])
             known = np.array([users.setdefault(name, len(users)) for name in names] + [-1], dtype=np.int32)
-            part = _Events(
-                job=frame["job"].to_numpy(dtype=np.int64),
-                task=frame["task"].to_numpy(dtype=np.int32),
-                time=frame["time"].to_numpy(),
-                event=frame["event"].to_numpy(dtype=np.int8),
-                cpu=frame["cpu"].to_numpy(dtype=np.float32),
-                memory=frame["memory"].to_numpy(dtype=np.float32),
-                user=known[codes],  # an unknown user has the code -1: the last index
-                line=(frame.index.to_numpy() + before).astype(np.int32),
-                row=np.arange(seen + 1, seen + len(frame) + 1, dtype=np.int32),
-            )
+            part = {name: frame[name].to_numpy(dtype=kind) for name, kind in TYPES.items()}
+            part["user"] = known[codes]  # an unknown user has the code -1: the last index
+            part["line"] = (frame.index.to_numpy() + before).astype(np.int32)
+            part["row"] = np.arange(seen + 1, seen + len(frame) + 1, dtype=np.int32)
             parts.append(part)
             seen, lines = seen + len(frame), before + int(frame.index[-1])
     return parts
 
 
-def _tasks(events: _Events, first: IntArray, sieve: Sieve) -> Part:
-    submit, start, finish = (_place(events.event == event, first) for event in (SUBMIT, SCHEDULE, FINISH))
-    time = np.append(events.time, np.nan)
+def _tasks(events: Columns, first: IntArray, sieve: Sieve) -> Columns:
+    submit, start, finish = (_place(events["event"] == event, first) for event in (SUBMIT, SCHEDULE, FINISH))
+    time = np.append(events["time"], np.nan)
     causes = {NO_SUBMIT: submit < 0, BEFORE: time[submit] <= 0}
-    broken = _place(np.isin(events.event, list(BROKEN)), first)
-    ended_by = np.where(broken < 0, -1, events.event[broken])
+    broken = _place(np.isin(events["event"], list(BROKEN)), first)
+    ended_by = np.where(broken < 0, -1, events["event"][broken])
     causes |= {reason: ended_by == event for event, reason in BROKEN.items()}
     causes |= {NEVER: start < 0, NOT_DONE: (finish < 0) | (time[finish] >= AFTER)}
-    cpu, memory = (np.append(column, np.nan)[submit].astype(np.float64) for column in (events.cpu, events.memory))
+    cpu, memory = (np.append(events[name], np.nan)[submit].astype(np.float64) for name in FACTS.resources)
     causes |= {BACKWARDS: time[finish] < time[start], NO_DEMAND: np.isnan(cpu) | np.isnan(memory)}
-    kept = sieve.keep(events.line[first], causes | {BELOW_0: (cpu < 0) | (memory < 0)})
-    submissions = np.add.reduceat(events.event == SUBMIT, first, dtype=np.int64)
-    sieve.repair(AGAIN, events.line[first][kept & (submissions > 1)])
-    submit, start, finish = submit[kept], start[kept], finish[kept]
+    line = events["line"][first]
+    kept = sieve.keep(line, causes | {BELOW_0: (cpu < 0) | (memory < 0)})
+    submissions = np.add.reduceat(events["event"] == SUBMIT, first, dtype=np.int64)
+    sieve.repair(AGAIN, line[kept & (submissions > 1)])
     return jobs(
-        events.row[submit],
-        time[submit] * MICRO,
-        sieve.lasting((time[finish] - time[start]) * MICRO, events.line[first][kept]),
-        thousandths(100 * np.column_stack([cpu[kept], memory[kept]])),
+        sieve, line, kept, 100 * np.column_stack([cpu, memory]),
+        id=events["row"][submit],
+        submit_s=time[submit] * MICRO,
+        run_s=(time[finish] - time[start]) * MICRO,
         wait_s=np.where(time[start] >= time[submit], time[start] - time[submit], np.nan) * MICRO,
-        user=events.user[submit],
-    )
+        user=events["user"][submit],
+    )  # fmt: skip
 
 
 def _place(events: BoolArray, first: IntArray) -> IntArray:

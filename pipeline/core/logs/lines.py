@@ -38,12 +38,18 @@ class Lines(NamedTuple):
     sizes: dict[str, int]  # of the machine, by the header up to these lines
 
 
-def job_lines(content: BinaryIO, path: Path, chunk: int = CHUNK) -> Iterator[Lines]:
+def chunks(content: BinaryIO) -> Iterator[bytes]:
+    """Yield the whole lines of a log, without a byte order mark, in parts of some CHUNK bytes."""
+    mark = MARK
+    while text := content.read(CHUNK):
+        yield (text + content.readline(LONGEST_LINE)).removeprefix(mark)
+        mark = b""
+
+
+def job_lines(content: BinaryIO, path: Path) -> Iterator[Lines]:
     """Yield the job lines of a log in order; a UserError names a line that is no job."""
     first, sizes = 1, dict[str, int]()
-    while text := content.read(chunk):
-        text += content.readline(LONGEST_LINE)
-        text = text.removeprefix(MARK) if first == 1 else text
+    for text in chunks(content):
         fields = _plain_numbers(text)
         if fields is None:
             yield _line_by_line(text, first, path, sizes)

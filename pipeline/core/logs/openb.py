@@ -13,10 +13,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline.core.logs.lines import CHUNK
 from pipeline.core.logs.rows import Layout, rows, schema
 from pipeline.core.logs.task_rows import Tasks, read_tasks
-from pipeline.core.logs.trace import CORES, GIB, GPUS, Facts, MachineTable, Trace, thousandths
+from pipeline.core.logs.trace import WITH_GPUS, MachineTable, Trace, thousandths
 from pipeline.core.types import ANY_KIND, MOST_KINDS, THOUSANDTHS, IntArray, KeyArray
 from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback, no_progress
@@ -24,31 +23,28 @@ from pipeline.progress import ProgressCallback, no_progress
 TIMES, AMOUNTS = "creation_time deletion_time scheduled_time", "cpu_milli memory_mib num_gpu gpu_milli"
 PODS = Layout(schema("openb pods", times=TIMES, amounts=AMOUNTS, words="gpu_spec"))
 NODES = Layout(schema("openb nodes", amounts="cpu_milli memory_mib gpu", words="model", nullable=False))
-RESOURCES, UNITS = ("cpu", "memory", "gpu"), (CORES, GIB, GPUS)
 NO_SUBMIT, NO_END, BACKWARDS = "time of creation unknown", "time of deletion unknown", "run time below 0"
 NEVER, EARLY = "never scheduled", "scheduled before it was created"
 NO_DEMAND, BELOW_0 = "CPU, memory or GPU unknown", "CPU, memory or GPU below 0"
 NO_MODEL = "wants GPU models that no node has"
 
 
-def read(
-    path: Path, on_progress: ProgressCallback = no_progress, *, nodes: Path | None = None, chunk: int = CHUNK
-) -> Trace:
+def read(path: Path, on_progress: ProgressCallback = no_progress, *, nodes: Path | None = None) -> Trace:
     """Read the pods of a log, and its machines from a file of nodes, if given; UserError if no job is left."""
     names: dict[str, int] = {}
-    machines = None if nodes is None else _read_nodes(nodes, names, chunk)
+    machines = None if nodes is None else _read_nodes(nodes, names)
 
     def taken(frame: pd.DataFrame) -> Tasks:
         return _pods(frame, _kinds(frame["gpu_spec"], names, machines is not None, path))
 
-    trace = read_tasks(path, PODS, taken, Facts(RESOURCES, UNITS, machines=machines), on_progress, chunk)
+    trace = read_tasks(path, PODS, taken, WITH_GPUS._replace(machines=machines), on_progress)
     return trace._replace(kind_names=tuple(names) or ("",))
 
 
-def _read_nodes(path: Path, names: dict[str, int], chunk: int) -> MachineTable:
+def _read_nodes(path: Path, names: dict[str, int]) -> MachineTable:
     """Read the machines, and enter their kinds by name."""
     capacity, kind = list[IntArray](), list[int]()
-    for frame in rows(path, NODES, chunk=chunk):
+    for frame in rows(path, NODES):
         amount = np.column_stack([frame["cpu_milli"] / THOUSANDTHS, frame["memory_mib"] / 1024, frame["gpu"]])
         below = np.flatnonzero((amount < 0).any(axis=1))
         if len(below):
@@ -57,7 +53,7 @@ def _read_nodes(path: Path, names: dict[str, int], chunk: int) -> MachineTable:
         kind += [_entered(model, names, path) for model in frame["model"].fillna("")]
     if not capacity:
         raise UserError(f"{path}: expected nodes, found none")
-    return MachineTable(np.concatenate(capacity), np.array(kind, dtype=np.int64), RESOURCES)
+    return MachineTable(np.concatenate(capacity), np.array(kind, dtype=np.int64), WITH_GPUS.resources)
 
 
 def _pods(frame: pd.DataFrame, kinds: KeyArray) -> Tasks:
@@ -76,7 +72,8 @@ def _pods(frame: pd.DataFrame, kinds: KeyArray) -> Tasks:
         BELOW_0: (amount < 0).any(axis=1),
         NO_MODEL: kinds == 0,
     }
-    return Tasks(create, end - start, amount, causes, start - create, kinds)
+    columns = {"submit_s": create, "run_s": end - start, "wait_s": start - create, "kinds": kinds}
+    return Tasks(amount, causes, columns)
 
 
 def _kinds(specs: pd.Series, names: dict[str, int], fixed: bool, path: Path) -> KeyArray:

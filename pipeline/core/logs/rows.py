@@ -18,7 +18,7 @@ import pandas as pd
 import pandera.pandas as pa
 from pandera.errors import SchemaErrors
 
-from pipeline.core.logs.lines import CHUNK, LONGEST_LINE, MARK
+from pipeline.core.logs.lines import chunks
 from pipeline.core.storage.files import unpacked
 from pipeline.core.types import IntArray
 from pipeline.errors import UserError
@@ -52,36 +52,26 @@ class Layout(NamedTuple):
     names: tuple[str, ...] = ()  # of all columns, in order; () = in the first line
 
 
-class Opened(NamedTuple):
-    """An open log."""
-
-    content: BinaryIO
-    percent: Callable[[], float]  # read so far
-
-
 @contextmanager
-def opened(path: Path) -> Iterator[Opened]:
-    """Open a log, plain or .gz; errors while it is read become one line."""
+def opened(path: Path) -> Iterator[tuple[BinaryIO, Callable[[], float]]]:
+    """Open a log, plain or .gz: its content, and the percentage read so far; errors while reading become one line."""
     try:
         with path.open("rb") as file:
             size = max(os.fstat(file.fileno()).st_size, 1)
             with unpacked(file, path) as content:
-                yield Opened(content, lambda: min(100 * file.tell() / size, 100))
+                yield content, lambda: min(100 * file.tell() / size, 100)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: its name ends in .gz, but it is not a whole gzip file ({error})") from error
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from error
 
 
-def rows(
-    path: Path, layout: Layout, on_progress: ProgressCallback = no_progress, chunk: int = CHUNK
-) -> Iterator[pd.DataFrame]:
+def rows(path: Path, layout: Layout, on_progress: ProgressCallback = no_progress) -> Iterator[pd.DataFrame]:
     """Yield the rows of a log in order, checked by their schema and indexed by their lines, or raise a UserError."""
     names, first, seen = layout.names, 1, 0
     with opened(path) as (content, percent):
-        while text := content.read(chunk):
-            text += content.readline(LONGEST_LINE)
-            text = _plain(text.removeprefix(MARK) if first == 1 else text, first, path)
+        for chunk in chunks(content):
+            text = _plain(chunk, first, path)
             if not names:
                 header, _, text = text.partition(b"\n")
                 names, first = _named(header.decode(), layout, path), first + 1

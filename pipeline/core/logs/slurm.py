@@ -14,28 +14,15 @@ import numpy as np
 import pandas as pd
 
 from pipeline.core.config.parsing import read_text
-from pipeline.core.logs.lines import CHUNK
-from pipeline.core.logs.rows import Layout, rows, schema
-from pipeline.core.logs.trace import (
-    CORES,
-    GIB,
-    GPUS,
-    Facts,
-    MachineTable,
-    Part,
-    Sieve,
-    Trace,
-    in_order,
-    jobs,
-    thousandths,
-)
+from pipeline.core.logs.rows import Layout, schema
+from pipeline.core.logs.task_rows import Tasks, read_tasks
+from pipeline.core.logs.trace import WITH_GPUS, MachineTable, Trace, thousandths
 from pipeline.core.types import ANY_KIND, MOST_KINDS, IntArray, KeyArray
 from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback, no_progress
 
 NODE, UNSET = "scontrol show node", ("", "(null)", "NONE", "none", "None", "N/A", "NO", "No")
 LOG = Layout(schema("slurm", times="submit wait run limit user", amounts="nodes cpu memory gpu", words="partition"))
-RESOURCES, UNITS = ("cpu", "memory", "gpu"), (CORES, GIB, GPUS)
 UNKNOWN, NO_NODES = "a time, the nodes or an amount unknown", "nodes, CPUs or run time not above 0"
 NO_PARTITION = "in a partition that no node has"
 GPU = re.compile(r"gpu(?::[^:,(]+)?:(\d+)", re.ASCII)
@@ -86,25 +73,24 @@ def nodes_of(text: str, where: str = NODE) -> tuple[SlurmNode, ...]:
     return tuple(found)
 
 
-def read(
-    path: Path, on_progress: ProgressCallback = no_progress, *, nodes: Path | None = None, chunk: int = CHUNK
-) -> Trace:
+def read(path: Path, on_progress: ProgressCallback = no_progress, *, nodes: Path | None = None) -> Trace:
     """Read a log, and its machines if `nodes` is given; UserError if a file or row is invalid, or no job is left."""
     machines, names = (None, [""]) if nodes is None else _machines(nodes)
-    parts, sieve, seen, partitions = list[Part](), Sieve(), 0, dict[str, int]()
-    for frame in rows(path, LOG, on_progress, chunk):
+    partitions: dict[str, int] = {}
+
+    def taken(frame: pd.DataFrame) -> Tasks:
         kinds = np.full(len(frame), ANY_KIND) if machines is None else _kinds(frame["partition"], names)
         codes, found = pd.factorize(frame["partition"].fillna(""))
         number = np.array([partitions.setdefault(name, len(partitions)) for name in found], dtype=np.int64)[codes]
-        parts.append(_part(frame, kinds, number, seen, sieve))
-        seen += len(frame)
-    facts = Facts(RESOURCES, UNITS, tuple(names), True, machines, tuple(partitions))
-    return in_order(parts, sieve, facts, seen, path)
+        return _tasks(frame, kinds, number)
+
+    facts = WITH_GPUS._replace(kind_names=tuple(names), has_estimates=True, machines=machines)
+    return read_tasks(path, LOG, taken, facts, on_progress)._replace(partition_names=tuple(partitions))
 
 
-def _part(frame: pd.DataFrame, kinds: KeyArray, partition: IntArray, seen: int, sieve: Sieve) -> Part:
+def _tasks(frame: pd.DataFrame, kinds: KeyArray, partition: IntArray) -> Tasks:
     column = {name: frame[name].to_numpy() for name in frame.columns.drop("partition")}
-    amount = np.column_stack([column[name] for name in RESOURCES])
+    amount = np.column_stack([column[name] for name in WITH_GPUS.resources])
     needed = np.column_stack([column["submit"], column["run"], column["limit"], column["nodes"], amount])
     positive = (column["run"] > 0) & (column["limit"] > 0) & (column["nodes"] >= 1) & (column["cpu"] > 0)
     causes = {
@@ -112,20 +98,15 @@ def _part(frame: pd.DataFrame, kinds: KeyArray, partition: IntArray, seen: int, 
         NO_NODES: ~positive | (amount < 0).any(axis=1),
         NO_PARTITION: kinds == 0,
     }
-    lines = frame.index.to_numpy()
-    kept = sieve.keep(lines, causes)
-    return jobs(
-        np.arange(seen + 1, seen + len(frame) + 1)[kept],
-        column["submit"][kept],
-        sieve.lasting(column["run"][kept], lines[kept]),
-        thousandths(amount[kept]),
-        nodes=column["nodes"][kept].astype(np.int64),
-        wait_s=np.where(column["wait"] >= 0, column["wait"], np.nan)[kept],
-        estimate_s=column["limit"][kept],
-        user=np.nan_to_num(column["user"], nan=-1)[kept].astype(np.int32),
-        kinds=kinds[kept],
-        partition=partition[kept],
-    )
+    columns = {
+        "submit_s": column["submit"],
+        "run_s": column["run"],
+        "nodes": column["nodes"],
+        "wait_s": np.where(column["wait"] >= 0, column["wait"], np.nan),
+        "estimate_s": column["limit"],
+        "user": np.nan_to_num(column["user"], nan=-1),
+    }
+    return Tasks(amount, causes, columns | {"kinds": kinds, "partition": partition})
 
 
 def _machines(path: Path) -> tuple[MachineTable, list[str]]:
@@ -139,7 +120,7 @@ def _machines(path: Path) -> tuple[MachineTable, list[str]]:
         raise UserError(f"{path}: expected at most {MOST_KINDS} different sets of partitions, found {len(names)}")
     capacity = thousandths(np.array([(node.cpus, node.mib / 1024, node.gpus) for node in found]))
     kind = np.array([names.index(kind) for kind in kinds])
-    return MachineTable(capacity, kind, RESOURCES, tuple(node.name for node in found)), names
+    return MachineTable(capacity, kind, WITH_GPUS.resources, tuple(node.name for node in found)), names
 
 
 def _kinds(partitions: pd.Series, names: Sequence[str]) -> KeyArray:

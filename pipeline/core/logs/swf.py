@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.core.logs.lines import CHUNK, FIELDS, Lines, job_lines
+from pipeline.core.logs.lines import FIELDS, Lines, job_lines
 from pipeline.core.logs.plausible import least_held
 from pipeline.core.logs.rows import opened
-from pipeline.core.logs.trace import CORES, GIB, Facts, MachineTable, Part, Sieve, Trace, in_order, jobs, thousandths
+from pipeline.core.logs.trace import CORES, GIB, Columns, Facts, MachineTable, Sieve, Trace, in_order, jobs
 from pipeline.core.types import THOUSANDTHS
 from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback, no_progress
@@ -39,18 +39,16 @@ PARTITIONS = "jobs of {} partitions: taken as one machine"
 PARTIALS, COMPLETED, CANCELLED = (2, 3, 4), 1, 5  # of a status
 
 
-def read(
-    path: Path, on_progress: ProgressCallback = no_progress, *, per_node: bool = False, chunk: int = CHUNK
-) -> Trace:
+def read(path: Path, on_progress: ProgressCallback = no_progress, *, per_node: bool = False) -> Trace:
     """Read a log; a UserError if that fails, a line is no job, or no job is left."""
-    parts, sieve, sizes, rows, partitions = list[Part](), Sieve(), dict[str, int](), 0, set[float]()
+    parts, sieve, sizes, rows, partitions = list[Columns](), Sieve(), dict[str, int](), 0, set[float]()
     estimates = memory = False
     with opened(path) as (content, percent):
-        for lines in job_lines(content, path, chunk):
+        for lines in job_lines(content, path):
             part = _part(lines, sieve, per_node)
             sizes = lines.sizes
             estimates |= bool((lines.fields[:, 8] > 0).any())
-            memory |= not per_node and bool((part.demand[:, 1] > 0).any())
+            memory |= not per_node and bool((part["demand"][:, 1] > 0).any())
             partitions |= set(np.unique(lines.fields[:, 15]).tolist()) - {-1.0}
             parts.append(part)
             rows += len(lines.number)
@@ -59,7 +57,7 @@ def read(
         sieve.forget(NO_ESTIMATE)
     if not memory:
         sieve.forget(NO_MEMORY)
-        parts = [part._replace(demand=part.demand[:, :1]) for part in parts]
+        parts = [part | {"demand": part["demand"][:, :1]} for part in parts]
     facts = Facts(("cpu", "memory"), (CORES, GIB)) if memory else Facts(("cpu",), (CORES,))
     trace = in_order(parts, sieve, facts._replace(has_estimates=estimates), rows, path)
     size = sizes.get("MaxProcs") or sizes.get("MaxNodes") or 0
@@ -71,7 +69,7 @@ def read(
     return trace._replace(machines=machines, repaired=sieve.repaired)
 
 
-def _part(lines: Lines, sieve: Sieve, per_node: bool) -> Part:
+def _part(lines: Lines, sieve: Sieve, per_node: bool) -> Columns:
     """Return the usable jobs, and count repaired and dropped ones."""
     id, submit, wait, run, allocated, _, used_kb, requested, estimate, requested_kb, status, user = lines.fields.T[:12]
     wanted = np.maximum(allocated, requested)
@@ -83,20 +81,17 @@ def _part(lines: Lines, sieve: Sieve, per_node: bool) -> Part:
     sieve.repair(SHORT, lines.short)
     repaired = {FRACTIONS: processors != wanted, NO_ESTIMATE: estimate <= 0, NO_MEMORY: gib == 0}
     repaired[NEGATIVE_WAIT] = (wait < 0) & (wait != -1)
-    for reason, jobs_of_it in repaired.items():
-        sieve.repair(reason, lines.number[kept & jobs_of_it])
-    lasting = sieve.lasting(run[kept], lines.number[kept])
-    amount = np.ones((len(run), 1)) if per_node else np.column_stack([processors, gib])
+    sieve.repair_each(lines.number, {reason: kept & found for reason, found in repaired.items()})
     return jobs(
-        np.floor(id[kept] + 0.5).astype(np.int64),
-        submit[kept],
-        lasting,
-        thousandths(amount[kept]),
-        nodes=processors[kept].astype(np.int64) if per_node else 1,
-        wait_s=np.where(wait >= 0, wait, np.nan)[kept],
-        estimate_s=np.where(estimate[kept] > 0, estimate[kept], lasting),
-        user=np.where((user >= 0) & (user < MOST_USER), user, -1)[kept].astype(np.int32),
-    )
+        sieve, lines.number, kept, np.ones((len(run), 1)) if per_node else np.column_stack([processors, gib]),
+        id=np.floor(id + 0.5),
+        submit_s=submit,
+        run_s=run,
+        nodes=processors if per_node else 1,
+        wait_s=np.where(wait >= 0, wait, np.nan),
+        estimate_s=np.where(estimate > 0, estimate, np.nan),
+        user=np.where((user >= 0) & (user < MOST_USER), user, -1),
+    )  # fmt: skip
 
 
 def _machines(trace: Trace, size: int, per_node: bool, path: Path) -> MachineTable:

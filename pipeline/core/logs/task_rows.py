@@ -4,17 +4,17 @@ Times are in seconds. Neither log has users or machines.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from pipeline.core.config import Instances
-from pipeline.core.logs.lines import CHUNK
 from pipeline.core.logs.rows import Layout, rows, schema
-from pipeline.core.logs.trace import CORES, PERCENT, Facts, Part, Sieve, Trace, in_order, jobs, thousandths
-from pipeline.core.types import ANY_KIND, BoolArray, FloatArray, KeyArray
+from pipeline.core.logs.trace import CORES, PERCENT, Columns, Facts, Sieve, Trace, in_order, jobs
+from pipeline.core.types import BoolArray, FloatArray
 from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback, no_progress
 
@@ -28,38 +28,30 @@ FACTS = Facts(("cpu", "memory"), (CORES, PERCENT))
 class Tasks(NamedTuple):
     """Some rows as tasks; nan = unknown."""
 
-    submit_s: FloatArray  # [J]
-    run_s: FloatArray  # [J]
     amount: FloatArray  # [J, R]  in the units of the log's resources
     causes: Mapping[str, BoolArray]  # reasons to drop rows, in the order of reports
-    wait_s: FloatArray | float = np.nan  # [J]
-    kinds: KeyArray | np.uint64 = ANY_KIND  # [J]
+    columns: Columns  # [J]  the others, as of `jobs`
     instances: FloatArray | None = None  # [J]  each a job; None: a task is one job
 
 
 Taken = Callable[[pd.DataFrame], Tasks]
 
 
-def read_tasks(
-    path: Path, layout: Layout, taken: Taken, facts: Facts, on_progress: ProgressCallback, chunk: int
-) -> Trace:
+def read_tasks(path: Path, layout: Layout, taken: Taken, facts: Facts, on_progress: ProgressCallback) -> Trace:
     """Read a log whose rows are tasks, numbered by row; UserError for an invalid row, or if no job is left."""
-    parts, sieve, seen, found = list[Part](), Sieve(), 0, 0
-    for frame in rows(path, layout, on_progress, chunk):
+    parts, sieve, seen, found = list[Columns](), Sieve(), 0, 0
+    for frame in rows(path, layout, on_progress):
         tasks, lines = taken(frame), frame.index.to_numpy()
         kept = sieve.keep(lines, tasks.causes)
-        number, amount = np.arange(seen + 1, seen + len(frame) + 1), np.where(kept[:, None], tasks.amount, 0.0)
-        every = jobs(number, tasks.submit_s, tasks.run_s, thousandths(amount), wait_s=tasks.wait_s, kinds=tasks.kinds)
-        part = Part._make(column[kept] for column in every)
-        lasting = sieve.lasting(part.run_s, lines[kept])
-        part = part._replace(run_s=lasting, estimate_s=lasting)
+        number = np.arange(seen + 1, seen + len(frame) + 1)
+        part = jobs(sieve, lines, kept, tasks.amount, id=number, **tasks.columns)
         if tasks.instances is not None:
             instances = tasks.instances[kept].astype(np.int64)
             if found + int(instances.sum()) > MOST_JOBS:
                 raise UserError(f"{path}: expected at most {MOST_JOBS:,} instances, found more: read one job a task")
-            part = Part._make(np.repeat(column, instances, axis=0) for column in part)
+            part = {name: np.repeat(column, instances, axis=0) for name, column in part.items()}
         parts.append(part)
-        seen, found = seen + len(frame), found + len(part.id)
+        seen, found = seen + len(frame), found + len(part["id"])
     return in_order(parts, sieve, facts, seen, path)
 
 
@@ -74,25 +66,11 @@ class TaskLog(NamedTuple):
     instances: str
     begins_at_0: bool = False  # times up to 0 are before the log
 
-    def read(
-        self,
-        path: Path,
-        on_progress: ProgressCallback = no_progress,
-        *,
-        instances: Instances = "one",
-        chunk: int = CHUNK,
-    ) -> Trace:
+    def read(self, path: Path, on_progress: ProgressCallback = no_progress, *, instances: Instances = "one") -> Trace:
         """Read it, plain or .gz; with instances "each", every instance is a job."""
-        if instances not in get_args(Instances):
-            raise UserError(f"{path}: instances: expected one of {', '.join(get_args(Instances))}, found '{instances}'")
+        return read_tasks(path, self.layout, partial(self._tasks, instances == "each"), FACTS, on_progress)
 
-        def taken(frame: pd.DataFrame) -> Tasks:
-            tasks = self._tasks(frame)
-            return tasks if instances == "each" else tasks._replace(instances=None)
-
-        return read_tasks(path, self.layout, taken, FACTS, on_progress, chunk)
-
-    def _tasks(self, frame: pd.DataFrame) -> Tasks:
+    def _tasks(self, each: bool, frame: pd.DataFrame) -> Tasks:
         submit, instances = frame[self.submit], frame[self.instances]
         run = frame[self.run] if self.run == "duration" else frame[self.run] - submit
         amount = np.column_stack([frame[self.cpu[0]] / self.cpu[1], frame[self.memory[0]] * self.memory[1]])
@@ -102,7 +80,8 @@ class TaskLog(NamedTuple):
         causes |= {NO_DEMAND: np.isnan(amount).any(axis=1), BELOW_0: (amount < 0).any(axis=1)}
         causes |= {NO_INSTANCES: ~(instances >= 1)}
         every = {reason: np.asarray(wrong) for reason, wrong in causes.items()}
-        return Tasks(submit.to_numpy(), run.to_numpy(), amount, every, instances=instances.to_numpy())
+        columns = {"submit_s": submit.to_numpy(), "run_s": run.to_numpy()}
+        return Tasks(amount, every, columns, instances.to_numpy() if each else None)
 
 
 # The batch tasks, `batch_task.csv`, whose columns have no header; the first line of CloudSimPy names its columns.

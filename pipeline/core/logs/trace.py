@@ -7,7 +7,7 @@ are counted under `repaired`.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,14 @@ CORES, GIB, GPUS, PERCENT = "cores", "GiB", "GPUs", "percent of a machine"  # un
 UNSORTED = "not in order of arrival: sorted"
 UNSET = "a time within a day of 0, decades before the others: unknown"
 
-Number = TypeVar("Number", bound=np.number)
+Columns = dict[str, Any]  # arrays by name
+# Columns of a log without its demand, as in `Trace`, and values of those that a log may lack.
+TYPES: Mapping[str, npt.DTypeLike] = {
+    "id": np.int64,
+    **dict.fromkeys(("submit_s", "wait_s", "run_s", "estimate_s"), np.float64),
+    **{"nodes": np.int64, "user": np.int32, "kinds": np.uint64, "partition": np.int64},
+}
+UNKNOWN: Columns = {"wait_s": np.nan, "estimate_s": np.nan, "nodes": 1, "user": -1, "kinds": ANY_KIND, "partition": 0}
 
 
 class Dropped(NamedTuple):
@@ -129,8 +136,8 @@ class Sieve:
     """Counts of dropped rows, each once for its first cause, and of repaired rows."""
 
     def __init__(self) -> None:
-        self._dropped: dict[str, tuple[int, int]] = {}
-        self._repaired: dict[str, tuple[int, int]] = {}
+        self._dropped: dict[str, Dropped] = {}
+        self._repaired: dict[str, Dropped] = {}
 
     def keep(self, line: IntArray, causes: Mapping[str, BoolArray]) -> BoolArray:
         """Return which rows can be used, and count each of the others once, for the first of its `causes`."""
@@ -144,10 +151,10 @@ class Sieve:
         """Count repaired rows."""
         _count(self._repaired, reason, line)
 
-    def lasting(self, run_s: FloatArray, line: IntArray) -> FloatArray:
-        """Return run times with 0, which stands for less than the resolution of the clock, replaced; count that."""
-        self.repair(SHORT, line[run_s == 0])
-        return np.where(run_s == 0, SHORTEST_S, run_s)
+    def repair_each(self, line: IntArray, causes: Mapping[str, BoolArray]) -> None:
+        """Count rows once for each of the `causes` for which they were repaired."""
+        for reason, found in causes.items():
+            self.repair(reason, line[found])
 
     def forget(self, reason: str) -> None:
         """Remove a count of repairs."""
@@ -156,38 +163,19 @@ class Sieve:
     @property
     def dropped(self) -> tuple[Dropped, ...]:
         """Return the dropped rows by reason."""
-        return _listed(self._dropped)
+        return tuple(one for one in self._dropped.values() if one.rows)
 
     @property
     def repaired(self) -> tuple[Dropped, ...]:
         """Return the repaired rows by reason."""
-        return _listed(self._repaired)
+        return tuple(one for one in self._repaired.values() if one.rows)
 
 
-def _count(counted: dict[str, tuple[int, int]], reason: str, line: IntArray) -> None:
+def _count(counted: dict[str, Dropped], reason: str, line: IntArray) -> None:
     # A cause is entered at its first check, so that the order of reports does not depend on the rows.
-    rows, first = counted.setdefault(reason, (0, 0))
+    _, rows, first = counted.setdefault(reason, Dropped(reason, 0, 0))
     if len(line):
-        counted[reason] = (rows + len(line), first or int(line.min()))
-
-
-def _listed(counted: Mapping[str, tuple[int, int]]) -> tuple[Dropped, ...]:
-    return tuple(Dropped(reason, rows, first) for reason, (rows, first) in counted.items() if rows)
-
-
-class Part(NamedTuple):
-    """Some jobs of a log; fields as in `Trace`."""
-
-    id: IntArray
-    submit_s: FloatArray
-    wait_s: FloatArray
-    run_s: FloatArray
-    estimate_s: FloatArray
-    demand: IntArray
-    nodes: IntArray
-    user: IntArray
-    kinds: KeyArray
-    partition: IntArray
+        counted[reason] = Dropped(reason, rows + len(line), first or int(line.min()))
 
 
 class Facts(NamedTuple):
@@ -201,65 +189,53 @@ class Facts(NamedTuple):
     partition_names: tuple[str, ...] = ("",)
 
 
-def jobs(
-    id: IntArray,
-    submit_s: FloatArray,
-    run_s: FloatArray,
-    demand: IntArray,
-    *,
-    nodes: IntArray | int = 1,
-    wait_s: FloatArray | float = np.nan,
-    estimate_s: FloatArray | None = None,
-    user: IntArray | int = -1,
-    kinds: KeyArray | np.uint64 = ANY_KIND,
-    partition: IntArray | int = 0,
-) -> Part:
-    """Return jobs, with defaults for what a log does not have."""
-    return Part(
-        id=np.asarray(id, dtype=np.int64),
-        submit_s=np.asarray(submit_s, dtype=np.float64),
-        wait_s=_spread(wait_s, np.float64, len(id)),
-        run_s=np.asarray(run_s, dtype=np.float64),
-        estimate_s=np.asarray(run_s if estimate_s is None else estimate_s, dtype=np.float64),
-        demand=np.asarray(demand, dtype=np.int64),
-        nodes=_spread(nodes, np.int64, len(id)),
-        user=_spread(user, np.int32, len(id)),
-        kinds=_spread(kinds, np.uint64, len(id)),
-        partition=_spread(partition, np.int64, len(id)),
-    )
+WITH_GPUS = Facts(("cpu", "memory", "gpu"), (CORES, GIB, GPUS))
 
 
-def _spread(value: npt.ArrayLike, kind: type[Number], jobs: int) -> npt.NDArray[Number]:
-    return np.broadcast_to(np.asarray(value, dtype=kind), jobs)
+def jobs(sieve: Sieve, line: IntArray, kept: BoolArray, amount: FloatArray, **others: Any) -> Columns:
+    """Return the kept rows as jobs; a run time of 0 stands for less than the resolution of the clock, and is repaired.
+
+    Args:
+        sieve: counts repairs.
+        line: [L] of each row.
+        kept: [L] which rows are jobs.
+        amount: [L, R] in units of the resources, on each node.
+        others: columns [L] of `TYPES`; a log need not have those of `UNKNOWN`. An estimate of nan is unknown.
+    """
+    some = {name: value[kept] if np.ndim(value) else value for name, value in (UNKNOWN | others).items()}
+    short = some["run_s"] == 0
+    sieve.repair(SHORT, line[kept][short])
+    run = np.where(short, SHORTEST_S, some["run_s"])
+    some |= {"run_s": run, "estimate_s": np.where(np.isnan(some["estimate_s"]), run, some["estimate_s"])}
+    columns = {name: np.broadcast_to(np.asarray(some[name], dtype=kind), len(run)) for name, kind in TYPES.items()}
+    return columns | {"demand": thousandths(amount[kept])}
 
 
-def together(parts: list[Any]) -> list[npt.NDArray[Any]]:
+def together(parts: list[Columns]) -> Columns:
     """Return the joined columns of all parts; the parts are released one column at a time."""
-    columns = [list(column) for column in zip(*parts, strict=True)]
+    columns = {name: [part[name] for part in parts] for name in parts[0]}
     parts.clear()
-    return [np.concatenate(columns.pop(0)) for _ in range(len(columns))]
+    return {name: np.concatenate(columns.pop(name)) for name in list(columns)}
 
 
-def in_order(parts: list[Part], sieve: Sieve, facts: Facts, rows: int, path: Path) -> Trace:
+def in_order(parts: list[Columns], sieve: Sieve, facts: Facts, rows: int, path: Path) -> Trace:
     """Return all jobs as a log, and release the parts; a UserError if no job is left."""
-    if not any(len(part.id) for part in parts):
+    if not any(len(part["id"]) for part in parts):
         causes = "; ".join(f"{reason} ({count:,}, first in line {first})" for reason, count, first in sieve.dropped)
         found = f"none in {rows:,} rows: {causes}" if rows else "an empty log"
         raise UserError(f"{path}: expected jobs, found {found}")
-    joined = together(parts)
-    at, ran = Part._fields.index("submit_s"), Part._fields.index("run_s")
-    unset = (np.median(joined[at]) > DECADES_S) & ((joined[at] < DAY_S) | (joined[ran] > DECADES_S))
+    columns = together(parts)
+    early, long = columns["submit_s"] < DAY_S, columns["run_s"] > DECADES_S
+    unset = (np.median(columns["submit_s"]) > DECADES_S) & (early | long)
     if unset.any():  # 0 stands for unknown, as 1970 does for clocks of Unix
-        kept = sieve.keep(np.zeros(len(unset), dtype=np.int64), {UNSET: unset})
-        for k in range(len(joined)):
-            joined[k] = joined[k][kept]
-    submit = joined[at]
-    falls = int((np.diff(submit) < 0).sum())
-    if falls:
+        select(columns, sieve.keep(np.zeros(len(unset), dtype=np.int64), {UNSET: unset}))
+    if falls := int((np.diff(columns["submit_s"]) < 0).sum()):
         sieve.repair(UNSORTED, np.zeros(falls, dtype=np.int64))
-        order = np.argsort(submit, kind="stable")
-        for k in range(len(joined)):
-            joined[k] = joined[k][order]
-    fixed = (facts.resources, facts.kind_names, facts.has_estimates, facts.machines)
-    counts = (sieve.dropped, sieve.repaired, facts.units, rows, ())
-    return Trace._make((*joined, *fixed, *counts, facts.partition_names))
+        select(columns, np.argsort(columns["submit_s"], kind="stable"))
+    return Trace(**columns, **facts._asdict(), dropped=sieve.dropped, repaired=sieve.repaired, rows=rows, doubts=())
+
+
+def select(columns: Columns, rows: IntArray | BoolArray) -> None:
+    """Select rows of columns, one column at a time, because a log may have many."""
+    for name in columns:
+        columns[name] = columns[name][rows]

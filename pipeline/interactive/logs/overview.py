@@ -20,11 +20,7 @@ def _schema(name: str, **columns: type) -> pa.DataFrameSchema:
 
 
 _SPREAD = dict.fromkeys(("min", "median", "mean", "p90", "p99", "max"), float)
-OVERVIEW = _schema("Overview", what=str, value=float)
-LOAD = _schema("Load", resource=str, unit=str, wanted=float, capacity=float, load=float)
 DISTRIBUTIONS = _schema("Distributions", what=str, unit=str, jobs=int, **_SPREAD)
-USERS = _schema("Users", user=int, jobs=int, share=float)
-GAPS = _schema("Gaps", after_days=float, gap_s=float, job=int)
 QUARANTINE = _schema("Quarantine", what=str, reason=str, rows=int, share=float, first_line=int)
 
 
@@ -159,15 +155,14 @@ def shares(trace: Trace, steps: int = SHARES) -> pd.DataFrame:
 def tables(trace: Trace) -> Mapping[str, tuple[pd.DataFrame, pa.DataFrameSchema]]:
     """Return all tables of a log by name, each with its schema."""
     by_resource = dict.fromkeys(trace.resources, float)
-    over_time_schema = _schema("OverTime", begin_days=float, arrivals=int, **by_resource)
-    shares_schema = _schema("Shares", share=float, run_s=float, estimate_s=float, **by_resource)
+    amounts = {"wanted": float, "capacity": float, "load": float}
     return {
-        "overview": (overview(trace), OVERVIEW),
-        "load": (load(trace), LOAD),
+        "overview": (overview(trace), _schema("Overview", what=str, value=float)),
+        "load": (load(trace), _schema("Load", resource=str, unit=str, **amounts)),
         "distributions": (distributions(trace), DISTRIBUTIONS),
-        "users": (users(trace), USERS),
-        "gaps": (gaps(trace), GAPS),
+        "users": (users(trace), _schema("Users", user=int, jobs=int, share=float)),
+        "gaps": (gaps(trace), _schema("Gaps", after_days=float, gap_s=float, job=int)),
         "quarantine": (quarantine(trace), QUARANTINE),
-        "over_time": (over_time(trace), over_time_schema),
-        "shares": (shares(trace), shares_schema),
+        "over_time": (over_time(trace), _schema("OverTime", begin_days=float, arrivals=int, **by_resource)),
+        "shares": (shares(trace), _schema("Shares", share=float, run_s=float, estimate_s=float, **by_resource)),
     }

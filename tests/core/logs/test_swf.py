@@ -107,9 +107,10 @@ def test_headers_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     assert said == ":2: expected at least as many MaxProcs (64) as MaxNodes (128): correct the header"
 
 
-def test_headers_of_different_parts_of_a_file_are_compared(tmp_path: Path) -> None:
+def test_headers_of_different_parts_of_a_file_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.core.logs.lines.CHUNK", 1)
     with pytest.raises(UserError, match=r"log.swf:3: MaxProcs: expected 64"):
-        read(tmp_path, "; MaxProcs: 64", line(), "; MaxProcs: 128", line(2), chunk=1)
+        read(tmp_path, "; MaxProcs: 64", line(), "; MaxProcs: 128", line(2))
 
 
 def test_each_processor_may_be_a_machine_by_itself(tmp_path: Path) -> None:
@@ -174,10 +175,13 @@ def test_jobs_that_did_not_run_are_dropped_each_for_its_first_cause(tmp_path: Pa
 
 
 @pytest.mark.parametrize("chunk", [1, 100, 1 << 20])
-def test_lines_are_told_alike_however_the_log_is_cut(tmp_path: Path, chunk: int) -> None:
+def test_lines_are_told_alike_however_the_log_is_cut(
+    tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.core.logs.lines.CHUNK", chunk)
     short = line(2).rsplit(" ", 1)[0]
     jobs = ["; MaxProcs: 8", *(line(k) for k in range(5)), short, "", line(8, run=-1), *(line(k) for k in range(5))]
-    trace = read(tmp_path, *jobs, chunk=chunk)
+    trace = read(tmp_path, *jobs)
     assert trace.dropped == (("run time unknown", 1, 9),)
     assert trace.repaired == (("17 columns: last one taken as unknown", 1, 7),)
     assert trace.rows == 12
