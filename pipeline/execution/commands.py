@@ -1,4 +1,4 @@
-"""Commands, each in a process group that ends with this process, however it ends."""
+"""Commands, each in a process group that ends with this process, however it ends; and the environment of workers."""
 
 import os
 import signal
@@ -21,12 +21,10 @@ exec "$@" 3<&-
 KILLED = 128 + 9  # exit code of a killed process
 TICK_S = 0.5
 STOP_S = 8.0  # for removing incomplete files
+PREFIXES = ("NUMBA_", "OMP_", "GOMP_", "MKL_", "OPENBLAS_", "DVC_ROOT", "PIPELINE_")
+THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 LineCallback = Callable[[str], object]
-
-
-def nothing() -> None:
-    """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +46,14 @@ class Job:
         return f"{self.title}-{copy}" if self.numbered else self.title
 
 
-@dataclass(eq=False)
-class _Group:
-    process: "subprocess.Popen[str]"
-    reader: threading.Thread  # of its output, which ends with the last process of the group
-
-
 class Commands:
     """Commands that threads run at the same time; the end of the block ends those that still run."""
 
     def __init__(self, held: Sequence[int] = ()) -> None:
         """Run nothing yet; `held` are file descriptors above 9 that stay open while a command runs."""
         self._held = held
-        self._running: set[_Group] = set()
+        # With the reader of its output, which ends with the last process of the group.
+        self._running: dict[subprocess.Popen[str], threading.Thread] = {}
         self._ending = False
         self._lock = threading.Lock()
 
@@ -70,7 +63,7 @@ class Commands:
         on_line: LineCallback,
         more: Mapping[str, str] | None = None,
         folder: Path | None = None,
-        on_tick: Callable[[], None] = nothing,
+        on_tick: Callable[[], None] = lambda: None,
     ) -> int:
         """Run a command; return its exit code, or below 0 the signal that ended it.
 
@@ -88,17 +81,17 @@ class Commands:
             text=True,
             errors="replace",
         )
-        group = _Group(process, threading.Thread(target=_read, args=(process.stdout, on_line), daemon=True))
-        group.reader.start()
+        reader = threading.Thread(target=_read, args=(process.stdout, on_line), daemon=True)
+        reader.start()
         with self._lock:
-            self._running.add(group)
+            self._running[process] = reader
             if self._ending:
                 os.killpg(process.pid, signal.SIGTERM)
         while process.poll() is None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(TICK_S)
             on_tick()
-        return self._finish(group)
+        return self._finish(process, reader)
 
     def __enter__(self) -> "Commands":
         return self
@@ -107,25 +100,24 @@ class Commands:
         """Ask all running commands to end, and wait for it."""
         with self._lock:
             self._ending = True
-            running = list(self._running)
-            for group in running:
+            running = dict(self._running)
+            for process in running:
                 with suppress(ProcessLookupError):
-                    os.killpg(group.process.pid, signal.SIGTERM)
-        for group in running:
-            self._finish(group)
+                    os.killpg(process.pid, signal.SIGTERM)
+        for process, reader in running.items():
+            self._finish(process, reader)
 
-    def _finish(self, group: _Group) -> int:
+    def _finish(self, process: "subprocess.Popen[str]", reader: threading.Thread) -> int:
         """Kill the rest of a group, such as a stage that outlived DVC; return the exit code of its command."""
-        group.reader.join(STOP_S if self._ending else 0)
+        reader.join(STOP_S if self._ending else 0)
         with self._lock:
-            if group in self._running:  # later its number may be another's
+            if self._running.pop(process, None):  # later its number may be another's
                 with suppress(ProcessLookupError):
-                    os.killpg(group.process.pid, signal.SIGKILL)
-                self._running.remove(group)
-        group.reader.join()
-        if group.process.stdin:
-            group.process.stdin.close()
-        return group.process.wait()
+                    os.killpg(process.pid, signal.SIGKILL)
+        reader.join()
+        if process.stdin:
+            process.stdin.close()
+        return process.wait()
 
 
 def _read(output: TextIO, on_line: LineCallback) -> None:
@@ -155,3 +147,13 @@ def reason(output: Iterable[str], code: int) -> str:
     if code < 0:
         return f"ended by signal {-code}"
     return lines[-1].removeprefix("ERROR: ") if lines else f"exit code {code}"
+
+
+def environment(threads: int) -> dict[str, str]:
+    """Return our variables for a worker, with as many threads as the stage itself has."""
+    package = str(Path(__file__).parents[2])
+    given = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != package]
+    ours = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
+    no_more = {"PIPELINE_TRACKING": "off", "PIPELINE_EXECUTOR": "serial"}  # a worker has no workers of its own
+    pinned = dict.fromkeys(THREADS, str(threads))
+    return ours | no_more | pinned | {"PYTHONPATH": os.pathsep.join([package, *given])}

@@ -4,16 +4,19 @@ import pickle
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pipeline.core.config import repository_root
+from pipeline.core.storage.files import discard
 from pipeline.errors import UserError
-from pipeline.execution.commands import Job, is_failure, reason
-from pipeline.execution.environment import environment
-from pipeline.execution.launch import launch
-from pipeline.execution.setting import Setting, cores, setting
+from pipeline.execution.commands import Commands, Job, LineCallback, environment, is_failure, reason
+from pipeline.execution.on_ray import driver, understood
+from pipeline.execution.on_slurm import SlurmJobs
+from pipeline.execution.setting import LOOKED_S, Setting, cores, setting
 from pipeline.execution.tasks import Store, keys_of
 from pipeline.execution.worker import work_file
 from pipeline.progress import ShareCallback, no_progress, say
@@ -74,7 +77,7 @@ class Executor:
 
     def forget(self) -> None:
         """Discard the results of tasks, once the stage has written its own."""
-        self._store.discard(self._keys)
+        discard(*map(self._store.path, self._keys))
 
     def _run(self, work: Mapping[str, bytes], on_progress: ShareCallback) -> dict[str, Any]:
         """Return the results of all tasks by key; tasks of killed workers start again."""
@@ -141,3 +144,31 @@ def _error(output: Sequence[str], code: int) -> Exception:
     if any(line.startswith("Traceback") for line in output) and not why.startswith("ModuleNotFoundError"):
         return RuntimeError("\n".join(["a worker failed:", *output]))
     return UserError(f"executor: a worker cannot run this code ({why}); expected the same Python and packages")
+
+
+def launch(
+    place: Setting, job: Job, copies: int, on_line: LineCallback, on_look: Callable[[], None] = lambda: None
+) -> list[int]:
+    """Run copies of a command where a setting says; return the exit codes of those that ended, up to the first failure.
+
+    A code below 0 or above 128 means that the command was killed. Ray runs as many copies as it has cores, and they
+    have one code, the highest. `on_line` is called with each line of their output, `on_look` every second. Raises
+    UserError: Slurm cannot be reached.
+    """
+    codes = list[int]()
+    with ThreadPoolExecutor(copies) as pool, Commands() as commands:
+        runs: list[Callable[[], int]]
+        if place.backend == "ray":
+            words = driver(place, job, copies)
+            runs = [partial(commands.run, words, lambda line: on_line(understood(line, place.address)), job.given)]
+        elif place.backend == "slurm":
+            jobs = SlurmJobs(place, job, commands, on_line)
+            runs = [partial(jobs.run, copy) for copy in range(copies)]
+        else:
+            runs = [partial(commands.run, job.command(copy), on_line, job.given) for copy in range(copies)]
+        left: set[Future[int]] = {pool.submit(run) for run in runs}
+        while left and not any(is_failure(code) for code in codes):
+            done, left = wait(left, LOOKED_S, FIRST_COMPLETED)
+            codes += [future.result() for future in done]
+            on_look()
+    return codes

@@ -12,8 +12,8 @@ from pipeline.core.config import repository_root
 from pipeline.core.storage.files import discard
 from pipeline.errors import UserError
 from pipeline.execution.commands import KILLED, Commands, Job, LineCallback
-from pipeline.execution.environment import SHOWN
 from pipeline.execution.setting import Setting
+from pipeline.execution.tasks import SHOWN
 from pipeline.progress import say
 
 PATIENT_S = 60.0  # jobs may wait without a message

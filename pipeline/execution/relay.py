@@ -17,10 +17,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.execution.commands import KILLED, Job
-from pipeline.execution.environment import check_code, code_digest, environment
-from pipeline.execution.launch import launch
+from pipeline.execution.commands import KILLED, Job, environment
+from pipeline.execution.executor import launch
 from pipeline.execution.setting import setting
+from pipeline.execution.tasks import check_code, code_digest
 from pipeline.progress import say
 
 RELAYED = "PIPELINE_RELAYED"  # digest of the sender's code, and its folder

@@ -4,13 +4,17 @@ The store has a file for each task: whole or absent, and discarded at the end of
 the code, the function, its arguments, and the inputs that it reads.
 """
 
+import functools
 import hashlib
 import io
 import pickle
+import socket
+import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +22,14 @@ from pydantic import BaseModel
 
 from pipeline.core.storage.files import discard, write
 from pipeline.core.storage.paths import sha256_of
-from pipeline.execution.environment import code_digest
+from pipeline.errors import UserError
 
 KEPT_DAYS = 14.0  # of the results of a stage that was never resumed
 DAY_S = 86_400.0
 SUM = hashlib.sha256().digest_size  # bytes in front of the result
+# Packages whose arithmetic or files are part of a result.
+PACKAGES = ("numpy", "numba", "llvmlite", "torch", "pandas", "pyarrow", "ortools", "scikit-learn")
+SHOWN = 12  # digits of a digest
 
 
 @dataclass(frozen=True)
@@ -55,10 +62,6 @@ class Store:
             return None
         return (pickle.loads(stored[SUM:]),)
 
-    def discard(self, keys: Iterable[str]) -> None:
-        """Remove the results of some tasks."""
-        discard(*(self.path(key) for key in keys))
-
     def sweep(self) -> None:
         """Remove old files of stages that were killed and never run again."""
         for path in self.folder.glob("*"):
@@ -90,3 +93,29 @@ class _Canonical(pickle.Pickler):
 
     def reducer_override(self, value: object) -> Any:
         return (type(value), (value.model_dump_json(),)) if isinstance(value, BaseModel) else NotImplemented
+
+
+@functools.cache
+def code_digest() -> str:
+    """Return a digest of this package's sources, of Python and of the packages that results depend on."""
+    here = Path(__file__).parents[1]
+    digest = hashlib.sha256(f"python {sys.version_info[:3]}".encode())
+    for name in PACKAGES:
+        try:
+            found = version(name)
+        except PackageNotFoundError:
+            found = "none"
+        digest.update(f"{name} {found}\n".encode())
+    for path in sorted(here.rglob("*.py")):
+        source = path.read_bytes()
+        digest.update(f"{path.relative_to(here).as_posix()} {len(source)}\n".encode() + source)
+    return digest.hexdigest()
+
+
+def check_code(code: str) -> None:
+    """Refuse to work for a stage whose code has another digest: results of two versions must not be mixed."""
+    if (mine := code_digest()) != code:
+        raise UserError(
+            f"executor: {socket.gethostname()} has another version of the code or of its packages: expected"
+            f" {code[:SHOWN]}, found {mine[:SHOWN]}"
+        )

@@ -17,8 +17,7 @@ from typing import Any, BinaryIO
 
 from pipeline.core.storage.files import discard, write
 from pipeline.errors import UserError
-from pipeline.execution.environment import check_code, code_digest
-from pipeline.execution.tasks import Store
+from pipeline.execution.tasks import Store, check_code, code_digest
 
 
 @contextmanager

@@ -43,14 +43,10 @@ class Plan:
         # Stages that never ran here: a long kind first; of equals, the longer chain.
         self._ranks = self._chains({at: seconds.get(at, GUESSED_S.get(at.partition("@")[0], 1.0)) for at in stages})
         self.waiting = list(stages)
+        self.total = len(self.waiting)
         self.running: dict[str, float] = {}  # since when
         self.done: set[str] = set()
         self.failed: set[str] = set()
-
-    @property
-    def total(self) -> int:
-        """Return the number of stages."""
-        return len(self._needs)
 
     @property
     def blocked(self) -> set[str]:

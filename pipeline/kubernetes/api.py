@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import urllib3
 from urllib3.exceptions import HTTPError
@@ -72,21 +71,21 @@ class Api:
 
     def get(self, path: str, **query: str | int) -> Mapping[str, Json]:
         """Return an object, or a list of them."""
-        return self._request("GET", path + _query(query))
+        return self._request("GET", path, fields=query)
 
     def post(self, path: str, body: Json) -> Mapping[str, Json]:
         """Send a body, and return the answer."""
-        return self._request("POST", path, json.dumps(body).encode(), "application/json")
+        return self._request("POST", path, "application/json", body=json.dumps(body).encode())
 
     def patch(self, path: str, body: Json) -> Mapping[str, Json]:
         """Change an object, and return it."""
-        return self._request("PATCH", path, json.dumps(body).encode(), MERGE)
+        return self._request("PATCH", path, MERGE, body=json.dumps(body).encode())
 
     def watch(self, path: str, **query: str | int) -> Iterator[Mapping[str, Json]]:
         """Yield events until the server ends the watch; a cut connection or long silence is an UnreachableError."""
         timeout = urllib3.Timeout(connect=CONNECT_S, read=WATCH_S + ANSWER_S)
-        path += _query({**query, "watch": 1, "timeoutSeconds": WATCH_S, "allowWatchBookmarks": "true"})
-        with self._open("GET", path, headers=self._headers(), timeout=timeout) as answer:
+        query |= {"watch": 1, "timeoutSeconds": WATCH_S, "allowWatchBookmarks": "true"}
+        with self._open("GET", path, fields=query, timeout=timeout) as answer:
             if answer.status != 200:
                 raise AnsweredError(answer.status, _line(answer.read(10_000)))
             rest = b""
@@ -96,9 +95,8 @@ class Api:
                     raise UnreachableError(f"a line of more than {MOST_BYTES} bytes")
                 yield from (_object(line) for line in whole if line.strip())
 
-    def _request(self, method: str, path: str, body: bytes | None = None, kind: str = "") -> Mapping[str, Json]:
-        headers = self._headers() | ({"Content-Type": kind} if kind else {})
-        with self._open(method, path, body=body, headers=headers) as answer:
+    def _request(self, method: str, path: str, kind: str = "", **content: Any) -> Mapping[str, Json]:
+        with self._open(method, path, kind, **content) as answer:
             raw = answer.read(MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
             raise UnreachableError(f"an answer of more than {MOST_BYTES} bytes")
@@ -107,10 +105,11 @@ class Api:
         return _object(raw)
 
     @contextmanager
-    def _open(self, method: str, path: str, **more: Any) -> Iterator[urllib3.BaseHTTPResponse]:
+    def _open(self, method: str, path: str, kind: str = "", **more: Any) -> Iterator[urllib3.BaseHTTPResponse]:
         """Yield an unread answer; any failure of the connection is an UnreachableError."""
+        headers = self._headers() | ({"Content-Type": kind} if kind else {})
         try:
-            answer = self._pool.request(method, self.address.url + path, preload_content=False, **more)
+            answer = self._pool.request(method, self.address.url + path, headers=headers, preload_content=False, **more)
             try:
                 yield answer
             finally:
@@ -139,10 +138,6 @@ def _object(raw: bytes) -> Mapping[str, Json]:
     if not isinstance(found, dict):
         raise UnreachableError("an answer that is no object")
     return found
-
-
-def _query(query: Mapping[str, str | int]) -> str:
-    return f"?{urlencode(query)}" if query else ""
 
 
 def _line(said: bytes | str) -> str:

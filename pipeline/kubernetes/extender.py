@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from fastapi import APIRouter, Request, Response
 from pydantic_core import from_json, to_json
@@ -25,6 +25,7 @@ from pipeline.kubernetes.view import View
 
 BEST = 10  # MaxExtenderPriority
 VOLCANO_BEST = 100.0  # MaxNodeScore of Kubernetes' scheduling framework, which Volcano's own plugins keep to
+FORM = StateFormat()  # the resources and run times of states
 
 
 class UnreadableError(Exception):
@@ -47,8 +48,6 @@ class Extender:
 
     view: View
     decide: Callable[[bytes], Awaitable[bytes]]  # a state -> a reply; may raise
-    form: StateFormat = field(default_factory=StateFormat)
-    clock: Callable[[], float] = time.time
 
     def filtered(self, args: Args) -> dict[str, Json]:
         """Return the candidates that may hold the pod; all of them until the cluster is known."""
@@ -87,7 +86,7 @@ class Extender:
             return "the policy does not know this node"
         if not node.ready:
             return "the node is not ready"
-        for resource, wanted in self.form.amounts(pod.wants).items():
+        for resource, wanted in FORM.amounts(pod.wants).items():
             left = node.has.get(resource, 0.0) - sum(other.wants.get(resource, 0.0) for other in held)
             if wanted > left + 1e-6:
                 return f"{left:g} of {resource} is free, {wanted:g} is wanted"
@@ -103,7 +102,7 @@ class Extender:
             return args.pod.promised
         holding = {pod.uid: pod for pod in (*self.view.pods.all(), *args.placed) if pod.holds}
         held = [pod for uid, pod in holding.items() if uid != args.pod.uid]
-        state = state_of(nodes, held, [args.pod], self.clock(), self.form, allowed)
+        state = state_of(nodes, held, [args.pod], time.time(), FORM, allowed)
         try:
             reply = from_json(await self.decide(to_json(state)))
         except Exception:  # whatever the reason, the scheduler continues without an opinion

@@ -8,6 +8,7 @@ whether the service is gone or the policy never starts it. `python -m pipeline o
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import quote
 
 from pipeline.core.types import Json
@@ -177,20 +178,14 @@ def open_gates(
 
     All state is in the pods, so a restart loses nothing. With `all_and_end`, open every gate and return.
     """
-    api, asked = Api(server), Api(service)
-    view = View(api)
-    view.begin()
-
-    def ask(state: Json) -> Mapping[str, Json]:
-        return asked.post("/v1/decide", state)
-
-    try:
+    api = Api(server)
+    with View(api) as view:
         until = time.monotonic() + BEGIN_S
         while not view.synced:
             if time.monotonic() > until:
                 raise UserError(f"{server.url}: {view.said or 'no answer'}")
             time.sleep(LOOK_S)
-        gates = Gates(api, view, ask, say, form, patience)
+        gates = Gates(api, view, partial(Api(service).post, "/v1/decide"), say, form, patience)
         if all_and_end:
             say(f"open-gates: {gates.open_all()} opened")
             if left := gates.gated():
@@ -202,5 +197,3 @@ def open_gates(
         while True:
             if not gates.tick():
                 time.sleep(every_s)
-    finally:
-        view.end()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pipeline.core.types import Json
+from pipeline.core.types import THOUSANDTHS, Json
 
 # Amounts as Kubernetes writes them, 100m, 2, 1.5, 64Mi, 1e3:
 # https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity
@@ -24,7 +24,6 @@ GATE = "deeprm/order"  # of pods that wait for the policy
 SECONDS = "deeprm/seconds"  # annotation: expected run time of a pod
 OPENED, PROMISED = "deeprm/opened", "deeprm/node"  # annotations: when its gate was opened, and for which node
 FOR_EVER_S = 1e9
-THOUSANDTHS = 1000
 MOST, MOST_WAITING = 1e6, 2000  # of a resource, and pods of one state: a pod's owner must not make all be refused
 OVER = ("Succeeded", "Failed")  # phases
 GIB = 2.0**30

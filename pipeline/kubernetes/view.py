@@ -26,7 +26,6 @@ class WatchedObjects(Generic[Kept]):
         self._lock, self._stop = threading.Lock(), threading.Event()
         self.synced = threading.Event()  # set while the copy is complete and followed
         self.said = ""  # last error
-        self.unread = 0  # invalid objects
 
     def begin(self) -> None:
         """Start to follow, in a thread."""
@@ -46,7 +45,6 @@ class WatchedObjects(Generic[Kept]):
         try:
             found = self._read(obj)
         except ValueError:
-            self.unread += 1
             self.drop(obj)
             return
         with self._lock:
@@ -118,19 +116,18 @@ class WatchedObjects(Generic[Kept]):
 
 
 class View:
-    """Pods and nodes."""
+    """Pods and nodes, followed within its block."""
 
     def __init__(self, api: Api) -> None:
         self.pods = WatchedObjects(api, "/api/v1/pods", pod_of)
         self.nodes = WatchedObjects(api, "/api/v1/nodes", node_of)
 
-    def begin(self) -> None:
-        """Start to follow both."""
+    def __enter__(self) -> "View":
         self.pods.begin()
         self.nodes.begin()
+        return self
 
-    def end(self) -> None:
-        """Stop."""
+    def __exit__(self, *_: object) -> None:
         self.pods.end()
         self.nodes.end()
 

@@ -13,11 +13,10 @@ from pipeline.core.config.records import first_error
 from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.serving.gateway import BusyError, PolicyGateway
-from pipeline.serving.guard import Guard, Size, refusal
+from pipeline.serving.guard import Guard, refusal
 from pipeline.serving.page import SAFE, page
 from pipeline.serving.records import ActivePolicy, Health, Metrics, Mistake, Reply
 
-MOST_BYTES, MOST_VALUES = 4_000_000, 250_000  # of a state
 LATE_S = 15.0  # without a successful look at who is champion
 MOST_MISTAKES = 100  # of a state, that are examined
 REF = "#/components/schemas/{model}"
@@ -67,7 +66,7 @@ def application(
 
     for router in more:
         app.include_router(router)
-    app.add_middleware(Guard, token=token, metrics=metrics, state=Size(MOST_BYTES, MOST_VALUES))
+    app.add_middleware(Guard, token=token, metrics=metrics)
     return app
 
 

@@ -7,7 +7,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from types import MappingProxyType
 
 from pydantic import BaseModel, ValidationError
@@ -17,7 +16,7 @@ from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.interactive.live.deciding import RefusedError
 from pipeline.problems import problem_of
-from pipeline.serving.records import ActivePolicy, Metrics, RecentDecisions, Reply, ServedPolicy, WorkerTask, reply_of
+from pipeline.serving.records import ActivePolicy, Metrics, RecentDecisions, Reply, ServedPolicy, reply_of
 from pipeline.serving.worker import DECIDED, FIRST_S, REFUSED, SMOOTH, WAITING, Worker
 
 LOOK_S = 0.2  # between two looks at the policy's process
@@ -100,25 +99,16 @@ class PolicyGateway:
     @property
     def served(self) -> ServedPolicy:
         """The policy in charge, and its place."""
-        return self._worker.task.served
+        return self._worker.served
 
-    @property
-    def pid(self) -> int:
-        """Number of the policy's process."""
-        return self._worker.pid
-
-    def wait(self, most_s: float) -> bool:
-        """Wait until the policy answers; return whether it does."""
+    def wait(self, most_s: float = BEGIN_S) -> None:
+        """Wait until the policy answers; UserError if it does not, after the processes are ended."""
         until = time.monotonic() + most_s
-        while not self._worker.over.is_set() and time.monotonic() < until:
-            if self._worker.ready.wait(LOOK_S):
-                return True
-        return False
-
-    @property
-    def why(self) -> str:
-        """Reason for the end of the policy's process."""
-        return self._worker.said
+        while not self._worker.ready.wait(LOOK_S):
+            if self._worker.over.is_set() or time.monotonic() > until:
+                why = self._worker.said or "its process did not begin"
+                self.close()
+                raise UserError(f"{self.served.policy}: {why}")
 
     async def decide(self, state: BaseModel) -> Reply:
         """Return a decision, by the policy or, marked, by the fallback; raises like `answer`."""
@@ -143,7 +133,7 @@ class PolicyGateway:
             decision, why = await self._by_fallback(raw), str(refused)
         finally:
             self._answering -= 1
-        named = self.fallback if why else worker.task.served
+        named = self.fallback if why else worker.served
         self.metrics.count_decision(time.perf_counter() - began, why)
         reply = reply_of(self.scenario, named, why, decision)
         self.recent.record(raw, reply, why)
@@ -171,22 +161,21 @@ class PolicyGateway:
             raise BusyError(f"{self._falling} states wait for the fallback, too; ask again later")
         self._falling += 1
         try:
-            took, decision = await asyncio.get_running_loop().run_in_executor(self._thread, self._fall_back, raw)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._fall_back, raw)
         finally:
             self._falling -= 1
-        self._fallback_s += SMOOTH * (took - self._fallback_s)
-        return decision
 
-    def _fall_back(self, raw: bytes) -> tuple[float, bytes]:
+    def _fall_back(self, raw: bytes) -> bytes:
         began = time.perf_counter()
         try:
-            decision = self._fallback(self.live.state.model_validate_json(raw)).model_dump_json().encode()
+            decision: bytes = self._fallback(self.live.state.model_validate_json(raw)).model_dump_json().encode()
         except RefusedError as refused:
             raise UserError(str(refused)) from None
-        return time.perf_counter() - began, decision
+        self._fallback_s += SMOOTH * (time.perf_counter() - began - self._fallback_s)
+        return decision
 
     def _begin(self, named: ServedPolicy) -> Worker:
-        return Worker(WorkerTask(self.params, self.scenario, named))
+        return Worker(self.params, self.scenario, named)
 
     async def watch(self) -> None:
         """Supervise the policy's process and follow the champion, until cancelled; no error ends it."""
@@ -211,7 +200,7 @@ class PolicyGateway:
         named = await asyncio.to_thread(self._look)
         self._looked = time.monotonic()
         now = self._next or self._worker
-        if named.digest in (now.task.served.digest, self._failed):
+        if named.digest in (now.served.digest, self._failed):
             return
         if self._next:
             self._next.end(now=True)
@@ -226,7 +215,7 @@ class PolicyGateway:
             self.said, self._failed = "", ""
             self.metrics.reloads.inc()
         elif self._next.over.is_set():
-            named = self._next.task.served
+            named = self._next.served
             self.said, self._failed, self._next = f"{named.policy}: {self._next.said}", named.digest, None
 
     def _look_after(self) -> None:
@@ -246,8 +235,8 @@ class PolicyGateway:
         self._ended = self._ended or now
         if now - self._ended < AGAIN_S[min(self._row, len(AGAIN_S) - 1)]:
             return
-        self._row, self._ended, self.said = self._row + 1, now, self._worker.said
-        self._worker, self._ended = self._begin(replace(self._worker.task.served)), 0.0
+        self._row, self.said = self._row + 1, self._worker.said
+        self._worker, self._ended = self._begin(self._worker.served), 0.0
         self.restarts += 1
         self.metrics.restarts.inc()
 

@@ -25,6 +25,7 @@ class Size(NamedTuple):
     values: int
 
 
+STATES = Size(4_000_000, 250_000)
 SCHEDULERS = Size(64_000_000, 2_000_000)  # 5,000 nodes as objects
 SCHEDULERS_AT = ("/kubernetes/", "/volcano/")
 
@@ -41,8 +42,8 @@ class Guard:
     A page in a browser can send requests to loopback, and under a name of its own (DNS rebinding) read the answers.
     """
 
-    def __init__(self, app: ASGIApp, token: str | None, metrics: Metrics, state: Size) -> None:
-        self._app, self._token, self._metrics, self._state, self._held = app, token, metrics, state, 0
+    def __init__(self, app: ASGIApp, token: str | None, metrics: Metrics) -> None:
+        self._app, self._token, self._metrics, self._held = app, token, metrics, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -79,7 +80,7 @@ class Guard:
 
     async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> None:
         """Read a body up to its limits, whatever its headers say."""
-        most = SCHEDULERS if scope["path"].startswith(SCHEDULERS_AT) else self._state
+        most = SCHEDULERS if scope["path"].startswith(SCHEDULERS_AT) else STATES
         size, values, more = int(Headers(scope=scope).get("content-length", 0)), 0, True
         try:
             async with asyncio.timeout(REQUEST_S):

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from pydantic import BaseModel
 
-from pipeline.core.config import Params
-
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 # Cause of the fallback's decision, by the beginning of the line; the whole line would make a series for each state.
 CAUSES = {
@@ -29,15 +27,6 @@ class ServedPolicy:
     place: str  # a heuristic's name, or the path of a model
     digest: str
     tuned: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class WorkerTask:
-    """All that the process of a policy must know."""
-
-    params: Params
-    scenario: str
-    served: ServedPolicy
 
 
 class Reply(BaseModel):

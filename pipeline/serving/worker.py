@@ -1,6 +1,7 @@
 """A policy in a process of its own, so that the service survives if it hangs, fails or is killed.
 
-States go in and decisions come out as JSON, one at a time. Only the task is pickled, which the service itself writes.
+States go in and decisions come out as JSON, one at a time. Only the arguments of
+`work` are pickled, by the service itself.
 """
 
 import contextlib
@@ -15,10 +16,11 @@ from multiprocessing.connection import Connection
 
 from pydantic import ValidationError
 
+from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.interactive.live.deciding import RefusedError
 from pipeline.problems import problem_of
-from pipeline.serving.records import WorkerTask
+from pipeline.serving.records import ServedPolicy
 
 READY, DECIDED, REFUSED, FAILED = b"+", b"=", b"?", b"!"  # first byte of an answer; the rest is JSON or one line
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
@@ -27,17 +29,16 @@ FIRST_S, SMOOTH = 0.02, 0.2  # assumed time of the first state; weight of the la
 Answer = tuple[bytes, bytes]
 
 
-def work(task: WorkerTask, pipe: Connection) -> None:
+def work(params: Params, scenario: str, served: ServedPolicy, pipe: Connection) -> None:
     """Load a policy, then answer states until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes; the service ends this one
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.environ |= dict.fromkeys(THREADS, "1")  # one state at a time: waking others takes longer than the sums do
     with contextlib.suppress(EOFError, OSError):
         try:
-            live = problem_of(task.params, task.scenario).live
-            decide = live.decider(task.params, task.scenario, task.served.place, task.served.tuned)
-            example = live.example(task.params, task.scenario)
-            decide(live.state.model_validate(example))  # compiles and reads files at first use
+            live = problem_of(params, scenario).live
+            decide = live.decider(params, scenario, served.place, served.tuned)
+            decide(live.state.model_validate(live.example(params, scenario)))  # compiles and reads files at first use
         except Exception as error:  # any failure of a model is reported
             pipe.send_bytes(FAILED + _line(error))
             return
@@ -61,8 +62,8 @@ def _line(error: BaseException) -> bytes:
 class Worker:
     """The process of one policy, and the thread that sends states to it."""
 
-    def __init__(self, task: WorkerTask) -> None:
-        self.task = task
+    def __init__(self, params: Params, scenario: str, served: ServedPolicy) -> None:
+        self.served = served
         self.ready = threading.Event()
         self.over = threading.Event()
         self.said = ""  # reason for its end
@@ -71,15 +72,10 @@ class Worker:
         self._states: queue.Queue[tuple[bytes, Future[Answer]] | None] = queue.Queue()
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=work, args=(task, theirs), daemon=True)
+        self._process = context.Process(target=work, args=(params, scenario, served, theirs), daemon=True)
         self._process.start()
         theirs.close()
         threading.Thread(target=self._run, daemon=True).start()
-
-    @property
-    def pid(self) -> int:
-        """Number of the process."""
-        return self._process.pid or 0
 
     @property
     def alive(self) -> bool:

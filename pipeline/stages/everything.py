@@ -16,7 +16,7 @@ from pipeline.core.logs.registry import check_there
 from pipeline.core.storage import evidence
 from pipeline.errors import UserError
 from pipeline.execution.commands import Commands
-from pipeline.execution.environment import code_digest
+from pipeline.execution.tasks import code_digest
 from pipeline.progress import say
 from pipeline.report.templating import TEMPLATES
 from pipeline.stages import farm, prune, report

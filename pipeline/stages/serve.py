@@ -25,7 +25,6 @@ from pipeline.tracking.digests import measured
 
 CHAMPION, IN_CLUSTER = "champion", "cluster"
 VERDICT, LONGEST_VERDICT = "verdict.txt", 10_000  # in the folder of a controller; characters
-BEGIN_S = 120.0  # limit of the policy's first answer
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,7 @@ def run(
     with looking(params, scenario, policy) as look, bound(at.host, at.port) as where:
         named, found = look(), Metrics()
         gateway = PolicyGateway(params, scenario, look, heuristic(fallback), limit_ms / 1000, found, defaults)
-        if not gateway.wait(BEGIN_S):
-            gateway.close()
-            raise UserError(f"{named.policy}: {gateway.why or 'its process did not begin'}")
+        gateway.wait()
         address = f"http://{at.host}:{where.getsockname()[1]}/v1/{gateway.live.door}"
         say(f"serve: {scenario}: {named.policy} ({named.digest[:8]}), else {fallback}; POST {address}")
         with _extender(gateway, kubernetes) as more:
@@ -91,12 +88,8 @@ def _extender(gateway: PolicyGateway, kubernetes: str | None) -> Iterator[Sequen
     from pipeline.kubernetes.extender import Extender, router_of
     from pipeline.kubernetes.view import View
 
-    view = View(Api(Address.found(None if kubernetes == IN_CLUSTER else kubernetes)))
-    view.begin()
-    try:
+    with View(Api(Address.found(None if kubernetes == IN_CLUSTER else kubernetes))) as view:
         yield [router_of(Extender(view, gateway.answer))]
-    finally:
-        view.end()
 
 
 @contextmanager

@@ -44,20 +44,17 @@ class Canary:
 
     def __init__(self, folder: Path, scenario: str, window: int, unit_s: float) -> None:
         self._words = [str(folder), scenario]
-        self._window, self._unit_s, self._ended = window, unit_s, window  # full: a journal may have windows already
+        self._window, self._unit_s = window, unit_s
+        self.ended = window  # jobs since the last judgement; full at first: a journal may have windows already
         self._task: asyncio.Task[CanaryResult | str] | None = None
-
-    def count_ended(self, count: int) -> None:
-        """Count jobs that ended."""
-        self._ended += count
 
     async def look(self, place: str, digest: str) -> CanaryResult | str | None:
         """Return the result since the last look, or an error line; start the next judgement when a window is full."""
         found = None
         if self._task and self._task.done():
             found, self._task = self._task.result(), None
-        if self._window and self._ended >= self._window and self._task is None:
-            self._ended = 0
+        if self._window and self.ended >= self._window and self._task is None:
+            self.ended = 0
             self._task = asyncio.create_task(self._judge(place, digest))
         return found
 
@@ -126,7 +123,7 @@ def judge(folder: Path, scenario: str, place: str, digest: str, window: int, uni
     from pipeline.comparing.sequences import seen_at
     from pipeline.core.config import load_params
     from pipeline.errors import UserError
-    from pipeline.interactive.machines.user_jobs import park_of
+    from pipeline.interactive.machines.scheduling import park_of
     from pipeline.problems.machines.heuristics.rules import HEURISTICS
     from pipeline.problems.machines.policies import policy_by_name
     from pipeline.steering.journal import rows

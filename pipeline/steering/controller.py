@@ -7,7 +7,9 @@ does not answer, its changes are undone too, and Slurm's own order applies.
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -18,24 +20,16 @@ from pipeline.interactive.machines.live.state import MachinesDecision
 from pipeline.progress import say
 from pipeline.serving.gateway import PolicyGateway
 from pipeline.steering.canary import Canary
-from pipeline.steering.factors import (
-    DrawnOrder,
-    PoolDecision,
-    changed_factors,
-    draw_order,
-    first_changes,
-    skipped_jobs,
-    update_ledger,
-)
+from pipeline.steering.factors import DrawnOrder, PoolDecision, changed_factors, draw_order, skipped_jobs, update_ledger
 from pipeline.steering.journal import VERSION, Journal, OutcomeTracker
 from pipeline.steering.ledger import Ledger
-from pipeline.steering.pools import Pool, Queue, by_arrival, find_pools, skip_reasons
+from pipeline.steering.pools import Pool, by_arrival, find_pools
 from pipeline.steering.release import Releaser
 from pipeline.steering.reset import reset, undo_all
 from pipeline.steering.rows import OddError, Reading
 from pipeline.steering.settings import Mode, Settings
 from pipeline.steering.slurm import Slurm, confirmed_jobs
-from pipeline.steering.states import Start, check_state, resources_of, scored_jobs, started_jobs, state_of
+from pipeline.steering.states import check_state, resources_of, scored_jobs, started_jobs, state_of
 from pipeline.steering.status import Status
 from pipeline.steering.watchdog import Watchdog
 
@@ -58,7 +52,7 @@ class Controller:
     ) -> None:
         self.slurm, self.gateway, self.settings, self.ledger, self.journal = slurm, gateway, settings, ledger, journal
         self.resources = resources_of(gateway.example, gateway.scenario)
-        self.outcomes, self.releaser = OutcomeTracker(), Releaser(slurm, ledger, settings)
+        self.outcomes, self.releaser = OutcomeTracker(journal.pseudonym), Releaser(slurm, ledger, settings)
         window = settings.canary if settings.mode.acts else 0
         self.canary = Canary(settings.folder, gateway.scenario, window, settings.unit_s)
         self.status = Status({Mode.ORDER: "moved", Mode.RELEASE: "let go"}.get(settings.mode, "would move"))
@@ -166,14 +160,14 @@ class Controller:
         for number in update_ledger(self.ledger, reading):
             say(f"steer: job {number} has a priority of its own: SiteFactor has no effect there, and it is skipped")
         if self.settings.mode is Mode.RELEASE:
-            queue = find_pools(await asyncio.to_thread(self.releaser.visible, reading), {})
+            pools, left = find_pools(await asyncio.to_thread(self.releaser.visible, reading), {})
         else:
-            queue = find_pools(reading, skipped_jobs(self.ledger, reading))
-        found = [await self._decide(pool, reading.now) for pool in queue.pools]
+            pools, left = find_pools(reading, skipped_jobs(self.ledger, reading))
+        found = [await self._decide(pool, reading.now) for pool in pools]
         asked = time.perf_counter()
         changes = await self._apply(found, reading)
         spent = (read - began, asked - read, time.perf_counter() - asked)
-        self._record(reading, queue, found, changes, spent)
+        self._record(reading, list(left.values()), found, changes, spent)
 
     async def _decide(self, pool: Pool, now: float) -> PoolDecision:
         active, release = self.gateway.active, self.settings.mode is Mode.RELEASE
@@ -189,10 +183,9 @@ class Controller:
                 drawn = self._draw(pool, numbers, scores)
                 order = drawn.order
                 probability = {"temperature": self.settings.draw, "head": drawn.head, "log": drawn.log}
-            starts, never = started_jobs(decision, pool) if release else ([], [])
+            starts, never = started_jobs(decision, pool) if release else ({}, [])
         except UserError as error:  # without any answer, held jobs are released in order of arrival
-            held = by_arrival(pool) if release else []
-            return PoolDecision(pool, None, *who, str(error), [Start(number, ()) for number in held])
+            return PoolDecision(pool, None, *who, str(error), dict.fromkeys(by_arrival(pool) if release else (), ()))
         return PoolDecision(pool, order, *who, reply.why, starts, never, probability)
 
     def _draw(self, pool: Pool, numbers: Sequence[int], scores: Sequence[float | None]) -> DrawnOrder:
@@ -208,8 +201,10 @@ class Controller:
         settings = self.settings
         if settings.mode is Mode.RELEASE:
             return Changes({}, *await asyncio.to_thread(self.releaser.release, found, reading, bool(self._withdrawn)))
-        wanted = [changed_factors(one, reading.factors, settings.strength) for one in found]
-        factors = first_changes(wanted, settings.most)
+        wanted = dict[int, int]()
+        for one in found:
+            wanted |= changed_factors(one, reading.factors, settings.strength)
+        factors = dict(islice(wanted.items(), settings.most))  # the others follow at later ticks
         if not factors or settings.mode is not Mode.ORDER or self._withdrawn:
             return Changes(factors, {}, "")
         submitted = {job.array: job.submitted for job in sorted(reading.jobs, key=lambda one: -one.number)}
@@ -219,12 +214,12 @@ class Controller:
         return Changes(factors, {}, complaint)
 
     def _record(
-        self, reading: Reading, queue: Queue, found: Sequence[PoolDecision], changes: Changes, spent: Sequence[float]
+        self, reading: Reading, left: list[str], found: Sequence[PoolDecision], changes: Changes, spent: Sequence[float]
     ) -> None:
         let_go = {number for number, one in self.ledger.held.items() if one.let_go is not None}
-        for gone in self.outcomes.update(reading, let_go):
-            self.canary.count_ended(1)
-            self.journal.add("ran" if gone.ran else "left", gone.end, **gone.row(self.journal.pseudonym(gone.job.user)))
+        for kind, row in self.outcomes.update(reading, let_go):
+            self.canary.ended += 1
+            self.journal.add(kind, reading.now, **row)
         pools: list[Json] = []
         for one in found:
             pool = one.pool
@@ -240,7 +235,7 @@ class Controller:
             "tick",
             reading.now,
             jobs=len(reading.jobs),
-            left=dict(skip_reasons(queue.left)),
+            left=dict(sorted(Counter(left).items())),
             pools=pools,
             wanted={str(number): factor for number, factor in changes.wanted.items()},
             **({"released": changes.released} if self.settings.mode is Mode.RELEASE else {}),

@@ -19,7 +19,6 @@ from pipeline.core.types import FloatArray, Json
 from pipeline.steering.ledger import Ledger
 from pipeline.steering.pools import FROZEN, OTHERS, Pool
 from pipeline.steering.rows import PENDING, JobRow, Reading
-from pipeline.steering.states import Start
 
 ROOM = 8  # factors for each job where some were moved, so that the next ones find room
 
@@ -116,7 +115,7 @@ class PoolDecision(NamedTuple):
     policy: str
     digest: str
     why: str  # reason for the lack of an order
-    starts: Sequence[Start] = ()  # jobs to start now; by the fallback where the policy did not answer
+    starts: Mapping[int, tuple[str, ...]] = {}  # jobs to start now, and their nodes; by arrival without an answer
     never: Sequence[int] = ()  # jobs that fit on no nodes of the queue
     drawn: Mapping[str, float] | None = None  # temperature, and the probability of the order
 
@@ -181,12 +180,3 @@ def changed_factors(decided: PoolDecision, factors: Mapping[int, int], strength:
     order = decided.order or []
     found = assign_factors(order, now, strength) if order else {}
     return found | {number: 0 for number in sorted(now.keys() - set(order)) if now[number] != 0}
-
-
-def first_changes(wanted: Sequence[Mapping[int, int]], most: int) -> dict[int, int]:
-    """Return the first changes of several pools; the others follow at later ticks.
-
-    >>> first_changes([{1: 5, 2: 4}, {3: 9}], most=2)
-    {1: 5, 2: 4}
-    """
-    return dict([change for part in wanted for change in part.items()][:most])

@@ -10,7 +10,7 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -112,48 +112,20 @@ def rows(folder: Path) -> Iterator[Mapping[str, Json]]:
     return (line.row for line in lines(folder) if line.row is not None)
 
 
-class Outcome(NamedTuple):
-    """A job that no longer exists."""
-
-    job: JobRow  # when last seen
-    end: float
-    could: bool  # could it have started?
-    open: float | None  # first arrival of the remaining jobs
-
-    @property
-    def ran(self) -> bool:
-        """Whether it was seen to run."""
-        return self.job.state in HOLDING and self.job.started is not None
-
-    def row(self, user: str) -> dict[str, Json]:
-        """Return the row of a journal, with the user's pseudonym."""
-        job = self.job
-        return {
-            "job": job.number,
-            "array": job.array,
-            "user": user,
-            "partition": ",".join(job.partitions),
-            "submit": job.submitted,
-            "eligible": job.arrived,
-            "start": job.started if job.state in HOLDING else None,
-            "end": self.end,
-            "limit_s": job.limit_s,
-            "nodes": job.nodes,
-            "units": dict(job.units),
-            "could_start": self.could,
-            "open": self.open,
-        }
-
-
 class OutcomeTracker:
     """Follows jobs from reading to reading."""
 
-    def __init__(self) -> None:
+    def __init__(self, pseudonym: Callable[[str], str]) -> None:
+        """Know no job yet; `pseudonym` returns the digest of a user."""
+        self._pseudonym = pseudonym
         self._seen: dict[int, JobRow] = {}
         self._could: set[int] = set()  # of those, the jobs that run or could start
 
-    def update(self, reading: Reading, let_go: Container[int] = ()) -> Iterator[Outcome]:
-        """Yield the jobs that have disappeared since the previous reading; those of `let_go` could start at once."""
+    def update(self, reading: Reading, let_go: Container[int] = ()) -> Iterator[tuple[str, dict[str, Json]]]:
+        """Yield the kind and the row of each job that has disappeared since the previous reading.
+
+        The kind is `ran` if it was seen to run, else `left`. The jobs of `let_go` could start at once.
+        """
         there = {job.number: job for job in reading.jobs if job.state in (PENDING, *HOLDING)}
 
         def startable(job: JobRow) -> bool:
@@ -167,5 +139,24 @@ class OutcomeTracker:
         for number, job in self._seen.items():
             now = there.get(number)
             if now is None or now.submitted != job.submitted:
-                yield Outcome(job, reading.now, number in self._could, open_)
+                ran = job.state in HOLDING and job.started is not None
+                yield "ran" if ran else "left", self._row(job, reading.now, number in self._could, open_)
         self._seen, self._could = there, could
+
+    def _row(self, job: JobRow, end: float, could: bool, open_: float | None) -> dict[str, Json]:
+        """Return the row of a job when last seen; `open_`: first arrival of the remaining jobs."""
+        return {
+            "job": job.number,
+            "array": job.array,
+            "user": self._pseudonym(job.user),
+            "partition": ",".join(job.partitions),
+            "submit": job.submitted,
+            "eligible": job.arrived,
+            "start": job.started if job.state in HOLDING else None,
+            "end": end,
+            "limit_s": job.limit_s,
+            "nodes": job.nodes,
+            "units": dict(job.units),
+            "could_start": could,
+            "open": open_,
+        }

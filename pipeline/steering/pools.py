@@ -5,7 +5,7 @@ the highest tier that it names. The waiting tasks of an array are one entry: Slu
 update of the array reaches all.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -24,15 +24,11 @@ class Pool(NamedTuple):
     running: Sequence[JobRow]  # all that hold something
 
 
-class Queue(NamedTuple):
-    """Jobs of one reading."""
+def find_pools(reading: Reading, skipped: Mapping[int, str]) -> tuple[list[Pool], dict[int, str]]:
+    """Group the waiting jobs by what they compete for; return also the jobs that are left out, by number, and why.
 
-    pools: Sequence[Pool]
-    left: Mapping[int, str]  # skipped jobs by number, and why
-
-
-def find_pools(reading: Reading, skipped: Mapping[int, str]) -> Queue:
-    """Group the waiting jobs by what they compete for, apart from `skipped` ones (number of the array: reason)."""
+    `skipped` are jobs to leave out (number of the array: reason).
+    """
     entries, left = _entries(reading, skipped)
     tier = {node.partition: node.tier for node in reading.nodes}
     homes: dict[int, list[str]] = {}
@@ -48,7 +44,7 @@ def find_pools(reading: Reading, skipped: Mapping[int, str]) -> Queue:
         else:
             left[number] = NO_NODE
     running = [job for job in reading.jobs if job.state in HOLDING]
-    return Queue([_pool(first, root, reading.nodes, jobs, running) for first, jobs in sorted(waiting.items())], left)
+    return [_pool(first, root, reading.nodes, jobs, running) for first, jobs in sorted(waiting.items())], left
 
 
 def empty_pools(nodes: Sequence[NodeRow]) -> list[Pool]:
@@ -68,11 +64,6 @@ def _pool(
 def by_arrival(pool: Pool) -> list[int]:
     """Return the waiting jobs of a pool by number, in order of arrival."""
     return [job.array for job in sorted(pool.waiting, key=lambda job: (job.arrived, job.array))]
-
-
-def skip_reasons(left: Mapping[int, str]) -> dict[str, int]:
-    """Count skipped jobs by reason."""
-    return dict(sorted(Counter(left.values()).items()))
 
 
 def _entries(reading: Reading, skipped: Mapping[int, str]) -> tuple[dict[int, JobRow], dict[int, str]]:

@@ -80,26 +80,23 @@ def claim(ledger: Ledger, jobs: Iterable[JobRow], held_in: Collection[str]) -> N
             ledger.held[job.number] = Held(submitted=job.submitted, hold=job.hold, pinned=pinned)
 
 
+def _waiting(ledger: Ledger, jobs: Iterable[JobRow]) -> Iterator[tuple[JobRow, Held]]:
+    """Yield the waiting jobs of the ledger, and their entries."""
+    for job in jobs:
+        if job.state == PENDING and (entry := ledger.held.get(job.number)):
+            yield job, entry
+
+
 def releasable(ledger: Ledger, jobs: Iterable[JobRow]) -> list[JobRow]:
     """Return the jobs that are held for this controller to release."""
-    found = []
-    for job in jobs:
-        entry = ledger.held.get(job.number)
-        if entry and job.state == PENDING and entry.let_go is None and entry.hold and entry.hold == job.hold:
-            found.append(job)
-    return found
+    found = _waiting(ledger, jobs)
+    return [job for job, entry in found if entry.let_go is None and entry.hold and entry.hold == job.hold]
 
 
 def stuck_jobs(ledger: Ledger, jobs: Iterable[JobRow], now: float, most_s: float) -> list[int]:
     """Return the jobs to unpin: they have waited too long for their nodes, or wait again after a requeue."""
-    found = []
-    for job in jobs:
-        entry = ledger.held.get(job.number)
-        if not entry or not entry.pinned or job.state != PENDING or job.hold:
-            continue
-        if entry.let_go is None or now - entry.let_go > most_s:
-            found.append(job.number)
-    return found
+    found = ((job, entry) for job, entry in _waiting(ledger, jobs) if entry.pinned and not job.hold)
+    return [job.number for job, entry in found if entry.let_go is None or now - entry.let_go > most_s]
 
 
 def unpin_lines(numbers: Iterable[int]) -> list[str]:
@@ -220,7 +217,7 @@ class Releaser:
             if why := self._at_once(job, now):
                 going[number] = ((), why)
         for one in found:
-            going |= {start.job: (start.nodes, "") for start in one.starts}
+            going |= {number: (nodes, "") for number, nodes in one.starts.items()}
             going |= dict.fromkeys(one.never, ((), NOWHERE))
         return going
 
@@ -232,11 +229,8 @@ class Releaser:
 
     def _about_to_run(self, reading: Reading) -> Iterator[JobRow]:
         """Yield the released jobs that do not run yet, as if they ran."""
-        for job in reading.jobs:
-            entry = self.ledger.held.get(job.number)
-            if entry is None or job.state != PENDING or entry.let_go is None or not entry.nodes:
-                continue
-            if reading.now - entry.let_go <= self._patience_s:
+        for job, entry in _waiting(self.ledger, reading.jobs):
+            if entry.nodes and entry.let_go is not None and reading.now - entry.let_go <= self._patience_s:
                 yield job._replace(state=HOLDING[0], started=reading.now, places=",".join(entry.nodes))
 
     def _try_to_pin(self, reading: Reading) -> bool | None:

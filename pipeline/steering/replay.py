@@ -63,11 +63,6 @@ class RecordedNodes(BaseModel):
     partitions: tuple[str, ...]
     machines: dict[str, dict[str, float]]
 
-    @property
-    def resources(self) -> list[str]:
-        """Resources that any node has."""
-        return [name for name in KNOWN if any(units.get(name, 0.0) > 0 for units in self.machines.values())]
-
     def takes(self, job: RecordedJob) -> bool:
         """Whether a job is of this queue and fits on its nodes: others would block the simulation."""
         could = [
@@ -121,8 +116,9 @@ def replay_waits(
     Without `resources`, all that the nodes have count. A policy sees `slots` jobs, and times in units of `unit_s`
     seconds. `on_progress` is called regularly, and may raise to end the simulation.
     """
-    resources = resources or nodes.resources
-    capacity = np.array([[units.get(name, 0.0) for name in resources] for units in nodes.machines.values()])
+    every = nodes.machines.values()
+    resources = resources or [name for name in KNOWN if any(units.get(name, 0.0) > 0 for units in every)]
+    capacity = np.array([[units.get(name, 0.0) for name in resources] for units in every])
     machines = Machines(
         capacity=np.round(capacity * THOUSANDTHS).astype(np.int64),
         kind=np.zeros(len(capacity), dtype=np.int64),

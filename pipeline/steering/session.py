@@ -34,7 +34,6 @@ from pipeline.steering.slurm import Slurm
 from pipeline.steering.states import MOST_WAITING
 from pipeline.steering.watchdog import Watchdog
 
-BEGIN_S = 120.0  # in which the policy must answer for the first time
 CREDENTIALS = struct.Struct("3i")  # process, user, group
 PATIENCE_S = 1.0
 
@@ -66,8 +65,7 @@ def steer(
             params = params.model_copy(update={"scenarios": {**params.scenarios, scenario: wide}})
         gateway = PolicyGateway(params, scenario, look, fallback, limit_s, Metrics())
         try:
-            if not gateway.wait(BEGIN_S):
-                raise UserError(f"{served.policy}: {gateway.why or 'its process did not begin'}")
+            gateway.wait()
             controller = Controller(slurm, gateway, settings, ledger, Journal(settings.folder))
             controller.begin(known)
             whom = f"{served.policy} ({served.digest[:8]})"

@@ -44,5 +44,3 @@ class Settings:
             raise UserError(
                 "--held-in: expected with --mode release, and only there: the partitions whose jobs are submitted held"
             )
-        if self.strength <= 2000:
-            raise UserError(f"--strength: expected more than 2000, the jobs that are ordered, got {self.strength}")

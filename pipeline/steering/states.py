@@ -5,7 +5,6 @@ not how much on which node: the state has even shares, cut where a node has no m
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
@@ -22,13 +21,6 @@ KNOWN = ("cpu", "memory", "gpu")  # resources, by the names that scenarios use
 MOST_WAITING = 2000  # of one state; later jobs keep Slurm's order
 ENDLESS_S = 365 * 86_400.0  # limit of a job without one
 LEAST_S = 1.0
-
-
-class Start(NamedTuple):
-    """A job that is to start now."""
-
-    job: int
-    nodes: tuple[str, ...]
 
 
 def resources_of(example: Mapping[str, Json], scenario: str) -> tuple[str, ...]:
@@ -119,11 +111,15 @@ def scored_jobs(decision: MachinesDecision, pool: Pool) -> tuple[list[int], list
     return found, [one.score for one in decision.order]
 
 
-def started_jobs(decision: MachinesDecision, pool: Pool) -> tuple[list[Start], list[int]]:
-    """Return the jobs that a decision starts, in order, and those that fit on no nodes; OddError for unknown names."""
-    starts = [Start(int(one.job), one.machines) for one in decision.starts]
+def started_jobs(decision: MachinesDecision, pool: Pool) -> tuple[dict[int, tuple[str, ...]], list[int]]:
+    """Return the nodes of each job that a decision starts, in order, and the jobs that fit on no nodes.
+
+    Raises OddError: unknown names.
+    """
+    starts = {int(one.job): one.machines for one in decision.starts}
     never = [int(job) for job in decision.never]
-    jobs, nodes = [one.job for one in starts] + never, {name for one in starts for name in one.nodes}
+    jobs = [int(one.job) for one in decision.starts] + never
+    nodes = {name for places in starts.values() for name in places}
     known = set(jobs) <= {job.array for job in pool.waiting} and nodes <= {node.name for node in pool.nodes}
     if len(set(jobs)) != len(jobs) or not known:
         raise OddError("the policy starts none of these jobs on these nodes")
@@ -134,7 +130,7 @@ def misfits(params: Params, scenario: str, nodes: Sequence[NodeRow]) -> Iterator
     """Yield a line for each queue whose nodes a scenario's model does not know, so that it makes no decisions there."""
     from pipeline.interactive.live.deciding import RefusedError
     from pipeline.interactive.machines.live.deciding import check_known, from_state
-    from pipeline.interactive.machines.user_jobs import park_of
+    from pipeline.interactive.machines.scheduling import park_of
 
     park = park_of(params, scenario)
     for pool in empty_pools(nodes):

@@ -19,7 +19,7 @@ from executed import broken, count, killed_always, killed_once, refused, sums, s
 from pipeline.errors import UserError
 from pipeline.execution import executor as module
 from pipeline.execution import worker
-from pipeline.execution.environment import THREADS
+from pipeline.execution.commands import THREADS
 from pipeline.execution.executor import Executor, executor
 from pipeline.execution.setting import FOLDER, Setting, cores
 from pipeline.execution.tasks import Store

@@ -14,8 +14,7 @@ from executed import Sum, here, total
 
 from pipeline.core.config import Params
 from pipeline.execution import tasks as store
-from pipeline.execution.environment import code_digest
-from pipeline.execution.tasks import keys_of
+from pipeline.execution.tasks import code_digest, keys_of
 
 TASK = Sum(np.array([1.0, 2.0]), Path("notes"))
 
@@ -73,7 +72,7 @@ def test_another_version_of_the_code_has_other_keys(monkeypatch: pytest.MonkeyPa
 
 
 def test_another_process_finds_the_same_digest_of_the_code() -> None:
-    script = "from pipeline.execution.environment import code_digest; print(code_digest())"
+    script = "from pipeline.execution.tasks import code_digest; print(code_digest())"
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert said.strip() == code_digest()
 

@@ -178,13 +178,10 @@ def test_while_nothing_is_known_of_the_cluster_all_nodes_are_kept() -> None:
 
 
 def test_a_state_that_is_refused_is_no_opinion(known: Known) -> None:
-    with api_server(known.cluster) as url:
-        view = View(Api(Address(url)))
-        view.begin()
+    with api_server(known.cluster) as url, View(Api(Address(url))) as view:
         until(lambda: view.synced)
         found = asyncio.run(Extender(view, refuses).scored(args_of(json.dumps(by_name(["n2"])).encode())))
         assert found == [{"Host": "n2", "Score": 0}]
-        view.end()
 
 
 def test_a_pod_that_asks_as_a_whole_does_not_fit_a_smaller_node(extending: Service) -> None:
@@ -212,11 +209,8 @@ def test_a_node_whose_amounts_cannot_be_read_leaves_the_other_candidates(known: 
     odd = node("n4")
     odd["status"]["allocatable"]["memory"] = "lots"
     sent = {"Pod": pod("new", cpu="2", gated=False), "Nodes": {"items": [odd, node("n2")]}, "NodeNames": None}
-    with api_server(known.cluster) as url:
-        view = View(Api(Address(url)))
-        view.begin()
+    with api_server(known.cluster) as url, View(Api(Address(url))) as view:
         until(lambda: view.synced)
         found = Extender(view, decide=lambda raw: asyncio.sleep(0, raw)).filtered(args_of(json.dumps(sent).encode()))
-        view.end()
     assert found["FailedNodes"] == {"n4": "the policy does not know this node"}
     assert [told["metadata"]["name"] for told in found["Nodes"]["items"]] == ["n2"]  # type: ignore[index,call-overload,union-attr]

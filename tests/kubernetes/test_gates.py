@@ -46,10 +46,9 @@ class Run:
 def controlled(cluster: Cluster, ask: Ask, **patience: float) -> Iterator[Run]:
     with api_server(cluster) as url:
         run = Run(cluster, url, ask, Patience(**patience))
-        run.view.begin()
-        run.shown()
-        yield run
-        run.view.end()
+        with run.view:
+            run.shown()
+            yield run
 
 
 def annotated(told: dict[str, Any], **notes: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from live_service import Service, service
 
 from pipeline.core.config import Params
 from pipeline.problems import problem_of
-from pipeline.serving.app import MOST_BYTES
+from pipeline.serving.guard import STATES
 from pipeline.stages.serve import heuristic
 
 ONE = {"now": 1, "waiting": [{"id": "a", "arrived": 0, "duration": 3, "demand": {"cpu": 1}}]}
@@ -57,7 +57,8 @@ def test_a_state_that_is_none_is_refused_in_one_line(sjf: Service, body: object,
 
 
 def test_a_state_beyond_the_limit_is_not_read(sjf: Service) -> None:
-    assert sjf.ask("/v1/decide", b" " * (MOST_BYTES + 1)) == (413, {"error": f"expected at most {MOST_BYTES} bytes"})
+    line = {"error": f"expected at most {STATES.bytes} bytes"}
+    assert sjf.ask("/v1/decide", b" " * (STATES.bytes + 1)) == (413, line)
 
 
 def test_what_a_job_is_called_is_text(sjf: Service) -> None:

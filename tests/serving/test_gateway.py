@@ -66,7 +66,7 @@ def test_a_default_that_states_of_a_scenario_do_not_have_is_refused(params: Para
 
 def test_a_policy_that_is_killed_is_stood_in_for_and_begun_again(params: Params) -> None:
     with service(params, lambda: heuristic("sjf")) as one:
-        os.kill(one.gateway.pid, signal.SIGKILL)
+        os.kill(one.pid, signal.SIGKILL)
         one.until(lambda: not one.gateway.active.ready)
         status, said = one.ask("/v1/decide", ONE)
         assert (status, said["policy"], said["fell_back"]) == (200, "fcfs", True)
@@ -80,11 +80,11 @@ def test_a_policy_that_is_killed_is_stood_in_for_and_begun_again(params: Params)
 
 def test_a_policy_that_hangs_is_stood_in_for_in_time_and_ended(params: Params) -> None:
     with service(params, lambda: heuristic("sjf"), limit_s=0.1) as one:
-        hung = one.gateway.pid
+        hung = one.pid
         os.kill(hung, signal.SIGSTOP)
         status, said = one.ask("/v1/decide", ONE)
         assert (status, said["fell_back"], said["why"]) == (200, True, "no answer within 100 ms")
-        one.until(lambda: one.gateway.pid != hung and one.gateway.active.ready)
+        one.until(lambda: one.pid != hung and one.gateway.active.ready)
         assert one.ask("/v1/decide", ONE)[1]["policy"] == "sjf"
 
 
@@ -134,7 +134,7 @@ def test_looks_that_fail_end_neither_watch_nor_restarts(params: Params) -> None:
             broken[0] = error
             one.until(lambda: type(error).__name__ in one.gateway.active.said)  # noqa: B023  # at once
         assert "deeprm_watch_errors_total 0.0" not in one.ask("/metrics")[1]
-        os.kill(one.gateway.pid, signal.SIGKILL)
+        os.kill(one.pid, signal.SIGKILL)
         one.until(lambda: one.gateway.restarts == 1 and one.gateway.active.ready)
         broken[0], now[0] = None, heuristic("saf")
         one.until(lambda: one.ask("/v1/policy")[1]["policy"] == "saf")
@@ -153,7 +153,7 @@ def test_a_process_that_cannot_be_begun_is_begun_later(params: Params, monkeypat
             return begin(gateway, named)
 
         monkeypatch.setattr(PolicyGateway, "_begin", fails)
-        os.kill(one.gateway.pid, signal.SIGKILL)
+        os.kill(one.pid, signal.SIGKILL)
         one.until(lambda: one.gateway.restarts == 1 and one.gateway.active.ready)
         assert len(failed) == 2
 
@@ -161,7 +161,7 @@ def test_a_process_that_cannot_be_begun_is_begun_later(params: Params, monkeypat
 def test_a_dead_process_is_never_called_ready(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.serving.gateway.LOOK_S", 3600.0)  # nothing looks after it
     with service(params, lambda: heuristic("sjf")) as one:
-        os.kill(one.gateway.pid, signal.SIGKILL)
+        os.kill(one.pid, signal.SIGKILL)
         one.until(lambda: one.ask("/v1/health")[1] == {"status": "falling back", "policy_ready": False}, 10)
         assert "deeprm_policy_ready 0.0" in one.ask("/metrics")[1]
 
@@ -180,9 +180,9 @@ def test_a_champion_that_is_not_looked_for_is_not_followed(params: Params, monke
         one_is_up.set()
         one.until(lambda: one.ask("/v1/health")[1] == {"status": "not following", "policy_ready": True})
         assert one.ask("/v1/policy")[1]["looked_s"] >= 1.0
-        hung = one.gateway.pid
+        hung = one.pid
         os.kill(hung, signal.SIGKILL)  # a look that hangs does not keep it from being begun again
-        one.until(lambda: one.gateway.pid != hung and one.gateway.active.ready)
+        one.until(lambda: one.pid != hung and one.gateway.active.ready)
         hangs.set()
         one.until(lambda: one.ask("/v1/health")[1]["status"] == "ok")
 
@@ -196,7 +196,7 @@ def test_many_clients_are_answered_within_the_limit_or_sent_away(params: Params)
             return fallback(state)
 
         fallback, one.gateway._fallback = one.gateway._fallback, slowly  # type: ignore[assignment]
-        os.kill(one.gateway.pid, signal.SIGSTOP)
+        os.kill(one.pid, signal.SIGSTOP)
         one.gateway._worker.ready.clear()  # the fallback decides for all
         one.ask("/v1/decide", ONE)
         with ThreadPoolExecutor(40) as callers:

@@ -14,7 +14,7 @@ from live_service import HOST, Service, service
 from pipeline.core.config import Params
 from pipeline.problems import problem_of
 from pipeline.serving import guard
-from pipeline.serving.app import MOST_BYTES, MOST_VALUES
+from pipeline.serving.guard import STATES
 from pipeline.stages.serve import heuristic
 
 ONE = {"now": 1, "waiting": [{"id": "a", "arrived": 0, "duration": 3, "demand": {"cpu": 1}}]}
@@ -79,7 +79,7 @@ def test_a_state_is_read_to_its_first_mistake(params: Params, scenario: str) -> 
 
 
 def test_what_is_said_to_be_too_large_is_not_waited_for(sjf: Service) -> None:
-    head = f"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Length: {MOST_BYTES + 1}\r\n\r\n"
+    head = f"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Length: {STATES.bytes + 1}\r\n\r\n"
     assert b"413" in raw(sjf, head.encode())
 
 
@@ -93,8 +93,8 @@ def test_what_comes_in_chunks_is_counted(sjf: Service) -> None:
 
 
 def test_values_are_counted(sjf: Service) -> None:
-    line = {"error": f"expected at most {MOST_VALUES} values"}
-    assert sjf.ask("/v1/decide", b"[" + b"0," * (MOST_VALUES + 1) + b"0]") == (413, line)
+    line = {"error": f"expected at most {STATES.values} values"}
+    assert sjf.ask("/v1/decide", b"[" + b"0," * (STATES.values + 1) + b"0]") == (413, line)
 
 
 def test_a_body_that_does_not_come_is_given_up(sjf: Service, monkeypatch: pytest.MonkeyPatch) -> None:

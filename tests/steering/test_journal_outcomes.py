@@ -13,7 +13,7 @@ def reading(now: float, *lines: str) -> Reading:
 
 
 def test_a_job_that_is_gone_between_two_readings_could_have_run_unless_something_held_it() -> None:
-    outcomes = OutcomeTracker()
+    outcomes = OutcomeTracker(str)
     waits = [
         squeue(JobID=2),
         squeue(JobID=3, Reason="JobHeldUser"),
@@ -23,21 +23,21 @@ def test_a_job_that_is_gone_between_two_readings_could_have_run_unless_something
     ]
     assert list(outcomes.update(reading(NOW, *waits), {6})) == []
     gone = list(outcomes.update(reading(NOW + 5), {6}))
-    assert [(one.ran, one.job.number, one.could) for one in gone] == [
-        (False, 2, True),
-        (False, 3, False),
-        (False, 4, False),
-        (False, 5, False),
-        (False, 6, True),
+    assert [(kind, row["job"], row["could_start"]) for kind, row in gone] == [
+        ("left", 2, True),
+        ("left", 3, False),
+        ("left", 4, False),
+        ("left", 5, False),
+        ("left", 6, True),
     ]
 
 
 def test_the_first_arrival_that_is_still_there_is_told_and_one_of_days_ago_is_not() -> None:
-    outcomes = OutcomeTracker()
+    outcomes = OutcomeTracker(str)
     ends = squeue(JobID=2, StateCompact="R", StartTime=SUBMIT)
     old = squeue(JobID=3, EligibleTime=int(NOW) - 90_000)
     still = [squeue(JobID=4, EligibleTime=int(SUBMIT) + 7), squeue(JobID=5, EligibleTime=int(SUBMIT) + 3)]
     held = squeue(JobID=6, EligibleTime=int(SUBMIT) + 1, Reason="JobHeldUser")
     list(outcomes.update(reading(NOW, ends, old, held, *still)))
-    (one,) = outcomes.update(reading(NOW + 5, old, held, *still))
-    assert (one.ran, one.row("u")["open"]) == (True, float(SUBMIT) + 3)
+    ((kind, row),) = outcomes.update(reading(NOW + 5, old, held, *still))
+    assert (kind, row["open"]) == ("ran", float(SUBMIT) + 3)

@@ -60,9 +60,9 @@ def test_a_state_of_a_node_is_a_word_and_flags(states: str, takes: bool) -> None
 def test_a_job_that_is_suspended_still_holds_its_node() -> None:
     """Else it would be taken for one that has ended, and its node for a free one."""
     running = [squeue(JobID=k, StateCompact=state, StartTime=SUBMIT) for k, state in enumerate(("R", "S", "SO", "RS"))]
-    (pool,) = find_pools(
+    (pool,), _ = find_pools(
         Reading(0.0, jobs_in("\n".join([*running, squeue(JobID=9)])), nodes_in(sinfo("n1")), {9: 0}), {}
-    ).pools
+    )
     assert [job.number for job in pool.running] == [0, 1, 2, 3]
 
 
@@ -97,7 +97,7 @@ def refused_or_answered(params: Params, said: tuple[str, str, str]) -> None:
     live = problem_of(params, "machines").live
     try:
         reading = Reading(2e9, jobs_in(said[0]), nodes_in(said[1]), factors_in(said[2]))
-        pools = find_pools(reading, {}).pools
+        pools = find_pools(reading, {})[0]
         states = [check_state(live.state, state_of(pool, reading.now, ("cpu", "memory"), 1.0)) for pool in pools]
     except OddError as error:
         must_be_a_line(str(error))

@@ -23,12 +23,11 @@ def asked(
     """What shortest-first says of a queue: its order, the decision, and the jobs that are left alone."""
     live, jobs = problem_of(params, "machines").live, jobs_in("\n".join(lines))
     factors = factors_in("\n".join(f"{job.number}|0" for job in jobs if job.state == "PD"))
-    queue = find_pools(Reading(NOW, jobs, nodes_in(nodes), factors), {})
-    (pool,) = queue.pools
+    (pool,), left = find_pools(Reading(NOW, jobs, nodes_in(nodes), factors), {})
     state = check_state(live.state, state_of(pool, NOW, ("cpu", "memory"), unit_s))
     decision = live.decider(params, "machines", "sjf", {})(state)
     assert isinstance(decision, MachinesDecision)
-    return scored_jobs(decision, pool)[0], decision, queue.left
+    return scored_jobs(decision, pool)[0], decision, left
 
 
 @pytest.mark.parametrize(
@@ -118,7 +117,7 @@ def test_five_thousand_nodes_and_twenty_thousand_pairs_are_decided(params: Param
 def test_order_of_arrival_is_what_is_left_where_nothing_can_be_asked() -> None:
     later = squeue(JobID=1, EligibleTime=int(SUBMIT) + 5)
     reading = Reading(NOW, jobs_in("\n".join([later, LONG, SHORT])), nodes_in(NODES), {1: 0, 2: 0, 3: 0})
-    assert by_arrival(find_pools(reading, {}).pools[0]) == [2, 3, 1]
+    assert by_arrival(find_pools(reading, {})[0][0]) == [2, 3, 1]
 
 
 def test_a_model_of_other_machines_says_so_for_each_queue(params: Params) -> None:

@@ -18,9 +18,7 @@ from pipeline.stages.serve import heuristic
 @contextmanager
 def extender_of(params: Params, cluster: Cluster) -> Iterator[Service]:
     """Serve `most_allocated`, following a cluster that is known from the start."""
-    with api_server(cluster) as url:
-        view = View(Api(Address(url)))
-        view.begin()
+    with api_server(cluster) as url, View(Api(Address(url))) as view:
         until(lambda: view.synced)
 
         def more(gateway: PolicyGateway) -> list[Any]:
@@ -28,4 +26,3 @@ def extender_of(params: Params, cluster: Cluster) -> Iterator[Service]:
 
         with service(params, lambda: heuristic("most_allocated"), more=more) as one:
             yield one
-        view.end()

@@ -28,6 +28,11 @@ class Service:
     def __init__(self, gateway: PolicyGateway, port: int) -> None:
         self.gateway, self.port = gateway, port
 
+    @property
+    def pid(self) -> int:
+        """The number of the policy's process."""
+        return self.gateway._worker._process.pid or 0
+
     def ask(self, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
         """Ask once; a body that is not bytes is sent as JSON."""
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -59,7 +64,7 @@ def service(
     found = Metrics()
     fallback = heuristic(problem_of(params, scenario).live.fallback)
     gateway = PolicyGateway(params, scenario, look, fallback, limit_s, found, defaults)
-    assert gateway.wait(120.0), gateway.why
+    gateway.wait()
     where = bound(HOST, 0)
     server = server_of(application(gateway, found, token, more(gateway)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [where]}, daemon=True)
