@@ -31,7 +31,7 @@ class Settings(TypedDict, total=False):
 
 
 ARGUMENTS = (*Settings.__annotations__, "load", "illegal", "render_mode", "autoreset_mode")
-GAMES: dict[str, Callable[..., Game]] = {"pool": PoolGame, "machines": MachinesGame, "groups": GroupsGame}
+GAMES: dict[str, Callable[..., Game]] = {"machines": MachinesGame, "groups": GroupsGame}
 
 
 def game_of(own: str, **chosen: Unpack[Settings]) -> Game:

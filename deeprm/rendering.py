@@ -1,6 +1,6 @@
 """The schedule so far: as text, or as a picture of the jobs' shares of the cluster."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +15,6 @@ WHITE, WAITING = 255, (213, 94, 0)  # Okabe and Ito's vermilion
 LINES = 12  # jobs of each kind in text
 
 
-class Shown(NamedTuple):
-    """One environment's jobs, and the share of the cluster that each holds while it runs."""
-
-    played: Played
-    share: FloatArray  # [J]  mean over resources
-    since: float  # when the episode began
-    now: float
-
-
 def rendered(episodes: Episodes, environment: int, mode: str | None) -> Any:
     """Return one environment's schedule so far; raise UserError if it was made without a render mode."""
     if mode is None:
@@ -33,35 +24,35 @@ def rendered(episodes: Episodes, environment: int, mode: str | None) -> Any:
     played, (rows, _) = simulator.played(row), spans(simulator.jobs.first, row)
     nodes = getattr(simulator.jobs, "nodes", np.ones(len(simulator.jobs.arrival)))
     units = game.machines.capacity.sum(axis=0) if hasattr(game, "machines") else np.array(game.cluster.capacity)
-    share = (simulator.jobs.demand[rows] * nodes[rows, None] / units).mean(axis=1)
-    shown = Shown(played, share, float(played.arrival[0]), float(played.end[0]))
-    return _text(shown) if mode == "ansi" else _picture(shown)
+    share = (simulator.jobs.demand[rows] * nodes[rows, None] / units).mean(axis=1)  # [J]  mean over resources
+    return _text(played, share) if mode == "ansi" else _picture(played, share)
 
 
-def _text(shown: Shown) -> str:
-    played, now = shown.played, shown.now
+def _text(played: Played, share: FloatArray) -> str:
+    now = float(played.end[0])
     there, waits = played.arrival <= now, np.isnan(played.start)
     running = ~waits & ~(played.finish <= now)
     lines = [f"time {now:g}: {running.sum()} running, {(there & waits).sum()} waiting, {(~there).sum()} to come"]
     for title, chosen in (("running", running), ("waiting", there & waits)):
         for job in np.flatnonzero(chosen)[:LINES]:
-            about = f"job {job}: duration {played.duration[job]:g}, {shown.share[job]:.0%} of the cluster"
+            about = f"job {job}: duration {played.duration[job]:g}, {share[job]:.0%} of the cluster"
             begun = f", since {played.start[job]:g}" if title == "running" else f", waits {now - played.arrival[job]:g}"
             lines.append(f"  {title} {about}{begun}")
     return "\n".join(lines) + "\n"
 
 
-def _picture(shown: Shown) -> npt.NDArray[np.uint8]:
+def _picture(played: Played, share: FloatArray) -> npt.NDArray[np.uint8]:
     """Return [height, width, 3]: over time, jobs stacked by their start; below, the number of waiting jobs."""
-    played, picture = shown.played, np.full((HEIGHT + QUEUE, WIDTH, 3), WHITE, dtype=np.uint8)
-    time = np.linspace(shown.since, max(shown.now, shown.since + 1e-9), WIDTH)
+    picture = np.full((HEIGHT + QUEUE, WIDTH, 3), WHITE, dtype=np.uint8)
+    since = float(played.arrival[0])
+    time = np.linspace(since, max(float(played.end[0]), since + 1e-9), WIDTH)
     start, finish = (np.where(np.isnan(times), np.inf, times) for times in (played.start, played.finish))
     holds = (played.start[:, None] <= time) & (finish[:, None] > time)
     order = np.argsort(played.start, kind="stable")
-    top = np.cumsum(np.where(holds, shown.share[:, None], 0.0)[order], axis=0) * HEIGHT
+    top = np.cumsum(np.where(holds, share[:, None], 0.0)[order], axis=0) * HEIGHT
     level = np.arange(HEIGHT)[:, None]
     for place, job in enumerate(order[~np.isnan(played.start[order])]):
-        low = top[place] - np.where(holds[job], shown.share[job] * HEIGHT, 0.0)
+        low = top[place] - np.where(holds[job], share[job] * HEIGHT, 0.0)
         colour = 40 + 45 * (job % 4), 80 + 30 * (job % 5), 150 + 50 * (job % 3)  # between blue and grey
         picture[:HEIGHT][(level >= low) & (level < top[place])] = colour
     picture[:HEIGHT] = picture[:HEIGHT][::-1]

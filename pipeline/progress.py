@@ -6,29 +6,22 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Protocol, TextIO
+from contextlib import AbstractContextManager, contextmanager
+from typing import TextIO
 
 LINES_EVERY_S = 10.0
 BAR, TITLE = 12, 32  # columns, so that a line of progress fits a terminal of 80
 
 ShareCallback = Callable[[float], None]  # called with the share of the work that is done
 ProgressCallback = Callable[[float, str], None]  # called with the percent done, and a note
+Advance = Callable[..., None]  # called with the amount done and, if there is one, a note
 
 
 def no_progress(done: float, note: str = "") -> None:
     """Show nothing."""
 
 
-class Advance(Protocol):
-    """Show progress."""
-
-    def __call__(self, done: float, note: str = "") -> None:
-        """Show the amount done, and a note."""
-
-
-@contextmanager
-def progress(title: str, total: float, start: float = 0, brief: bool = False) -> Iterator[Advance]:
+def progress(title: str, total: float, start: float = 0, brief: bool = False) -> AbstractContextManager[Advance]:
     """Show the progress of some work.
 
     Args:
@@ -37,12 +30,8 @@ def progress(title: str, total: float, start: float = 0, brief: bool = False) ->
         start: amount done before.
         brief: the work is mostly short: show nothing before its first progress, and no line before some time.
     """
-    if sys.stderr.isatty():
-        with _bar(title, total, start, brief) as advance:
-            yield advance
-    else:
-        with _lines(title, total, start, brief) as advance:
-            yield advance
+    shown = _bar if sys.stderr.isatty() else _lines
+    return shown(title, total, start, brief)
 
 
 @contextmanager
@@ -95,10 +84,11 @@ def _lines(title: str, total: float, start: float, brief: bool) -> Iterator[Adva
         over.set()
 
 
-def say(line: str) -> None:
-    """Write one line to stderr."""
-    sys.stderr.write(folded(line, sys.stderr) + "\n")
-    sys.stderr.flush()
+def say(*lines: str) -> None:
+    """Write lines to stderr, each at once."""
+    for line in lines:
+        sys.stderr.write(folded(line, sys.stderr) + "\n")
+        sys.stderr.flush()
 
 
 def folded(line: str, stream: TextIO) -> str:

@@ -34,11 +34,11 @@ def serve(
     Example: python -m pipeline serve --scenario machines --policy sjf
     """
     params = read_params()
-    from pipeline.stages.serve import Listening, run
+    from pipeline.stages.serve import run
 
     known = {"arrivals_end": arrivals_end, "load": load}
     defaults = {name: value for name, value in known.items() if value is not None}
-    run(params, scenario, policy, Listening(host, port, token_file), limit, kubernetes, steering, defaults)
+    run(params, scenario, policy, limit, host, port, token_file, kubernetes, steering, defaults)
 
 
 @app.command()

@@ -60,8 +60,7 @@ def run(params: Params, changes: Mapping[str, float] | None = None) -> None:
         run.figure(storage.REPORTS / "comparison.md")
         excluded = [f"left out: {line}" for line in storage.failures(params).values()]
         findings = [line for one in evidence for line in one.findings]
-        for line in [*findings, *(f"compare: {line}" for line in (*short(loads), *excluded))]:
-            say(line)
+        say(*findings, *(f"compare: {line}" for line in (*short(loads), *excluded)))
 
 
 def _is_bounded(params: Params, scenario: str) -> bool:

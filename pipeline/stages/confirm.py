@@ -38,14 +38,12 @@ def run(params: Params, scenario: str) -> None:
     storage.write_table(FOLDER / scenario / "jobsets.parquet", frame, problem.tables.jobsets)
     storage.write_table(FOLDER / scenario / "comparison.csv", found.comparison, COMPARISON)
     bounded = [scenario] if BOUNDED in frame else []
-    for line in words.headlines(found.objectives, found.comparison, params.evaluation.confidence, bounded):
-        say(line)
+    say(*words.headlines(found.objectives, found.comparison, params.evaluation.confidence, bounded))
     for measure in (name for name in (slowdown_column(frame), "mean_wait") if name in frame):
         table = frame.pivot_table(index="policy", columns="load", values=measure)
         table = table.assign(all=table.mean(axis=1)).sort_values("all", kind="stable").rename_axis(None, axis=1)
-        say(f"{measure.replace('_', ' ')} by load:")
-        for line in table.to_string(float_format="{:.4g}".format, line_width=LINE).splitlines():
-            say(line)
+        text = table.to_string(float_format="{:.4g}".format, line_width=LINE)
+        say(f"{measure.replace('_', ' ')} by load:", *text.splitlines())
 
 
 def fresh_jobsets(problem: Problem, params: Params, scenario: str) -> Mapping[int, Sequence[object]]:

@@ -50,8 +50,7 @@ def run(params: Params, workers: int) -> None:
             publishing = pool.submit(commands.run, PUBLISH, said.append)
             report.run(params)
             failed_to_publish = publishing.result()
-        for line in said:
-            say(line)
+        say(*said)
         if failed_to_publish:
             say("MLflow's view is not complete; the results are")
         else:

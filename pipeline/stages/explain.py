@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.core.config import Params, pick
-from pipeline.core.config.records import known_names
+from pipeline.core.config import Params, known_names, pick
 from pipeline.errors import UserError
 from pipeline.interactive.explaining.explain import ExplainRequest, explain
 from pipeline.lookahead.planner import PREFIX

@@ -14,8 +14,7 @@ def run(params: Params, scenario: str) -> None:
         with progress("read the log, percent", 100, brief=True) as advance:
             drawn = problem_of(params, scenario).draw(params, scenario, advance)  # complete before anything is written
         run.inputs(storage.LOG, storage.scenario_log(scenario))
-        for note in drawn.notes:
-            say(note)
+        say(*drawn.notes)
         storage.discard(folder)
         drawn.write(folder)
         storage.write_origin(params, scenario)

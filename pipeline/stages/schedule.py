@@ -38,8 +38,7 @@ def run(
             found[policy] = means(place) if several or as_data else {}
     lines = list(table(found)) if several else []
     if failed:
-        for line in (*lines, *(f"error: {error}" for error in failed[:-1])):
-            say(line)
+        say(*lines, *(f"error: {error}" for error in failed[:-1]))
         raise failed[-1]
     return {policy: {f"mean_{name}": value for name, value in row.items()} for policy, row in found.items()}, lines
 

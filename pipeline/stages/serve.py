@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from fastapi import APIRouter
 
@@ -27,38 +25,34 @@ CHAMPION, IN_CLUSTER = "champion", "cluster"
 VERDICT, LONGEST_VERDICT = "verdict.txt", 10_000  # in the folder of a controller; characters
 
 
-@dataclass(frozen=True)
-class Listening:
-    """Address of the service, and the file with the token that it asks for."""
-
-    host: str = "127.0.0.1"
-    port: int = 8765
-    token_file: Path | None = None
-
-
 def run(
     params: Params,
     scenario: str,
     policy: str,
-    at: Listening,
     limit_ms: float,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    token_file: Path | None = None,
     kubernetes: str | None = None,
     steering: Path | None = None,
-    defaults: Mapping[str, float] = MappingProxyType({}),
+    defaults: Mapping[str, float] = {},
 ) -> None:
-    """Answer requests until a signal arrives; `defaults` are fields of states that lack them."""
-    text = None if at.token_file is None else storage.read_text(at.token_file, MOST_TOKEN)
-    if at.token_file and at.token_file.is_file() and at.token_file.stat().st_mode & 0o077:
-        say(f"serve: {at.token_file}: other users of this machine may read it; chmod 600 {at.token_file}")
+    """Answer requests until a signal arrives.
+
+    `token_file` has the token that callers must send, `defaults` the fields that states may lack.
+    """
+    text = None if token_file is None else storage.read_text(token_file, MOST_TOKEN)
+    if token_file and token_file.is_file() and token_file.stat().st_mode & 0o077:
+        say(f"serve: {token_file}: other users of this machine may read it; chmod 600 {token_file}")
     live = problem_of(params, scenario).live
-    token, fallback = token_for(at.host, text, str(at.token_file)), live.fallback
+    token, fallback = token_for(host, text, str(token_file)), live.fallback
     if kubernetes and not live.places:
         raise UserError(f"--kubernetes: policies of scenario '{scenario}' do not place jobs on machines")
-    with looking(params, scenario, policy) as look, bound(at.host, at.port) as where:
+    with looking(params, scenario, policy) as look, bound(host, port) as where:
         named, found = look(), Metrics()
         gateway = PolicyGateway(params, scenario, look, heuristic(fallback), limit_ms / 1000, found, defaults)
         gateway.wait()
-        address = f"http://{at.host}:{where.getsockname()[1]}/v1/{gateway.live.door}"
+        address = f"http://{host}:{where.getsockname()[1]}/v1/{gateway.live.door}"
         say(f"serve: {scenario}: {named.policy} ({named.digest[:8]}), else {fallback}; POST {address}")
         with _extender(gateway, kubernetes) as more:
             server_of(application(gateway, found, token, more, verdict_reader(steering))).run(sockets=[where])

@@ -39,8 +39,7 @@ def run(params: Params, settings: Sequence[str], seeds: str | None, named: Seque
     checked = [grid.checked(raw, point) for point in points]
     workers = workers if elsewhere() else min(workers, os.cpu_count() or 1)
     with notes.exclusive() as held:
-        for line in Base.here().said:
-            say(line)
+        say(*Base.here().said)
         if drawn:
             say(f"farm: seeds {', '.join(map(str, drawn))} of pretrain and finetune of {', '.join(agents)}")
         affected = _make_shared(params, {key for point in points for key in point.values}, workers, held)
@@ -111,6 +110,5 @@ def _show(saved: Sequence[Saved], agents: Sequence[str]) -> None:
         place = FOLDER / f"{agent}-{what}"
         storage.write(place.with_suffix(".csv"), table.to_csv(index=False, float_format="%.6g").encode())
         storage.write(place.with_suffix(".png"), sweep_table.picture(table))
-        for line in sweep_table.lines(table):
-            say(line)
+        say(*sweep_table.lines(table))
         say(f"farm: {place}.csv, {place}.png; each point: dvc exp show")

@@ -1,8 +1,7 @@
 """`what-if`: a site's waits if it had more machines, other limits, more load, or a user who submits at night."""
 
 from pipeline.comparing.words import percent, span
-from pipeline.core.config import Params
-from pipeline.core.config.records import check_known
+from pipeline.core.config import Params, check_known
 from pipeline.core.logs.trace import DAY_S
 from pipeline.core.types import Json
 from pipeline.progress import progress

@@ -1,16 +1,13 @@
 """`when --serve`: a page and JSON of when the waiting jobs of a site start, renewed when its log has changed."""
 
 import re
-from collections.abc import Sequence
 from threading import Lock
-from typing import NamedTuple
 
 from fastapi import FastAPI, HTTPException
 from fastapi.responses import HTMLResponse
 
 from pipeline.core import storage
-from pipeline.core.config import PARAMS_FILE, load_params
-from pipeline.core.config.records import check_known
+from pipeline.core.config import PARAMS_FILE, check_known, load_params
 from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.progress import say
@@ -22,29 +19,23 @@ from pipeline.stages.when import NoJobWaitsError, run
 HOST = "127.0.0.1"  # users of other machines come through the site's own web server
 
 
-class Answer(NamedTuple):
-    """An answer, and when its files were changed last."""
-
-    found: dict[str, Json]
-    changed: Sequence[float]
-
-
 class Latest:
     """The answer for a site at the end of its log."""
 
     def __init__(self, site: str) -> None:
         self.site, self._one_at_a_time = site, Lock()
-        self._kept = Answer({}, ())
+        self._found: dict[str, Json] = {}
+        self._changed_at: list[float] = []  # of the files that it was found in
 
     def rows(self, job: int | None) -> dict[str, Json]:
         """Return the answer for one waiting job, or for all; an HTTPException if that job does not wait."""
         with self._one_at_a_time:
             try:
-                if (changed := self._changed()) != self._kept.changed:
-                    self._kept = Answer(self._answered(), changed)
+                if (changed := self._changed()) != self._changed_at:
+                    self._found, self._changed_at = self._answered(), changed
             except UserError as error:
                 raise HTTPException(503, str(error)) from error
-        found = self._kept.found
+        found = self._found
         jobs: list[dict[str, Json]] = found["jobs"]  # type: ignore[assignment]
         some = [row for row in jobs if job in (None, row["job"])]
         if job is not None and not some:
