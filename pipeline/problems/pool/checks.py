@@ -11,23 +11,18 @@ from pipeline.problems.pool.heuristics.scores import HEURISTICS
 
 def check(params: Params) -> None:
     """Raise a UserError for the first mistake."""
-    for each in (check_synthetic, check_estimates, check_names, check_plans, check_teachers):
+    for each in (check_synthetic, check_estimates, check_names, check_teachers):
         each(params)
 
 
 def check_names(params: Params) -> None:
-    """Raise a UserError if an agent has the name of another policy of the comparison."""
+    """Raise a UserError if an agent or a plan has the name of another policy, or a plan's base is unknown."""
     taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ("_pretrained", "_tree"))}
     for name in params.agents:
         if name in taken:
             raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")
-
-
-def check_plans(params: Params) -> None:
-    """Raise a UserError if a plan's base is unknown, or its name is that of another policy."""
-    bases = {**dict.fromkeys(HEURISTICS), **dict.fromkeys(params.agents_with(PoolAgent))}
-    taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ("", "_pretrained", "_tree"))}
-    check_plan_names(params, "pool", bases, taken)
+    bases = [*HEURISTICS, *params.agents_with(PoolAgent)]
+    check_plan_names(params, "pool", bases, taken | set(params.agents))
 
 
 def check_teachers(params: Params) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from pydantic import ValidationError
 
 from pipeline.core.config import MachinePark
@@ -18,12 +17,15 @@ from pipeline.problems.machines.env.tables import jobs_schema
 PARK = "machines.json"
 TIMES = ("arrival", "duration", "estimate")
 
-JobSets = Mapping[int, Sequence[Jobs]]  # by load
 
-
-def write_jobsets(folder: Path, split: str, jobsets: JobSets, park: MachinePark) -> None:
+def write_jobsets(folder: Path, split: str, jobsets: Mapping[int, Sequence[Jobs]], park: MachinePark) -> None:
     """Write the jobsets of one split."""
-    frame = jobs_frame(jobsets, park.resources)
+
+    def columns(jobs: Jobs) -> dict[str, IntArray | FloatArray]:
+        own = {name: getattr(jobs, name) for name in TIMES} | {"nodes": jobs.nodes, "kinds": jobs.kinds.astype("int64")}
+        return own | {name: jobs.demand[:, r] for r, name in enumerate(park.resources)}
+
+    frame = tables.jobs_frame(jobsets, columns, TIMES)
     write_table(tables.jobsets_file(folder, split), frame, jobs_schema(park.resources))
 
 
@@ -40,16 +42,6 @@ def read_jobsets(folder: Path, split: str, park: MachinePark) -> dict[int, list[
     machines = Machines(np.array(park.capacity), np.array(park.kind), slots=1, dispatch=0, pause=1.0, time_limit=1.0)
     tables.check_can_run(found, lambda jobs: check_jobs(jobs, machines), path)
     return found
-
-
-def jobs_frame(jobsets: JobSets, resources: Sequence[str]) -> pd.DataFrame:
-    """Return jobsets as a table, one row a job."""
-
-    def columns(jobs: Jobs) -> dict[str, IntArray | FloatArray]:
-        own = {name: getattr(jobs, name) for name in TIMES} | {"nodes": jobs.nodes, "kinds": jobs.kinds.astype("int64")}
-        return own | {name: jobs.demand[:, r] for r, name in enumerate(resources)}
-
-    return tables.jobs_frame(jobsets, columns, TIMES)
 
 
 def write_park(folder: Path, park: MachinePark) -> None:

@@ -14,12 +14,16 @@ from pipeline.core.types import IntArray
 from pipeline.problems.pool.env.nouns import JobSet
 from pipeline.problems.pool.env.tables import jobs_schema
 
-JobSets = Mapping[int, list[JobSet]]  # by load
 
-
-def write_jobsets(folder: Path, split: str, jobsets: JobSets, resources: Mapping[str, int]) -> None:
+def write_jobsets(folder: Path, split: str, jobsets: Mapping[int, list[JobSet]], resources: Mapping[str, int]) -> None:
     """Write the jobsets of one split."""
-    frame = jobs_frame(jobsets, resources)
+
+    def columns(jobs: JobSet) -> dict[str, IntArray]:
+        own = {"arrival": jobs.arrival, "duration": jobs.duration}
+        own |= {name: jobs.demand[:, r] for r, name in enumerate(resources)}
+        return own if jobs.estimate is None else own | {"estimate": jobs.estimate}
+
+    frame = tables.jobs_frame(jobsets, columns)
     write_table(tables.jobsets_file(folder, split), frame, jobs_schema(resources, "estimate" in frame))
 
 
@@ -43,14 +47,3 @@ def stored_jobs(path: Path, resources: Mapping[str, int]) -> pd.DataFrame:
     with suppress(OSError, pyarrow.ArrowException):  # `read_table` explains what is wrong with the file
         estimates = "estimate" in pq.read_schema(path).names
     return read_table(path, jobs_schema(resources, estimates))
-
-
-def jobs_frame(jobsets: JobSets, resources: Mapping[str, int]) -> pd.DataFrame:
-    """Return jobsets as a table, one row a job."""
-
-    def columns(jobs: JobSet) -> dict[str, IntArray]:
-        own = {"arrival": jobs.arrival, "duration": jobs.duration}
-        own |= {name: jobs.demand[:, r] for r, name in enumerate(resources)}
-        return own if jobs.estimate is None else own | {"estimate": jobs.estimate}
-
-    return tables.jobs_frame(jobsets, columns)

@@ -18,12 +18,13 @@ def jobs_schema(resources: Iterable[str], estimates: bool = False) -> pa.DataFra
     least = {"load": 1, "jobset": 0, "job": 0, "arrival": 0, "duration": 1} | dict.fromkeys(resources, 0)
     least |= {"estimate": 1} if estimates else {}
     columns = {name: integers(low) for name, low in least.items()}
-    return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="Jobs")
+    return table("Jobs", columns, [], job_rules())
 
 
 # Results of each job under each policy; finish and slowdown of an unfinished job are lower bounds. Of streams, only the
 # measured jobs, numbered as in their jobset; unfinished are those that never started.
-JOB_RESULTS = pa.DataFrameSchema(
+JOB_RESULTS = table(
+    "JobResults",
     {
         "policy": pa.Column(str),
         "load": integers(1),
@@ -36,16 +37,13 @@ JOB_RESULTS = pa.DataFrameSchema(
         "slowdown": numbers(1.0),
         "unfinished": pa.Column(bool),
     },
-    strict=True,
-    ordered=True,
-    unique=[*KEYS, "job"],
-    name="JobResults",
+    [*KEYS, "job"],
 )
-
 
 # Each policy on each jobset; the unit of every comparison. Of streams, all but `makespan` and `not_work_conserving` is
 # of the measured jobs and steps.
-JOBSET_RESULTS = pa.DataFrameSchema(
+JOBSET_RESULTS = table(
+    "JobsetResults",
     {
         "policy": pa.Column(str),
         "load": integers(1),
@@ -62,10 +60,7 @@ JOBSET_RESULTS = pa.DataFrameSchema(
         "not_work_conserving": numbers(0.0),
         "unfinished": integers(0),
     },
-    strict=True,
-    ordered=True,
-    unique=KEYS,
-    name="JobsetResults",
+    KEYS,
 )
 
 

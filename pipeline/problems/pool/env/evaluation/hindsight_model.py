@@ -20,6 +20,13 @@ ROUNDED = 10**6
 NEARLY = 1e-9
 
 
+class Work(NamedTuple):
+    """One jobset to be solved."""
+
+    jobs: JobSet
+    warm: IntArray  # [J]  start times of the best schedule known
+
+
 class Hindsight(NamedTuple):
     """The best schedule found for a jobset, and a bound on any better one."""
 
@@ -49,12 +56,12 @@ def check_schedule(jobs: JobSet, cluster: Cluster, start: IntArray) -> None:
         raise ValueError(f"step {step}: {held[step, resource]} units of resource {resource} in use")
 
 
-def solve(jobs: JobSet, cluster: Cluster, warm: Sequence[IntArray], limit: float, seed: int) -> Hindsight:
-    """Return the best schedule found, never worse than the best warm one [J].
+def solve_work(work: Work, cluster: Cluster, limit: float, seed: int) -> Hindsight:
+    """Return the best schedule found, never worse than the warm one.
 
     `limit` is in units of deterministic time. A ValueError tells of a schedule that breaks a rule of the cluster.
     """
-    best = min(warm, key=lambda start: mean_slowdown(jobs, start))  # the first of equals
+    jobs, best = work
     check_schedule(jobs, cluster, best)
     found, bound = _search(jobs, cluster, best, limit, seed)
     slowdown = mean_slowdown(jobs, best)
@@ -120,15 +127,3 @@ def _search(jobs: JobSet, cluster: Cluster, warm: IntArray, limit: float, seed: 
         return None, 1.0
     found = np.array([solver.value(variable) for variable in start], dtype=np.int64)
     return found, solver.best_objective_bound / scale / len(duration)
-
-
-class Work(NamedTuple):
-    """One jobset to be solved."""
-
-    jobs: JobSet
-    warm: IntArray  # [J]  start times of the best schedule known
-
-
-def solve_work(work: Work, cluster: Cluster, limit: float, seed: int) -> Hindsight:
-    """Return the result of `solve` for one jobset."""
-    return solve(work.jobs, cluster, [work.warm], limit, seed)

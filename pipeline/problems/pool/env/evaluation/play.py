@@ -32,17 +32,9 @@ LOOKS = 12  # steps of each jobset in the backlog's table
 PER_STEPS = 100  # unit of growth
 
 
-class StreamResults(NamedTuple):
-    """The tables of one policy on a stream."""
-
-    jobs: pd.DataFrame
-    jobsets: pd.DataFrame
-    others: dict[str, pd.DataFrame]  # by name
-
-
 def stream_results(
     policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, step_limit: int, span: Span
-) -> StreamResults:
+) -> Results:
     """Return results of the measured jobs, and of the backlog; load and jobset [B] name the episodes.
 
     Utilisation covers the measured steps and all jobs. Makespan, here the step in which the last measured job started,
@@ -51,7 +43,7 @@ def stream_results(
     part, end = measured_part(load, jobset, batch, schedule, span)
     number = (np.arange(len(batch.arrival)) - batch.first[batch.episode])[span.measures(batch)]
     about = (policy, load, jobset, part, end, step_limit)
-    return StreamResults(
+    return Results(
         job_results(*about).assign(job=number),
         jobset_results(*about).assign(utilisation=utilisation(batch, schedule, span)),
         {
@@ -186,7 +178,7 @@ def score(
     ends = played(game, list(policies.values()), on_progress)
     about = {name: (name, load, number, game.jobs, end, step_limit) for name, end in zip(policies, ends, strict=True)}
     if measured is not None:
-        return {name: Results(*stream_results(*one, measured)) for name, one in about.items()}
+        return {name: stream_results(*one, measured) for name, one in about.items()}
     return {name: Results(job_results(*one), jobset_results(*one)) for name, one in about.items()}
 
 

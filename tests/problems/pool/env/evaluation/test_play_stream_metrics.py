@@ -14,7 +14,6 @@ from pipeline.errors import UserError
 from pipeline.problems.pool.comparison import stream_summary
 from pipeline.problems.pool.env.evaluation.metrics import Span, measured_part, span_of
 from pipeline.problems.pool.env.evaluation.play import (
-    StreamResults,
     backlog,
     score,
     stream_results,
@@ -50,7 +49,7 @@ def played() -> tuple[JobBatch, Schedule]:
     return batch([ended, was_cut]), schedule
 
 
-def results(span: Span = SPAN) -> StreamResults:
+def results(span: Span = SPAN) -> Results:
     return stream_results("sjf", LOAD, JOBSET, *played(), STEP_LIMIT, span)
 
 
