@@ -1,7 +1,6 @@
 """Comparison of controllers in addition to slowdown: waits, fairness, shares over time, expectations, estimates."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -15,9 +14,6 @@ from pipeline.problems.groups.env.evaluation.metrics import fairness, summary
 from pipeline.problems.groups.env.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES, jobs_schema
 from pipeline.problems.groups.heuristics.names import REFERENCES
 from pipeline.problems.parts import Comparison, Evidence, Tested, Validated
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SHOWN = ("proportional", "drf", "fixed", "lookahead")  # rules in the figure of shares
 
@@ -56,21 +52,20 @@ def _drawn(params: Params, name: str) -> dict[str, bytes]:
     intervals = storage.read_also(params, name, TABLES, "intervals")
     heaviest = intervals[(intervals["load"] == intervals["load"].max()) & (intervals["jobset"] == 0)]
     waits = summary(storage.read_jobset_results(params, name, TABLES), name)
-    shares = heaviest[heaviest["policy"].isin([*agents, *SHOWN])]
-    about: dict[str, tuple[Callable[..., Figure], *tuple[object, ...]]] = {
-        f"shares_{name}": (
-            plots.shares_over_time,
-            shares,
-            f"Share of each group over time, scenario {name}",
-            [*agents, *SHOWN],
-        ),
-        f"delay_{name}": (plots.delay_by_load, waits, f"Mean waiting time on test jobsets, scenario {name}", agents),
+    over_time = f"Share of each group over time, scenario {name}"
+    waiting = f"Mean waiting time on test jobsets, scenario {name}"
+    shown = [*agents, *SHOWN]
+    shares = heaviest[heaviest["policy"].isin(shown)]
+    figures = {
+        f"shares_{name}": picture(KEPT, plots.shares_over_time, shares, over_time, shown),
+        f"delay_{name}": picture(KEPT, plots.delay_by_load, waits, waiting, agents),
     }
     for agent in agents:
         mine = intervals[intervals["policy"] == agent]
         if mine["q"].notna().any():  # else it has no expectations
-            about[f"calibration_{agent}"] = plots.calibration, mine, f"{agent}: what was expected and what came"
-    return {title: picture(KEPT, *of) for title, of in about.items()}
+            title = f"{agent}: what was expected and what came"
+            figures[f"calibration_{agent}"] = picture(KEPT, plots.calibration, mine, title)
+    return figures
 
 
 def tested(params: Params, scenario: str) -> Tested:

@@ -8,12 +8,10 @@ import pandas as pd
 from pipeline.core import storage
 from pipeline.core.config import (
     DqnRecipe,
-    FinetuneConfig,
     GroupsAgent,
     GroupsCard,
     NoPretrain,
     Params,
-    PretrainConfig,
     QNetworkConfig,
     Replay,
     WorthConfig,
@@ -34,10 +32,10 @@ from pipeline.problems.groups.env.simulator.rewards import transitions
 from pipeline.problems.groups.env.storage import read_jobsets
 from pipeline.problems.groups.env.teachers import TEACHERS
 from pipeline.problems.groups.env.workload.source import cluster_of, configurations_of, source
-from pipeline.problems.parts import Learning
+from pipeline.problems.parts import Learning, Part
 
 
-def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig) -> Task:
+def read_task(params: Params, agent: str, part: Part) -> Task:
     """Return an agent's task."""
     row = params.agent(agent)
     scenario, folder = params.groups_scenario(row.scenario), storage.jobsets_folder(row.scenario)
@@ -62,12 +60,10 @@ def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig)
 
 def untrained(params: Params, agent: str, task: Task) -> ValueNetwork:
     """Return an agent's network with its seeded initial weights."""
-    config = params.agent(agent).network
+    config = params.agent_of(GroupsAgent, agent).network
     if isinstance(config, WorthConfig):
         each = task.cluster.capacity / task.cluster.groups
         return Worth(shape_of(task.cluster), past(task.train, task.cluster), each)
-    if not isinstance(config, QNetworkConfig):  # refused by params.yaml's check
-        raise TypeError(f"expected network q_network, got {config.name}")
     return q_network.build(config, task.cluster, past(task.train, task.cluster), task.seed)
 
 

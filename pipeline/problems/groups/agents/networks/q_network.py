@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from pipeline.core.config import GroupsCard, QNetworkConfig, WorthConfig
 from pipeline.core.types import FloatArray, IntArray
-from pipeline.errors import UserError
 from pipeline.learning import stored
 from pipeline.learning.stored import restore_weights
 from pipeline.problems.groups.agents.networks.features import Shape, States, of_levels, shape_of, states
@@ -143,8 +142,6 @@ def restore(card: GroupsCard, weights: Mapping[str, FloatArray]) -> ValueNetwork
     shape = Shape(len(card.queues), len(card.orders), len(card.resources))
     past = np.zeros((card.groups, shape.past), dtype=np.float32)
     part, config = np.ones(shape.resources), card.network
-    if not isinstance(config, QNetworkConfig | WorthConfig):
-        raise UserError(f"model of agent '{card.agent}': expected network q_network or worth, found {config.name}")
     with torch.random.fork_rng(devices=[]):
         made = Worth(shape, past, part) if isinstance(config, WorthConfig) else QNetwork(shape, config, past, part)
     restore_weights(made, weights, card.agent)

@@ -55,14 +55,7 @@ class Fit(NamedTuple):
 FIT = Fit(gamma=0.9, steps=1500, batch=256, learning_rate=1e-3, target=50, clip=1.0)
 
 
-class Meant(NamedTuple):
-    """A controller's settings in D states."""
-
-    share: FloatArray  # [D, G, R]
-    order: IntArray  # [D, G]
-
-
-def fitted(network: QNetwork, log: Transitions, then: Meant, how: Fit, seed: int) -> None:
+def fitted(network: QNetwork, log: Transitions, then: Setting, how: Fit, seed: int) -> None:
     """Fit a value function of costs to a log, for a controller with given settings in the next states.
 
     Args:
@@ -94,7 +87,7 @@ def fitted(network: QNetwork, log: Transitions, then: Meant, how: Fit, seed: int
         target.follow(how.target)
 
 
-def estimated(network: QNetwork, state: States, meant: Meant) -> FloatArray:
+def estimated(network: QNetwork, state: States, meant: Setting) -> FloatArray:
     """Return the discounted cost [D] from D states on, summed over groups."""
     with torch.no_grad():
         value: FloatArray = (-values_at(network, tensors(state), *meant) * network.scale).sum(dim=1).numpy()
@@ -132,7 +125,7 @@ def off_policy(
     for name, controller in controllers.items():
         fresh = q_network.build(network, task.cluster, past(task.train, task.cluster), task.seed)
         settings = [_meant(controller, transition.view) for transition in played]
-        then = Meant(*(np.concatenate(column)[after] for column in zip(*settings, strict=True)))
+        then = Setting._make(np.concatenate(column)[after] for column in zip(*settings, strict=True))
         fitted(fresh, logged, then, FIT, task.seed)
         guess = estimated(fresh, state, _meant(controller, views))
         truth = _truth(task, held_out, at, controller)
@@ -160,9 +153,8 @@ def _logged(played: Sequence[Transition], task: Task) -> tuple[Transitions, IntA
     return Transitions(state, share, order, reward, _some(state, after), following < 0), after
 
 
-def _meant(controller: Controller, view: Observation) -> Meant:
-    setting = controller(view, np.full(len(view.now), 0.5))
-    return Meant(setting.share.astype(np.float32), setting.order)
+def _meant(controller: Controller, view: Observation) -> Setting:
+    return controller(view, np.full(len(view.now), 0.5))
 
 
 def _taken_over(task: Task, jobsets: Sequence[Jobs], at: IntArray) -> Observation | None:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pipeline.core.config import DqnRecipe
-from pipeline.core.types import FloatArray, IntArray
+from pipeline.core.types import IntArray, TimeArray
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
 from pipeline.problems.groups.agents.networks.q_network import Inputs, QNetwork, tensors
@@ -104,7 +104,7 @@ class Target:
         self.weights = copies
 
 
-def values_at(values: Callable[[Inputs, Tensor], Tensor], inputs: Inputs, share: FloatArray, order: IntArray) -> Tensor:
+def values_at(values: Callable[[Inputs, Tensor], Tensor], inputs: Inputs, share: TimeArray, order: IntArray) -> Tensor:
     """Return the values [N, G] of the shares and orders that were set."""
     found = values(inputs, torch.from_numpy(share.astype(np.float32))[:, :, None])[:, :, 0]
     return found.gather(2, torch.from_numpy(order.astype(np.int64))[:, :, None])[:, :, 0]

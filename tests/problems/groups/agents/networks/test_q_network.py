@@ -6,7 +6,7 @@ import torch
 from group_builders import CLUSTER, CONFIGURATIONS, built, untrained, written
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pipeline.core.config import DeepSets, GroupsCard, QNetworkConfig, WorthConfig
+from pipeline.core.config import GroupsCard, QNetworkConfig, WorthConfig
 from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
@@ -199,14 +199,6 @@ WRONG = r"^model of agent 'controller': tensor hidden\.bias: expected 1 x 1 x 6 
 def test_weights_of_another_network_are_refused_in_one_line() -> None:
     with pytest.raises(UserError, match=WRONG):
         restore(CARD, weights_of(untrained("per_group")))
-
-
-def test_a_card_with_another_kind_of_network_is_refused() -> None:
-    wrong = CARD.model_copy(update={"network": DeepSets(name="deepsets", hidden=8)})
-    with pytest.raises(
-        UserError, match=r"^model of agent 'controller': expected network q_network or worth, found deepsets$"
-    ):
-        restore(wrong, weights_of(untrained()))
 
 
 def test_build_follows_the_config() -> None:

@@ -11,7 +11,7 @@ from pipeline.core.config import QNetworkConfig
 from pipeline.core.types import FloatArray
 from pipeline.problems.groups.agents.networks.features import States, shape_of
 from pipeline.problems.groups.agents.training import off_policy
-from pipeline.problems.groups.agents.training.off_policy import Fit, Meant, estimated, fitted
+from pipeline.problems.groups.agents.training.off_policy import Fit, estimated, fitted
 from pipeline.problems.groups.agents.training.off_policy import off_policy as examined
 from pipeline.problems.groups.agents.training.task import Transitions
 from pipeline.problems.groups.env.nouns import Jobs, Observation, Setting
@@ -30,10 +30,10 @@ def states(*numbers: int) -> States:
     return States(told, np.zeros((len(numbers), 2, shape.amounts), dtype=np.float32))
 
 
-def meant(*units: int) -> Meant:
+def meant(*units: int) -> Setting:
     """The same units for both groups, in some states."""
-    share = np.array(units, dtype=np.float32)[:, None, None].repeat(2, axis=1)
-    return Meant(share, np.zeros((len(units), 2), dtype=np.int64))
+    share = np.array(units)[:, None, None].repeat(2, axis=1)
+    return Setting(share, np.zeros((len(units), 2), dtype=np.int64))
 
 
 def logged(*rows: tuple[int, int, float, int | None]) -> Transitions:
@@ -42,7 +42,8 @@ def logged(*rows: tuple[int, int, float, int | None]) -> Transitions:
     share, order = meant(*units)
     reward = -np.array(cost, dtype=np.float32)[:, None].repeat(2, axis=1)
     over = np.array([state is None for state in then])
-    return Transitions(states(*seen), share, order, reward, states(*[state or 0 for state in then]), over)
+    after = states(*[state or 0 for state in then])
+    return Transitions(states(*seen), share.astype(np.float32), order, reward, after, over)
 
 
 def foretold(
@@ -141,7 +142,7 @@ def counting(view: Observation, draws: FloatArray) -> Setting:
 
 
 def test_the_log_says_what_followed_and_what_would_be_set_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[tuple[Transitions, Meant]] = []
+    given: list[tuple[Transitions, Setting]] = []
     monkeypatch.setattr(off_policy, "fitted", lambda network, log, then, how, seed: given.append((log, then)))
     estimates([lone(25), lone(35)], monkeypatch, counting=counting)
     ((log, then),) = given
