@@ -13,10 +13,9 @@ from pipeline.core.config import Params, check_params
 from pipeline.core.storage import link_log, scenario_log
 from pipeline.core.types import SPLITS
 from pipeline.errors import UserError
-from pipeline.problems.groups.env.drawing import draw
 from pipeline.problems.groups.env.nouns import Jobs, SharedCluster
 from pipeline.problems.groups.env.storage import read_jobsets, write_jobsets
-from pipeline.problems.groups.env.workload.source import cluster_of
+from pipeline.problems.groups.env.workload.source import cluster_of, draw
 
 FOLDER, NAMES = Path("shared"), ("cpu", "memory")
 CLUSTER = SharedCluster(np.array([10, 4]), 3, np.array([[0, 1]]), interval=5.0, borrowing=False, time_limit=100.0)

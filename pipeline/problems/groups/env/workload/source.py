@@ -21,14 +21,18 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.core import storage
 from pipeline.core.config import GroupsLog, GroupsScenario, Params, Sinusoidal
 from pipeline.core.config.groups.learning import GroupsCard
+from pipeline.core.logs.plausible import check_plausible
 from pipeline.core.logs.registry import read
 from pipeline.core.logs.trace import DAY_S
 from pipeline.core.logs.windows import Origin
-from pipeline.core.types import LOG_NAME, SPLIT_NUMBERS, FloatArray
+from pipeline.core.types import LOG_NAME, SPLIT_NUMBERS, SPLITS, FloatArray
 from pipeline.errors import UserError
+from pipeline.problems import parts
 from pipeline.problems.groups.env.nouns import Configurations, Jobs, SharedCluster
+from pipeline.problems.groups.env.storage import write_jobsets
 from pipeline.problems.groups.env.workload.log import Gathered, describe, fits, gathered, random_window, spread, unseen
 from pipeline.progress import ProgressCallback, no_progress
 
@@ -201,6 +205,21 @@ def source(params: Params, name: str, folder: Path, on_progress: ProgressCallbac
         origin = Cut(params.seed, scenario, workload, gathered(trace, workload, scenario))
         new = (unseen(origin.log, split) for split in EVEN)
         return replace(origin, notes=(*describe(trace, origin.log, scenario), *new, *_describe_windows(origin)))
+
+
+def draw(params: Params, scenario: str, on_progress: ProgressCallback) -> parts.Drawn[Jobs]:
+    """Draw all jobsets of a scenario, or cut them from its log."""
+    origin = source(params, scenario, storage.scenario_log(scenario), on_progress)
+    splits = {split: origin.split(split) for split in SPLITS}
+    if isinstance(origin, Cut):
+        check_plausible(origin.log.doubts, f"params.yaml: scenarios.{scenario}.workload")
+    resources = params.groups_scenario(scenario).resources
+
+    def write(folder: Path) -> None:
+        for split, jobsets in splits.items():
+            write_jobsets(folder, split, jobsets, resources)
+
+    return parts.Drawn(splits, origin.notes, write)
 
 
 @contextmanager

@@ -19,12 +19,16 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.core import storage
 from pipeline.core.config import MachinePark, MachinesLog, MachinesScenario, Params, Sampled, Tasks
+from pipeline.core.logs.plausible import check_plausible
 from pipeline.core.logs.trace import thousandths
 from pipeline.core.logs.windows import Origin, periods, random_start, starts
 from pipeline.core.types import ANY_KIND, SPLITS, THOUSANDTHS
 from pipeline.errors import UserError
+from pipeline.problems import parts
 from pipeline.problems.machines.env.nouns import Jobs
+from pipeline.problems.machines.env.storage import write_jobsets, write_park
 from pipeline.problems.machines.env.workload.park import grouped
 from pipeline.problems.machines.env.workload.windows import Fitted, describe, fitted, read_log
 from pipeline.progress import ProgressCallback, no_progress
@@ -71,14 +75,14 @@ class Cut(Origin[Jobs]):
         if self.workload.parts is None:
             size = self.workload.window
             return self.fit.window(random_start(self._period("train"), size, rng), size, load)
-        parts: Sequence[tuple[int, int]] = getattr(self.workload.parts, "train" if stream == "fresh" else stream)
-        places = np.concatenate([np.arange(first, after) for first, after in parts])
+        spans: Sequence[tuple[int, int]] = getattr(self.workload.parts, "train" if stream == "fresh" else stream)
+        places = np.concatenate([np.arange(first, after) for first, after in spans])
         last = len(places) - self.workload.block
         begins = rng.integers(last + 1, size=-(-self.workload.window // self.workload.block))
         chosen = places[(begins[:, None] + np.arange(self.workload.block)).ravel()[: self.workload.window]]
         arrival = self.fit.jobs.arrival
         gap = np.diff(arrival, prepend=arrival[0])[chosen] * self.fit.stretch(load)
-        gap[np.isin(chosen, [first for first, _ in parts])] = 0.0  # what came before it belongs to another part
+        gap[np.isin(chosen, [first for first, _ in spans])] = 0.0  # what came before it belongs to another part
         jobs = Jobs._make(column[chosen] for column in self.fit.jobs)
         return jobs._replace(arrival=np.cumsum(gap) - gap[0])
 
@@ -108,6 +112,21 @@ def source(params: Params, name: str, folder: Path, on_progress: ProgressCallbac
         raise type(error)(f"params.yaml: scenarios.{name}.{error}") from error
     notes = tuple(describe(trace, fit, {load: fit.stretch(load) for load in scenario.loads}))
     return Cut(params.seed, scenario, workload, fit, notes)
+
+
+def draw(params: Params, scenario: str, on_progress: ProgressCallback) -> parts.Drawn[Jobs]:
+    """Draw all jobsets of a scenario, or cut them from its log."""
+    origin = source(params, scenario, storage.scenario_log(scenario), on_progress)
+    splits = {split: origin.split(split) for split in SPLITS}
+    if isinstance(origin, Cut):
+        check_plausible(origin.fit.doubts, f"params.yaml: scenarios.{scenario}.workload")
+
+    def write(folder: Path) -> None:
+        write_park(folder, origin.park)
+        for split, jobsets in splits.items():
+            write_jobsets(folder, split, jobsets, origin.park)
+
+    return parts.Drawn(splits, origin.notes, write)
 
 
 def _check_length(workload: MachinesLog, jobs: int) -> None:

@@ -11,23 +11,20 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.core import storage
 from pipeline.core.config import AtOnce, Params, PoolLog, PoolScenario, Streaming, Synthetic
+from pipeline.core.logs.plausible import check_plausible, unconfirmed
 from pipeline.core.logs.predictions import with_predictions
 from pipeline.core.logs.registry import read
 from pipeline.core.logs.trace import Trace
-from pipeline.core.logs.windows import periods
-from pipeline.core.types import LOG_NAME, NODES_NAME, SPLIT_NUMBERS
+from pipeline.core.logs.windows import periods, random_start, starts
+from pipeline.core.types import LOG_NAME, NODES_NAME, SPLIT_NUMBERS, SPLITS
 from pipeline.errors import UserError
+from pipeline.problems import parts
 from pipeline.problems.pool.env.nouns import JobSet
+from pipeline.problems.pool.env.storage import write_jobsets
 from pipeline.problems.pool.env.workload.synthetic import check_estimates, draw_jobset, estimated
-from pipeline.problems.pool.env.workload.windows import (
-    Discretised,
-    at_once,
-    consecutive,
-    describe,
-    discretise,
-    random_window,
-)
+from pipeline.problems.pool.env.workload.windows import Discretised, describe, discretise
 from pipeline.progress import ProgressCallback, no_progress
 
 ESTIMATE, DEMAND = 1, 2  # last part of the key of a jobset's estimates, and of its choice among mixed demands
@@ -125,18 +122,16 @@ class LogSource:
         return (self.load,)
 
     def split(self, name: str) -> dict[int, list[JobSet]]:
-        """Return the windows of a split."""
+        """Return the windows of a split, evenly spread; raise a UserError if a period is too short for one."""
         most, spans = self.scenario.jobsets, periods(len(self.steps.arrival), self.workload)
-        windows = {
-            split: consecutive(self.steps, span, self.size, getattr(most, split)) for split, span in spans.items()
-        }
-        return {self.load: [self._arranged(jobs) for jobs in windows[name]]}
+        first = {split: starts(span, self.size, getattr(most, split)) for split, span in spans.items()}
+        return {self.load: [self._window(start) for start in first[name]]}
 
     def fresh(self, load: int, number: int) -> JobSet:
-        """Return a window that starts at any job of the training period."""
+        """Return a window that starts at any job of the training period; a UserError if that is too short."""
         rng = np.random.default_rng([self.fresh_seed, SPLIT_NUMBERS["fresh"], number])
         span = periods(len(self.steps.arrival), self.workload)["train"]
-        return self._arranged(random_window(self.steps, span, self.size, rng))
+        return self._window(random_start(span, self.size, rng))
 
     def piece(self, split: str, load: int, number: int, steps: int) -> JobSet:
         """Return the jobs of some steps from a random job of a split's period on, fewer if the period ends before."""
@@ -147,10 +142,12 @@ class LogSource:
         end = self.steps.arrival[after - 1] - steps
         start = first + int(rng.integers(max(1, np.searchsorted(self.steps.arrival[first:after], end, side="right"))))
         jobs = int(np.searchsorted(self.steps.arrival[start:after], self.steps.arrival[start] + steps))
-        return random_window(self.steps, (start, start + jobs), jobs, rng)
+        return self.steps.window(start, jobs)
 
-    def _arranged(self, jobs: JobSet) -> JobSet:
-        return at_once(jobs) if isinstance(self.scenario.arrivals, AtOnce) else jobs
+    def _window(self, start: int) -> JobSet:
+        jobs = self.steps.window(start, self.size)
+        at_once = isinstance(self.scenario.arrivals, AtOnce)
+        return jobs._replace(arrival=np.zeros_like(jobs.arrival)) if at_once else jobs
 
 
 def source(
@@ -183,3 +180,18 @@ def source(
     except UserError as error:
         raise type(error)(f"params.yaml: scenarios.{scenario}: {error}") from error
     return LogSource(params.seed, seed, chosen, workload, trace, steps)
+
+
+def draw(params: Params, scenario: str, on_progress: ProgressCallback) -> parts.Drawn[JobSet]:
+    """Draw all jobsets of a scenario, or cut them from its log."""
+    origin = source(params, scenario, storage.LOG.resolve(), on_progress)
+    splits = {split: origin.split(split) for split in SPLITS}
+    if isinstance(origin, LogSource):
+        check_plausible(unconfirmed(origin.log, origin.workload.accept), "params.yaml: workload")
+    resources = params.pool_scenario(scenario).resources
+
+    def write(folder: Path) -> None:
+        for split, jobsets in splits.items():
+            write_jobsets(folder, split, jobsets, resources)
+
+    return parts.Drawn(splits, origin.notes, write)

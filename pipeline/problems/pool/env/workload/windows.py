@@ -10,7 +10,6 @@ import numpy as np
 
 from pipeline.core.config import PoolLog
 from pipeline.core.logs.trace import GIB, Trace
-from pipeline.core.logs.windows import random_start, starts
 from pipeline.core.types import THOUSANDTHS, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.pool.env.nouns import JobSet
@@ -40,6 +39,12 @@ class Discretised(NamedTuple):
     def load_after(self) -> float:
         """Load of the processors in steps and units."""
         return self.load[CPU if CPU in self.load else next(name for name in self.load if name != MEMORY)][1]
+
+    def window(self, start: int, size: int) -> JobSet:
+        """Return consecutive jobs; the first one arrives at step 0."""
+        jobs = slice(start, start + size)
+        estimate = None if self.estimate is None else self.estimate[jobs]
+        return JobSet(self.arrival[jobs] - self.arrival[start], self.duration[jobs], self.demand[jobs], estimate)
 
 
 def discretise(
@@ -158,28 +163,3 @@ def _describe_resource(name: str, steps: Discretised) -> str:
 
 def _percent(load: float) -> str:
     return "undefined (all jobs arrive at once)" if np.isnan(load) else f"{load:.1%}"
-
-
-def consecutive(steps: Discretised, span: tuple[int, int], size: int, most: int) -> list[JobSet]:
-    """Return up to `most` windows without overlap, spread evenly from a period's first job to its last.
-
-    Raises:
-        UserError: the period is too short for one window.
-    """
-    return [_window(steps, start, size) for start in starts(span, size, most)]
-
-
-def random_window(steps: Discretised, span: tuple[int, int], size: int, rng: np.random.Generator) -> JobSet:
-    """Return a window that starts at a random job of a period; raise a UserError if that is too short."""
-    return _window(steps, random_start(span, size, rng), size)
-
-
-def at_once(jobs: JobSet) -> JobSet:
-    """Return the same jobs, all waiting at step 0."""
-    return jobs._replace(arrival=np.zeros_like(jobs.arrival))
-
-
-def _window(steps: Discretised, start: int, size: int) -> JobSet:
-    jobs = slice(start, start + size)
-    estimate = None if steps.estimate is None else steps.estimate[jobs]
-    return JobSet(steps.arrival[jobs] - steps.arrival[start], steps.duration[jobs], steps.demand[jobs], estimate)

@@ -10,20 +10,19 @@ from swf_lines import GIB_KB, HPC2N, LUBLIN, line, read, there
 from pipeline.core.config import Counts, PoolLog
 from pipeline.core.logs import swf as logs
 from pipeline.core.logs.trace import Trace
-from pipeline.core.logs.windows import periods
+from pipeline.core.logs.windows import periods, random_start
+from pipeline.core.logs.windows import starts as first_jobs
 from pipeline.errors import UserError
 from pipeline.interactive.scheduling.user_jobs import UserJobs, parts
 from pipeline.problems.pool.env.nouns import JobSet
-from pipeline.problems.pool.env.workload.windows import (
-    Discretised,
-    at_once,
-    consecutive,
-    describe,
-    discretise,
-    random_window,
-)
+from pipeline.problems.pool.env.workload.windows import Discretised, describe, discretise
 
 STEP_KB = GIB_KB / 1000  # a thousandth of a GiB
+
+
+def consecutive(steps: Discretised, span: tuple[int, int], size: int, most: int) -> list[JobSet]:
+    """The windows of a period."""
+    return [steps.window(start, size) for start in first_jobs(span, size, most)]
 
 
 def cut(steps: Discretised, size: int, most: Counts) -> list[list[JobSet]]:
@@ -65,7 +64,7 @@ def test_estimates_become_steps_as_durations_do_and_unknown_ones_are_durations(t
     assert told.estimate is not None
     assert told.estimate.tolist() == [1, 1, 2, 5, 2]
     assert discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20).estimate is None
-    assert random_window(told, (0, 5), 5, np.random.default_rng(1)).requested.tolist() == [1, 1, 2, 5, 2]
+    assert told.window(0, 5).requested.tolist() == [1, 1, 2, 5, 2]
 
 
 def test_those_who_overrun_are_told_of(tmp_path: Path) -> None:
@@ -222,25 +221,14 @@ def test_splits_share_no_job() -> None:
 
 def test_random_windows_start_anywhere_and_stay_inside() -> None:
     rng = np.random.default_rng(1)
-    seen = [random_window(numbered(100), (10, 20), 7, rng) for _ in range(200)]
-    assert set(starts(seen)) == {10, 11, 12, 13}
-    assert {len(window.arrival) for window in seen} == {7}
-    assert {int(window.arrival[0]) for window in seen} == {0}
+    assert {random_start((10, 20), 7, rng) for _ in range(200)} == {10, 11, 12, 13}
 
 
 def test_a_period_too_short_for_a_window_is_refused() -> None:
     with pytest.raises(UserError, match=r"a period of 5 jobs \(10 to 15 of the log\) is shorter than a window of 6"):
         consecutive(numbered(100), (10, 15), 6, 1)
     with pytest.raises(UserError, match="shorter than a window"):
-        random_window(numbered(100), (10, 15), 6, np.random.default_rng(1))
-
-
-def test_at_once_changes_arrivals_only() -> None:
-    window = consecutive(numbered(10), (0, 10), 3, 1)[0]
-    together = at_once(window)
-    assert together.arrival.tolist() == [0, 0, 0]
-    assert together.duration is window.duration
-    assert window.arrival.tolist() == [0, 1, 2]
+        random_start((10, 15), 6, np.random.default_rng(1))
 
 
 # Real logs
