@@ -15,8 +15,7 @@ from pipeline.errors import UserError
 from pipeline.problems import problem_of
 from pipeline.simulation.results import slowdown_column
 from pipeline.stages.policy import external_policy
-from pipeline.tracking.digests import digest, measured
-from pipeline.tracking.stored_outputs import StoredOutputs
+from pipeline.tracking.digests import StoredOutputs, digest, measured
 
 
 @contextmanager

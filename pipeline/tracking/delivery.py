@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pipeline.tracking import record
+from pipeline.tracking.digests import StoredOutputs
 from pipeline.tracking.store import Store, check_database, lock, parent_of, run_of
-from pipeline.tracking.stored_outputs import StoredOutputs
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

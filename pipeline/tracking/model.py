@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.core.config.cards import POOL
+from pipeline.core.config.learning import POOL
 from pipeline.problems import problem
 from pipeline.problems.parts import Served
 from pipeline.tracking.store import Store
@@ -35,15 +35,13 @@ def log_policy(store: Store, run: "Run", folder: Path, md5: str, served: Served,
 
     client, run_id = store.client, run.info.run_id
     of_run = None if shared else run_id
-    if there := logged_model(store, md5, of_run):
-        logged = there.model_id
-    else:
-        with store.exclusive(f"the model {md5}"):
-            there = logged_model(store, md5, of_run)  # another clone may have been first
-            logged = there.model_id if there else _log(store, run_id, folder, md5, served)
+    logged = logged_model(store, md5, of_run)
+    if logged is None:
+        with store.exclusive(f"the model {md5}"):  # another clone may have been first
+            logged = logged_model(store, md5, of_run) or _log(store, run_id, folder, md5, served)
     outputs = client.get_run(run_id).outputs
-    if outputs is None or logged not in {output.model_id for output in outputs.model_outputs}:
-        client.log_outputs(run_id, [LoggedModelOutput(logged, step=0)])
+    if outputs is None or logged.model_id not in {output.model_id for output in outputs.model_outputs}:
+        client.log_outputs(run_id, [LoggedModelOutput(logged.model_id, step=0)])
 
 
 def logged_model(store: Store, md5: str, run_id: str | None = None) -> "LoggedModel | None":
@@ -53,7 +51,7 @@ def logged_model(store: Store, md5: str, run_id: str | None = None) -> "LoggedMo
     return next(ready, None)
 
 
-def _log(store: Store, run_id: str, folder: Path, md5: str, served: Served) -> str:
+def _log(store: Store, run_id: str, folder: Path, md5: str, served: Served) -> "LoggedModel":
     from mlflow.entities.logged_model_status import LoggedModelStatus
     from mlflow.models import Model
     from mlflow.pyfunc import save_model
@@ -81,8 +79,7 @@ def _log(store: Store, run_id: str, folder: Path, md5: str, served: Served) -> s
             pip_requirements=[f"{package}=={version(package).split('+')[0]}" for package in PACKAGES],
         )
         client.log_model_artifacts(logged.model_id, str(Path(place) / "model"))
-    client.finalize_logged_model(logged.model_id, LoggedModelStatus.READY)
-    return str(logged.model_id)
+    return client.finalize_logged_model(logged.model_id, LoggedModelStatus.READY)
 
 
 def served_by(folder: Path) -> Served:

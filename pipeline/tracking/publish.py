@@ -6,26 +6,26 @@ it or restored its outputs from the cache, gets a run from DVC's data. All of ML
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.comparing.moved import CHANGE
 from pipeline.core.config import repository_root
 from pipeline.core.config.git import CODE, git
 from pipeline.errors import UserError
 from pipeline.tracking import identity as ids
+from pipeline.tracking.changes import CHANGE, between
 from pipeline.tracking.delivery import Delivery, reason, send_waiting
-from pipeline.tracking.digests import md5_of
+from pipeline.tracking.digests import StoredOutputs, md5_of
 from pipeline.tracking.identity import Identity
 from pipeline.tracking.rebuild import Done, done, evidence, stale
 from pipeline.tracking.record import FINISHED, SOURCE, WITHOUT, Begin, End, Inputs, Pipeline, Tags
-from pipeline.tracking.registry import DELAY, SLOWDOWN, Verdict, Version, bring_up_to_date, verdicts, version
+from pipeline.tracking.registry import DELAY, SLOWDOWN, Version, bring_up_to_date, versions
 from pipeline.tracking.source_tree import LOCK, SourceTree, tree_of, working_tree
 from pipeline.tracking.store import Store, lock, open_store, parent_of
-from pipeline.tracking.stored_outputs import StoredOutputs
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -77,7 +77,7 @@ def publish(revs: Sequence[str], everything: bool) -> Iterator[str]:
         yield "publish: skipped, because PIPELINE_TRACKING is off"
         return
     skipped: list[str] = []
-    versions: dict[tuple[str, str], Version] = {}  # the verdict of the last revision that has a policy
+    latest: dict[tuple[str, str], Version] = {}  # the verdict of the last revision that has a policy
     with _one_line(), lock("publish.lock", OTHERS_S), TemporaryDirectory() as scratch:
         targets = _targets(revs, everything)
         store = _open()
@@ -86,13 +86,13 @@ def publish(revs: Sequence[str], everything: bool) -> Iterator[str]:
         for target in targets:
             try:
                 line, found = _restore(store, target, Path(scratch) / (target.rev or "workspace"))
-                versions |= {(one.agent, one.md5): one for one in found}
+                latest |= {(one.agent, one.md5): one for one in found}
                 yield f"publish: {line}"
             except UserError as error:
                 if target.rev is None or not everything:
                     skipped.append(target.title)
                 yield f"publish: skipped: {error}"
-        if added := bring_up_to_date(store, versions.values()):
+        if added := bring_up_to_date(store, latest.values()):
             yield f"publish: models: {', '.join(added)} registered"
     if skipped:
         raise UserError(f"publish: {len(skipped)} of {len(targets)} skipped: {', '.join(skipped)}")
@@ -191,7 +191,7 @@ def _restore(store: Store, target: Target, scratch: Path) -> tuple[str, list[Ver
     fresh = [stage for stage in stages if stage.title not in old]
     counts = _add(store, fresh, pipeline, parent, tree, stored)
     _add_changes(store, parent, target.before, tree, stored)
-    counted = [f"{count} {what}" for what, count in counts.items() if count]
+    counted = [f"{counts[what]} {what}" for what in ("recorded", "reused", RESTORED) if counts[what]]
     counted += [f"{len(old)} stale ({', '.join(old)})"] if old else []
     return f"{title}: {len(stages)} stages, {', '.join(counted)}", _versions(tree, fresh, stored, title)
 
@@ -199,8 +199,6 @@ def _restore(store: Store, target: Target, scratch: Path) -> tuple[str, list[Ver
 def _add_changes(store: Store, parent: "Run", before: str, tree: SourceTree, stored: StoredOutputs) -> None:
     """Log the changes since another commit on a pipeline run, unless `compare` did; the first commit has none."""
     from mlflow.entities import Metric
-
-    from pipeline.tracking.changes import between
 
     if CHANGE in parent.data.metrics:
         return
@@ -224,21 +222,14 @@ def _tag_commit(store: Store, parent: "Run", identity: Identity, target: Target)
 def _versions(tree: SourceTree, stages: list[Done], stored: StoredOutputs, pipeline: str) -> list[Version]:
     """Return the trained policies of some stages, with the verdicts of the comparison if it is one of them."""
     outs = {path: md5 for stage in stages for path, md5 in stage.outs.items()}
-    tables = {path: stored.find(path, outs[path]) for path in (SLOWDOWN, DELAY) if path in outs}
-    known: dict[str, Verdict] = {}
-    if slowdown := tables.get(SLOWDOWN):
-        with suppress(OSError, ValueError, KeyError):  # another format than that of today's `compare`
-            known = verdicts(tree.params, slowdown, tables.get(DELAY))
-    return [
-        version(tree.params, agent, md5, pipeline, known.get(agent))
-        for agent in tree.params.agents
-        if (md5 := outs.get(f"models/{agent}/policy"))
-    ]
+    slowdown, delay = (stored.find(path, outs.get(path, "")) for path in (SLOWDOWN, DELAY))
+    policies = {agent: outs[path] for agent in tree.params.agents if (path := f"models/{agent}/policy") in outs}
+    return versions(tree.params, policies, pipeline, slowdown, delay)
 
 
 def _add(
     store: Store, stages: list[Done], pipeline: Pipeline, parent: "Run", tree: SourceTree, stored: StoredOutputs
-) -> dict[str, int]:
+) -> Counter[str]:
     """Add the missing stages of a pipeline run, and count the stages recorded before, reused and restored."""
 
     def recorded() -> set[str]:
@@ -246,16 +237,14 @@ def _add(
         found = store.client.search_runs([store.experiment], mine, max_results=MOST_CHILDREN)
         return {run.data.tags.get(ids.STAGE_KEY, "") for run in found}
 
-    counts = {"recorded": len(stages), "reused": 0, RESTORED: 0}
     if {stage.key for stage in stages} <= recorded():
-        return counts
+        return Counter(recorded=len(stages))
     with store.exclusive(f"the stages of {pipeline.title}"):
         there = recorded()  # another clone may have been first
-        for stage in stages:
-            if stage.key not in there:
-                counts["recorded"] -= 1
-                counts[_add_stage(store, stage, pipeline, parent, tree, stored)] += 1
-    return counts
+        return Counter(
+            "recorded" if stage.key in there else _add_stage(store, stage, pipeline, parent, tree, stored)
+            for stage in stages
+        )
 
 
 def _add_stage(

@@ -12,11 +12,10 @@ from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.simulation.results import Results
 from pipeline.tracking import identity
-from pipeline.tracking.digests import digest_of_files
+from pipeline.tracking.digests import FOLDER, StoredOutputs, digest_of_files
 from pipeline.tracking.identity import STAGE_KEY
 from pipeline.tracking.record import Artifact, Curve, Event, Metrics
 from pipeline.tracking.source_tree import LOG_STAGE, SourceTree
-from pipeline.tracking.stored_outputs import FOLDER, StoredOutputs
 
 SHOWN = (".png", ".md", ".html")  # files for people
 

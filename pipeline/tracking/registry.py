@@ -6,7 +6,8 @@ heuristic of its scenario, by the tables of `compare`.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
     from mlflow.entities.model_registry import RegisteredModel
 
-PREFIX = "scheduler-"  # a server may hold others' models
+PREFIX = "scheduler-"
+MOST_MODELS = 1000  # that MLflow returns at once
 ALIAS = "champion"
 LINKS = "mlflow.modelVersions"  # MLflow's tag of a logged model, by which its pages name the versions
 SLOWDOWN, DELAY = "reports/comparison.csv", "reports/delay.csv"
@@ -99,22 +101,30 @@ class Version(NamedTuple):
         return f"{PREFIX}{self.agent}"
 
 
-def version(params: Params, agent: str, md5: str, pipeline: str, verdict: Verdict | None) -> Version:
-    """Return the version of an agent's policy, with its verdict if it was compared."""
-    row = params.agent(agent)
-    compared = {**verdict.tags, "verdict.run": pipeline} if verdict else {}
-    tags = {MD5: md5, "problem": row.problem, "scenario": row.scenario, "objective": row.objective, **compared}
-    return Version(agent, md5, _card(params, agent, verdict), tags)
+def versions(
+    params: Params, policies: Mapping[str, str], pipeline: str, slowdown: Path | None, delay: Path | None
+) -> list[Version]:
+    """Return the versions of agents' policies, given by md5, with their verdicts by the files of `compare`, if any."""
+    known: dict[str, Verdict] = {}
+    if slowdown:
+        with suppress(OSError, ValueError, KeyError):  # another format than that of today's `compare`
+            known = verdicts(params, slowdown, delay)
+    found = []
+    for agent, md5 in policies.items():
+        row, verdict = params.agent(agent), known.get(agent)
+        compared = {**verdict.tags, "verdict.run": pipeline} if verdict else {}
+        tags = {MD5: md5, "problem": row.problem, "scenario": row.scenario, "objective": row.objective, **compared}
+        found.append(Version(agent, md5, _card(params, agent, verdict), tags))
+    return found
 
 
 def here(params: Params, pipeline: str) -> list[Version]:
     """Return the policies of the working directory if they were compared: DVC has just run the stale stages."""
     if not Path(SLOWDOWN).exists():
         return []
-    known = verdicts(params, Path(SLOWDOWN), Path(DELAY) if Path(DELAY).exists() else None)
-    policies = {agent: Path("models", agent, "policy") for agent in params.agents}
-    there = {agent: measured(policy) for agent, policy in policies.items() if policy.exists()}
-    return [version(params, agent, md5, pipeline, known.get(agent)) for agent, md5 in there.items()]
+    folders = {agent: Path("models", agent, "policy") for agent in params.agents}
+    policies = {agent: measured(folder) for agent, folder in folders.items() if folder.exists()}
+    return versions(params, policies, pipeline, Path(SLOWDOWN), Path(DELAY) if Path(DELAY).exists() else None)
 
 
 def bring_up_to_date(store: Store, versions: Iterable[Version]) -> list[str]:
@@ -136,9 +146,7 @@ def _crown(client: "MlflowClient", lines: Mapping[str, Champion]) -> None:
     A version is tagged with the verdict of each scenario whose champion it is. The alias is on the version of the
     agent's own scenario, else of the first; heuristics are not registered and have none.
     """
-    for model in list(_models(client)):
-        if not model.name.startswith(PREFIX):
-            continue
+    for model in _models(client):
         agent = model.name.removeprefix(PREFIX)
         mine = {scenario: line for scenario, line in lines.items() if line.policy == agent}
         first = sorted(mine, key=lambda scenario: scenario != model.tags.get("scenario"))[:1]
@@ -162,14 +170,9 @@ def _update(tags: Mapping[str, str], wanted: Mapping[str, str], set_tag: Callabl
             set_tag(key, value)
 
 
-def _models(client: "MlflowClient") -> Iterator["RegisteredModel"]:
-    token = None
-    while True:
-        page = client.search_registered_models(page_token=token)
-        yield from page
-        token = page.token
-        if not token:
-            return
+def _models(client: "MlflowClient") -> list["RegisteredModel"]:
+    """Return the schedulers; a server may hold other models, too."""
+    return list(client.search_registered_models(f"name LIKE '{PREFIX}%'", max_results=MOST_MODELS))
 
 
 def _show(client: "MlflowClient", model: "RegisteredModel | None", one: Version) -> None:

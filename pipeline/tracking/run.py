@@ -1,9 +1,7 @@
 """Run: the record of one stage; its failures never stop the stage."""
 
 import os
-import signal
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +19,6 @@ from pipeline.tracking.store import open_store
 LONG_S = 30.0  # a stage that runs longer sends its record itself, so that it can be watched
 LAST = "papers"  # the last stage sends the records of all others
 LONGEST_TAG = 5000
-TERMINATED = 128 + signal.SIGTERM  # exit code of a process that a signal ended, as shells have it
 
 
 class StageRun:
@@ -170,23 +167,15 @@ class StageRun:
 
 @contextmanager
 def stage(name: str, subject: str, params: Params) -> Iterator[StageRun]:
-    """Record a stage while its body runs; errors are recorded and raised again. SIGTERM ends it as an exception does.
+    """Record a stage while its body runs; errors are recorded and raised again.
 
     `subject` is its scenario or agent ("" for compare and papers), whose rows of `params` become params of the run.
     """
     run = StageRun(name, subject, params)
-    main = threading.current_thread() is threading.main_thread()
-    ours = main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL  # others' handlers stay
-    if ours:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    run._open()
     try:
-        run._open()
-        try:
-            yield run
-        except BaseException as error:
-            run._close(error)
-            raise
-        run._close(None)
-    finally:
-        if ours:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        yield run
+    except BaseException as error:
+        run._close(error)
+        raise
+    run._close(None)

@@ -186,20 +186,20 @@ def _experiment(client: "MlflowClient", artifacts: str | None) -> str:
     from mlflow.exceptions import MlflowException
 
     found = client.get_experiment_by_name(EXPERIMENT)
-    if found is not None and found.lifecycle_stage == LifecycleStage.DELETED:
+    if found is None:
+        try:
+            return str(client.create_experiment(EXPERIMENT, artifact_location=artifacts, tags=EXPERIMENT_TAGS))
+        except MlflowException as error:
+            # Another clone may have been first.
+            found = client.get_experiment_by_name(EXPERIMENT) if error.error_code == TAKEN else None
+            if found is None:
+                raise
+    if found.lifecycle_stage == LifecycleStage.DELETED:
         restored = f"mlflow experiments restore --experiment-id {found.experiment_id}"
         raise OSError(
             f"experiment '{EXPERIMENT}' was deleted in MLflow: 'MLFLOW_TRACKING_URI={client.tracking_uri} {restored}'"
         )
-    if found is not None:
-        for key, value in EXPERIMENT_TAGS.items():
-            if found.tags.get(key) != value:
-                client.set_experiment_tag(found.experiment_id, key, value)
-        return str(found.experiment_id)
-    try:
-        return str(client.create_experiment(EXPERIMENT, artifact_location=artifacts, tags=EXPERIMENT_TAGS))
-    except MlflowException as error:
-        found = client.get_experiment_by_name(EXPERIMENT) if error.error_code == TAKEN else None
-        if found is None:
-            raise
-        return str(found.experiment_id)  # another clone was first
+    for key, value in EXPERIMENT_TAGS.items():
+        if found.tags.get(key) != value:
+            client.set_experiment_tag(found.experiment_id, key, value)
+    return str(found.experiment_id)

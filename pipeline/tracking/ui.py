@@ -21,10 +21,10 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 
-from pipeline.comparing.moved import CHANGE, ENDS
 from pipeline.core.config import repository_root
 from pipeline.core.types import Json
 from pipeline.errors import UserError
+from pipeline.tracking.changes import CHANGE, ENDS
 from pipeline.tracking.identity import FROM_BEST
 from pipeline.tracking.publish import send_left
 from pipeline.tracking.record import waiting

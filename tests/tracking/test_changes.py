@@ -7,8 +7,8 @@ import pytest
 
 from pipeline.core.config import Params
 from pipeline.tracking import changes
+from pipeline.tracking.digests import StoredOutputs
 from pipeline.tracking.source_tree import SourceTree
-from pipeline.tracking.stored_outputs import StoredOutputs
 
 RESULTS, JOBSETS = "reports/tables/agents/deeprm", "data/jobsets/online"
 

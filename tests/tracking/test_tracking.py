@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tracking_records import Records, environment
 
+from pipeline.cli.ending import Stopped
 from pipeline.core.config import Params, PoolLog
 from pipeline.tracking import delivery, stage
 from pipeline.tracking.identity import every_param
@@ -294,17 +295,10 @@ def test_a_failing_stage_is_recorded_as_failed_and_its_exception_passes_on(root:
     assert parent.info.status == "FINISHED"
 
 
-def test_an_interrupted_stage_is_recorded_as_killed(root: Path, params: Params) -> None:
-    with pytest.raises(KeyboardInterrupt), stage("compare", "", params):
-        raise KeyboardInterrupt
-    assert Records(root).only().info.status == "KILLED"
-
-
-def test_a_terminated_stage_is_recorded_as_killed(root: Path) -> None:
-    terminate = "    import os, signal\n    os.kill(os.getpid(), signal.SIGTERM)\n    print('not reached')\n"
-    command = [sys.executable, "-c", SCRIPT + terminate, "1"]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGTERM, "", "")
+@pytest.mark.parametrize("stopped", [KeyboardInterrupt(), Stopped(signal.SIGTERM)])
+def test_a_stage_that_a_signal_ends_is_recorded_as_killed(root: Path, params: Params, stopped: BaseException) -> None:
+    with pytest.raises(type(stopped)), stage("compare", "", params):
+        raise stopped
     assert Records(root).only().info.status == "KILLED"
 
 

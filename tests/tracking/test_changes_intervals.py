@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from pipeline.comparing.moved import Gap, gap, line
 from pipeline.core.config import Evaluation, Params
+from pipeline.tracking.changes import Gap, gap, line
 
 
 def results(agent: str, *slowdowns: float) -> pd.DataFrame:
