@@ -5,12 +5,12 @@ from functools import partial
 from typing import Any
 
 from pipeline.core import storage
-from pipeline.core.config import FinetuneConfig, NoPretrain, Params, PoolAgent, PoolCard, PretrainConfig
+from pipeline.core.config import NoPretrain, Params, PoolAgent, PoolCard
 from pipeline.core.types import Policy
 from pipeline.errors import UserError
 from pipeline.learning.device import device_of
 from pipeline.learning.stored import weights_of
-from pipeline.problems.parts import Learning, both, no_extra_tables
+from pipeline.problems.parts import Learning, Part, both, no_extra_tables
 from pipeline.problems.pool.agents.networks.loading import Loaded, card_of, must_match, restore
 from pipeline.problems.pool.agents.networks.network import PLAY, Scorer
 from pipeline.problems.pool.agents.networks.networks import PoolNetwork, build
@@ -24,7 +24,7 @@ from pipeline.problems.pool.env.workload.source import source
 from pipeline.simulation.results import mean_cost
 
 
-def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig) -> Task:
+def read_task(params: Params, agent: str, part: Part) -> Task:
     """Return the task of an agent in one of its two stages."""
     row = params.agent(agent)
     scenario, folder = params.pool_scenario(row.scenario), storage.jobsets_folder(row.scenario)
@@ -85,16 +85,12 @@ def _untrained(params: Params, agent: str, task: Task) -> PoolNetwork:
     return network
 
 
-def _model(params: Params, agent: str, network: PoolNetwork) -> storage.Model[PoolCard]:
-    return storage.Model(card_of(params, agent), weights_of(network))
-
-
 LEARNING: Learning[Policy, Task, PoolNetwork] = Learning(
     task=read_task,
     untrained=_untrained,
     stored=lambda params, agent, which: read_network(params, agent, which).network,
     policies=lambda params, agent: both(agent, lambda which: read_network(params, agent, which).policy),
     validate=validate,
-    model=_model,
+    model=lambda params, agent, network: storage.Model(card_of(params, agent), weights_of(network)),
     examined=no_extra_tables,
 )

@@ -1,6 +1,7 @@
 """Base classes of networks, and policies from them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -86,10 +87,6 @@ class Network(Scorer[CompactObservation]):
         """Return observations in compact form."""
         return compact(view)
 
-    def forward(self, observed: CompactObservation) -> Tensor:
-        """Return the logits [D, A] of the actions, void last."""
-        raise NotImplementedError
-
     @property
     def device(self) -> torch.device:
         """Return where the weights are."""
@@ -136,28 +133,17 @@ class Network(Scorer[CompactObservation]):
         return total
 
 
-def sampled(network: Scorer[Encoded], masked: bool) -> Policy:
-    """Return the policy that samples actions by the network's current probabilities."""
+def greedy(network: Scorer[Encoded], masked: bool, sampled: bool = False) -> Policy:
+    """Return the policy of the network's currently most probable actions, of equals the lowest; or one that samples."""
     forward = network.frozen()
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:
         observed = network.encode(view)
-        actions: IntArray = sample(forward(observed), observed.may, masked, draws)
+        logits, may = forward(observed), observed.may
+        actions: IntArray = sample(logits, may, masked, draws) if sampled else best(logits, may, masked)
         return actions
 
     return policy
 
 
-def greedy(network: Scorer[Encoded], masked: bool) -> Policy:
-    """Return the policy that takes the network's currently most probable action; ties go to the lowest."""
-    forward = network.frozen()
-
-    def policy(view: Observation, draws: FloatArray) -> IntArray:
-        observed = network.encode(view)
-        actions: IntArray = best(forward(observed), observed.may, masked)
-        return actions
-
-    return policy
-
-
-PLAY = {"greedy": greedy, "sampled": sampled}
+PLAY: dict[str, Callable[..., Policy]] = {"greedy": greedy, "sampled": partial(greedy, sampled=True)}

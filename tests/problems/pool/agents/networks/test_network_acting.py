@@ -12,7 +12,7 @@ from torch import Tensor
 from pipeline.core.config import Mlp
 from pipeline.core.types import Observation, keys, legal_actions, uniform
 from pipeline.learning.sampling import sample
-from pipeline.problems.pool.agents.networks.network import PLAY, Network, allowed, greedy, log_probabilities, sampled
+from pipeline.problems.pool.agents.networks.network import PLAY, Network, allowed, greedy, log_probabilities
 from pipeline.problems.pool.agents.networks.networks import build
 from pipeline.problems.pool.env.nouns import Cluster, CompactObservation, batch, compact
 from pipeline.problems.pool.env.simulator.batch import Batched
@@ -42,7 +42,7 @@ def busy(fits: list[bool]) -> Observation:
 
 def shares(network: Network, view: Observation, masked: bool) -> list[float]:
     """How often each action is sampled, over evenly spread draws."""
-    actions = sampled(network, masked)(many(view, len(GRID)), GRID)
+    actions = PLAY["sampled"](network, masked)(many(view, len(GRID)), GRID)
     return [float(share) for share in np.bincount(actions, minlength=4) / len(GRID)]
 
 
@@ -166,7 +166,7 @@ def test_an_episode_is_sampled_the_same_in_any_company(masked: bool) -> None:
     rng = np.random.default_rng(2)
     jobsets = [random_jobset(rng, OF, 15, 12) for _ in range(24)]
     key = keys(3, np.arange(24), np.zeros(24, dtype=np.int64))
-    policy = sampled(untrained(1), masked)
+    policy = PLAY["sampled"](untrained(1), masked)
 
     def starts(some: list[int]) -> list[list[int]]:
         simulator = Batched(batch([jobsets[k] for k in some]), OF, 300, skip_forced=masked)
@@ -181,7 +181,7 @@ def test_an_episode_is_sampled_the_same_in_any_company(masked: bool) -> None:
 def test_episodes_of_one_jobset_are_sampled_differently() -> None:
     jobs = random_jobset(np.random.default_rng(2), OF, 15, 12)
     simulator = Batched(batch([jobs] * 8), OF, 300)
-    play(simulator, sampled(untrained(1), masked=True), keys(3, np.zeros(8, dtype=np.int64), np.arange(8)))
+    play(simulator, PLAY["sampled"](untrained(1), masked=True), keys(3, np.zeros(8, dtype=np.int64), np.arange(8)))
     assert len({tuple(own) for own in simulator.schedule().start.reshape(8, -1).tolist()}) == 8
 
 

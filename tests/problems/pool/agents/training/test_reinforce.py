@@ -14,11 +14,10 @@ from pipeline.learning.memory import Memory
 from pipeline.learning.stored import weights_of
 from pipeline.learning.update import Update
 from pipeline.problems.pool.agents.networks.encodings import Layout
-from pipeline.problems.pool.agents.networks.network import Network, sampled
+from pipeline.problems.pool.agents.networks.network import PLAY, Network
 from pipeline.problems.pool.agents.networks.networks import build
-from pipeline.problems.pool.agents.training.critic import Critic
 from pipeline.problems.pool.agents.training.decisions import DecisionBuffer, Decisions, by_rule, record
-from pipeline.problems.pool.agents.training.reinforce import advantages, reinforce
+from pipeline.problems.pool.agents.training.reinforce import Critic, advantages, reinforce
 from pipeline.problems.pool.agents.training.task import JOBSETS, Task
 from pipeline.problems.pool.env.evaluation.play import score
 from pipeline.problems.pool.env.nouns import JobSet, batch, compact
@@ -51,7 +50,7 @@ def content(network: Network) -> dict[str, bytes]:
 
 def slowdown(network: Network, task: Task) -> float:
     """Mean slowdown on validation jobsets, sampled."""
-    policy = sampled(network, task.recipe.masked)
+    policy = PLAY["sampled"](network, task.recipe.masked)
     return score({"": policy}, task.validation, task.cluster, task.step_limit, 0, task.recipe.masked)[""].mean
 
 
