@@ -60,11 +60,7 @@ def long_queue(log: Path) -> Queue:
         queue.submit[at] - one * WEEK_S + k * WEEK_S for k, (at, one) in enumerate(zip(places, whole, strict=True))
     ]
     every = np.concatenate(places)
-    long = part_of(queue, 0, len(queue.submit))
-    columns = {
-        name: getattr(long, name)[every] for name in ("run", "limit", "nodes", "demand", "cpus", "user", "partition")
-    }
-    return queue._replace(submit=np.concatenate(submit), **columns)
+    return part_of(queue, every)._replace(submit=np.concatenate(submit))
 
 
 def period_of(queue: Queue) -> Period:

@@ -15,7 +15,7 @@ import numpy as np
 from pipeline.core.config import Evaluation, Site, Vetoes
 from pipeline.core.schemas.tables import BLOCK_DAYS
 from pipeline.core.types import BoolArray, FloatArray
-from pipeline.sites.figures import Change, Draws, blocks_of, draws, figures, relative
+from pipeline.sites.figures import Change, blocks_of, draws, figures, relative
 from pipeline.sites.learned import GENERATIONS, MARGIN, learn, score_of
 from pipeline.sites.orders import FOR_SLURM, LEARNED, names_of, order_of
 from pipeline.sites.queue import Period
@@ -161,10 +161,11 @@ def _judge(
 ) -> list[Judged]:
     block = blocks_of(period)
     drawn = draws(max(int(block.max()) + 1, 2), len(period.submit), resamples, settings.confidence, seed)
-    today, large, judged = waits[site.today], _large(period), []
+    today, judged = waits[site.today], []
+    large = period.queue.cpus[period.first :] > LARGE * (period.queue.capacity[:, 0].sum() / 1000)
     for name, wait in waits.items():
         found = figures(wait, today, period.run, block, drawn)
-        few = _mean_change(wait, today, large, block, drawn) if large.sum() >= FEWEST else None
+        few = _mean_change(wait, today, large) if large.sum() >= FEWEST else None
         judged.append(Judged(name, found, few, vetoes(found, few, site.most)))
     return judged
 
@@ -183,13 +184,7 @@ def vetoes(found: Mapping[str, Change], large: Change | None, most: Vetoes) -> l
     ]
 
 
-def _large(period: Period) -> BoolArray:
-    """Return which jobs that count are large."""
-    capacity = period.queue.capacity[:, 0].sum() / 1000
-    return np.asarray(period.queue.cpus[period.first :] > LARGE * capacity)
-
-
-def _mean_change(wait: FloatArray, today: FloatArray, some: BoolArray, block: np.ndarray, drawn: Draws) -> Change:
+def _mean_change(wait: FloatArray, today: FloatArray, some: BoolArray) -> Change:
     mine, other = float(wait[:, some].mean()), float(today[:, some].mean())
     each = relative(wait[:, some].mean(axis=1), today[:, some].mean(axis=1))
     change = relative(wait[:, some].mean(), today[:, some].mean())

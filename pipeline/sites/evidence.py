@@ -1,16 +1,21 @@
-"""What is kept of a site's advice: the tables and the evidence for the page, and how a site's log is read for them."""
+"""What is kept of a site's advice: the tables and the evidence for the page, and how a site's log is read for them.
+
+The table of users' limits against their run times shows who could start earlier by asking for less.
+"""
 
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pipeline.core import storage
 from pipeline.core.config import MachinesLog, Params
 from pipeline.core.config.records import check_known
 from pipeline.core.logs.trace import Trace
+from pipeline.core.schemas import LIMITS
 from pipeline.core.types import THOUSANDTHS, Json
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.workload.windows import Fitted, describe, fitted, read_log
@@ -19,11 +24,15 @@ from pipeline.sites.advice import Advice, Judged
 from pipeline.sites.orders import FOR_SLURM, names_of
 from pipeline.sites.outages import outages_of, read_all
 from pipeline.sites.queue import Period, periods_of
+from pipeline.sites.slurm_settings import LONGEST_S
 
 Evidence = Mapping[str, Any]  # as `evidence` returns it
 FOLDER = storage.REPORTS / "advice"
 TABLE, USERS, EVIDENCE = "orders.csv", "users.csv", "evidence.json"
 SHOWN_USERS = 10
+FEWEST = 10  # jobs of a user whose limits are reported
+SHARE = 0.95  # of a user's jobs that the suggested limit would cover
+SPARE = 1.2  # of the suggested limit above what these jobs needed
 
 
 class SiteLog:
@@ -96,8 +105,7 @@ def evidence(site: str, today: str, found: Advice, log: SiteLog, limits: pd.Data
     `limits` is the table of its users' limits.
     """
     best, users = found.test[found.candidate], found.users
-    total = log.fit.park.capacity
-    shown = [found.candidate, *([found.runner_up] if found.runner_up else [])]
+    own = (None if math.isnan(value) else value for value in found.own)
     return {
         "scenario": site,
         "verdict": found.verdict,
@@ -111,7 +119,7 @@ def evidence(site: str, today: str, found: Advice, log: SiteLog, limits: pd.Data
         "replays": found.replays,
         "more_days": None if found.more_days is None else math.ceil(round(found.more_days / log.test_share, 6)),
         "period": f"the log's last {found.jobs} jobs, {found.blocks} blocks of three days",
-        "others": {name: _changes(found.test[name]) for name in shown[1:]},
+        "others": {name: _changes(found.test[name]) for name in [found.runner_up] if name},
         "orders": [
             {"name": one.name, "for_slurm": one.name in FOR_SLURM, "vetoes": one.vetoes, **_changes(one)}
             for one in found.test.values()
@@ -120,16 +128,42 @@ def evidence(site: str, today: str, found: Advice, log: SiteLog, limits: pd.Data
         "excluded": {one.name: one.vetoes for one in found.validation if one.vetoes},
         "classes": [dict(one._asdict()) for one in found.classes],
         "users": {"gain": users[0], "lose": users[1], "all": users[2]},
-        "own": dict(zip(("wait", "p99_wait", "longest_wait"), (_known(x) for x in found.own), strict=True)),
+        "own": dict(zip(("wait", "p99_wait", "longest_wait"), own, strict=True)),
         "limits": log.trace.has_estimates,
         "backfill": dict(log.backfill),
         "in_vain": [
             {str(key): value for key, value in row.items()} for row in limits.head(SHOWN_USERS).to_dict("records")
         ],
-        "processors": sum(row[0] for row in total) / THOUSANDTHS,
+        "processors": sum(row[0] for row in log.fit.park.capacity) / THOUSANDTHS,
         "log": [*describe(log.trace, log.fit, {})[:-2], *log.outages],  # without the scaling to other loads
     }
 
 
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def limits_table(period: Period) -> pd.DataFrame:
+    """Return a row for each user with enough jobs in a period, the most processor time reserved in vain first.
+
+    `used` is the median share of the limit that was used; `suggested_s` would have covered 95 % of the user's jobs with
+    a fifth to spare, but is at most the user's longest limit; `in_vain_h` are processor hours that were reserved and
+    not used. Jobs with a limit of a year or more had none, and do not count.
+    """
+    limit = period.queue.limit[period.first :]
+    limited = limit < LONGEST_S
+    user = np.where(limited, period.user[period.first :], -1)
+    run, cpus = period.run, period.queue.cpus[period.first :]
+    users = np.unique(user[user >= 0])
+    rows = [_limits_of(int(one), *(column[user == one] for column in (run, limit, cpus))) for one in users]
+    found = pd.DataFrame([row for row in rows if row["jobs"] >= FEWEST], columns=list(LIMITS.columns))
+    found = found.astype({name: str(column.dtype) for name, column in LIMITS.columns.items()})  # also if it is empty
+    return found.sort_values(["in_vain_h", "user"], ascending=[False, True], ignore_index=True)
+
+
+def _limits_of(user: int, run: np.ndarray, limit: np.ndarray, cpus: np.ndarray) -> Mapping[str, float]:
+    return {
+        "user": user,
+        "jobs": len(run),
+        "limit_s": float(np.median(limit)),
+        "run_s": float(np.median(run)),
+        "used": float(np.median(np.minimum(run / limit, 1.0))),
+        "suggested_s": float(min(SPARE * np.quantile(run, SHARE, method="inverted_cdf"), np.max(limit))),
+        "in_vain_h": float((np.maximum(limit - run, 0.0) * cpus).sum() / 3600),
+    }

@@ -18,6 +18,7 @@ import numpy as np
 from pipeline.core.config import Vetoes
 from pipeline.core.types import FloatArray
 from pipeline.learning.evolution import Evolution
+from pipeline.sites.figures import slowdown
 from pipeline.sites.multifactor import deployed
 from pipeline.sites.orders import FAMILIES, HOUR_S, order_of
 from pipeline.sites.queue import Period
@@ -108,9 +109,8 @@ def _order(weights: FloatArray, past_s: float) -> SlurmOrder:
 def _outcome(period: Period, order: Order, e: int) -> Outcome:
     start = replay(period.queue, order, period.backfill, period.submit[e], period.arrivals[e])
     wait = (start - period.submit[e])[period.first :]
-    slowdown = np.maximum((wait + period.run) / np.maximum(period.run, 10.0), 1.0)
     p99 = np.quantile(wait, 0.99, method="inverted_cdf")
-    return Outcome(float(wait.mean()), float(slowdown.mean()), float(p99), float(wait.max()))
+    return Outcome(float(wait.mean()), float(slowdown(wait, period.run).mean()), float(p99), float(wait.max()))
 
 
 def _cost(one: Outcome, base: Outcome, most: Vetoes) -> float:

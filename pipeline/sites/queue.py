@@ -6,7 +6,7 @@ the same moves for every order.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,9 +78,9 @@ def queue_of(fit: Fitted, site: Site) -> Queue:
     )
 
 
-def part_of(queue: Queue, first: int, after: int) -> Queue:
-    """Return some consecutive jobs."""
-    return queue._replace(**{name: getattr(queue, name)[first:after] for name in PER_JOB})
+def part_of(queue: Queue, jobs: IntArray | slice) -> Queue:
+    """Return some of the jobs."""
+    return queue._replace(**{name: getattr(queue, name)[jobs] for name in PER_JOB})
 
 
 def replays_of(jobs: int) -> int:
@@ -92,20 +92,17 @@ def replays_of(jobs: int) -> int:
     return int(np.clip(MOST_JOBS // max(jobs, 1), 4, REPLAYS))
 
 
-class History(NamedTuple):
-    """Columns of `Period` for the whole log [J]."""
-
-    wait: FloatArray
-    user: IntArray
-    past: FloatArray
+def jobs_of(log: Period, first: int, after: int) -> Period:
+    """Return some consecutive jobs of a whole log; only its submissions and arrivals stay."""
+    columns: dict[str, Any] = {name: getattr(log, name)[first:after] for name in ("wait", "user", "past")}
+    return log._replace(queue=part_of(log.queue, slice(first, after)), **columns)
 
 
-def period(queue: Queue, history: History, span: tuple[int, int], warm_up_days: float, key: tuple[int, int]) -> Period:
+def period(log: Period, span: tuple[int, int], warm_up_days: float, key: tuple[int, int]) -> Period:
     """Return a period of a log with its moved submissions.
 
     Args:
-        queue: the whole log.
-        history: the whole log's.
+        log: the whole log.
         span: its first job and the one after its last.
         warm_up_days: before the period, replayed and not counted.
         key: of the random moves: seed, number of the period.
@@ -116,16 +113,18 @@ def period(queue: Queue, history: History, span: tuple[int, int], warm_up_days: 
     first, after = span
     if after - first < 1:
         raise UserError("workload: a period of the log has no job; read a longer log")
-    begin = int(np.searchsorted(queue.submit, queue.submit[first] - warm_up_days * DAY_S))
-    some = part_of(queue, begin, after)
+    begin = int(np.searchsorted(log.queue.submit, log.queue.submit[first] - warm_up_days * DAY_S))
+    some = jobs_of(log, begin, after)
+    begun, out = some.queue.submit[0], some.queue.outages
     rng = np.random.default_rng(list(key))
     by = rng.uniform(-MOVED_S, MOVED_S, (replays_of(after - begin), after - begin))
-    submit, out = some.submit - some.submit[0] + by, some.outages
-    left = out.end > some.submit[0]
-    times = (out.begin[left] - some.submit[0], out.end[left] - some.submit[0])
-    some = some._replace(outages=Outages(out.machine[left], *times, out.announced[left]))
+    submit = some.queue.submit - begun + by
+    left = out.end > begun
+    outages = Outages(out.machine[left], out.begin[left] - begun, out.end[left] - begun, out.announced[left])
     arrivals = np.argsort(submit, axis=1, kind="stable")
-    return Period(some, first - begin, submit, arrivals, *(column[begin:after] for column in history))  # type: ignore[arg-type]
+    return some._replace(
+        queue=some.queue._replace(outages=outages), first=first - begin, submit=submit, arrivals=arrivals
+    )
 
 
 def backfill_of(site: Site) -> Backfill:
@@ -139,21 +138,22 @@ def periods_of(
 ) -> Mapping[str, Period]:
     """Return the training, the validation and the test period of a log."""
     workload: MachinesLog = scenario.workload  # type: ignore[assignment]
-    queue, history = queue_of(fit, site)._replace(outages=outages), history_of(fit)
-    spans = periods(len(queue.submit), workload)
+    log = log_of(fit, site, outages)
+    spans = periods(len(log.run), workload)
     learnable = max(0, spans["train"][1] - MOST_TRAINED), spans["train"][1]
-    found = {
-        name: period(queue, history, span, site.warm_up_days, (seed, SPLIT_NUMBERS[name]))
+    return {
+        name: period(log, span, site.warm_up_days, (seed, SPLIT_NUMBERS[name]))
         for name, span in (spans | {"train": learnable}).items()
     }
-    return {name: one._replace(slurm=site.slurm, backfill=backfill_of(site)) for name, one in found.items()}
 
 
-def history_of(fit: Fitted) -> History:
-    """Return what the log itself tells of each job."""
-    submit, run = np.asarray(fit.jobs.arrival, dtype=np.float64), np.asarray(fit.jobs.duration, dtype=np.float64)
-    end = submit + np.where(np.isnan(fit.wait), 0.0, fit.wait) + run
-    return History(fit.wait, fit.user, last_runs(fit.user, submit, end, run))
+def log_of(fit: Fitted, site: Site, outages: Outages = NO_OUTAGES) -> Period:
+    """Return a whole log as a single period, whose only replay has the log's own submissions."""
+    queue = queue_of(fit, site)._replace(outages=outages)
+    submit, run = np.asarray(fit.jobs.arrival, dtype=np.float64), queue.run
+    past = last_runs(fit.user, submit, submit + np.nan_to_num(fit.wait) + run, run)
+    arrivals = np.arange(len(run))[None]
+    return Period(queue, 0, queue.submit[None], arrivals, fit.wait, fit.user, past, site.slurm, backfill_of(site))
 
 
 def last_runs(user: IntArray, submit: FloatArray, end: FloatArray, run: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ CONFIG, PARTITION = "scontrol show config", "scontrol show partition"
 ENDLESS = ("UNLIMITED", "INFINITE")
 LENGTH = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", re.ASCII)
 WEIGHTS = ("Age", "Assoc", "FairShare", "JobSize", "Partition", "QOS")
-MULTIFACTOR = "priority/multifactor"
+MULTIFACTOR, BACKFILLS = "priority/multifactor", "sched/backfill"
 # Settings that change the order or the start of jobs. The replay models none of them.
 NOT_REPLAYED = {
     **{f"PriorityWeight{name}": "a term of the priority" for name in (*WEIGHTS[1:], "TRES")},
@@ -46,14 +46,10 @@ class SlurmConfig(NamedTuple):
     weights: Mapping[str, int] = dict.fromkeys(WEIGHTS, 0)  # PriorityWeight*, without TRES
     max_age_s: float | None = 7 * 86_400.0  # None: no limit
     favor_small: bool = False
-    flags: tuple[str, ...] = ()
     decay_half_life_s: float | None = 7 * 86_400.0
     calc_period_s: float | None = 300.0
     job_submit_plugins: tuple[str, ...] = ()
-    scheduler: str = "sched/backfill"
     scheduler_parameters: Mapping[str, str] = {}
-    select: str = "select/cons_tres"
-    enforce_part_limits: str = "NO"
     partitions: tuple[SlurmPartition, ...] = ()
     nodes: tuple[SlurmNode, ...] = ()
 
@@ -83,14 +79,10 @@ def _parse_settings(text: str) -> SlurmConfig:
         weights={name: whole(found, f"PriorityWeight{name}", CONFIG, "0") for name in WEIGHTS},
         max_age_s=_length(found, "PriorityMaxAge", CONFIG, "7-00:00:00"),
         favor_small=found.get("PriorityFavorSmall", "No").lower() == "yes",
-        flags=_words(found.get("PriorityFlags", "")),
         decay_half_life_s=_length(found, "PriorityDecayHalfLife", CONFIG, "7-00:00:00"),
         calc_period_s=_length(found, "PriorityCalcPeriod", CONFIG, "00:05:00"),
         job_submit_plugins=_words(found.get("JobSubmitPlugins", "")),
-        scheduler=found.get("SchedulerType", "sched/backfill"),
         scheduler_parameters={name: value for name, _, value in parameters},
-        select=found.get("SelectType", "select/cons_tres"),
-        enforce_part_limits=found.get("EnforcePartLimits", "NO"),
     )
 
 
@@ -160,18 +152,19 @@ def unsupported(config: SlurmConfig, replayed: Collection[str] = ()) -> list[str
         and name.removeprefix("PriorityWeight") not in replayed
     ]
     accounting, preempt = (config.settings.get(name, "") for name in ("AccountingStorageType", "PreemptType"))
-    damping, classic = config.settings.get("FairShareDampeningFactor", ""), "NO_FAIR_TREE" in config.flags
+    damping, flags = config.settings.get("FairShareDampeningFactor", ""), config.settings.get("PriorityFlags", "")
+    scheduler, select = config.settings.get("SchedulerType", BACKFILLS), config.settings.get("SelectType")
     tiers, gres = {part.tier for part in config.partitions}, {node.gres for node in config.nodes if node.gres}
     more = [f"{name}={value}" for name, value in config.scheduler_parameters.items() if name not in BACKFILL]
     others = {
         f"SchedulerParameters={','.join(more)[:80]}: not replayed": bool(more),
         "PriorityFlags without NO_FAIR_TREE: Fair Tree, replayed as the classic formula with equal shares": (
-            "FairShare" in replayed and config.weights["FairShare"] > 0 and not classic
+            "FairShare" in replayed and config.weights["FairShare"] > 0 and "NO_FAIR_TREE" not in _words(flags)
         ),
         f"FairShareDampeningFactor={damping}: replayed as 1": damping not in (*UNSET, "1"),
         f"PriorityType={config.priority_type}: expected {MULTIFACTOR}": config.priority_type != MULTIFACTOR,
-        f"SchedulerType={config.scheduler}: the replay backfills": config.scheduler != "sched/backfill",
-        f"SelectType={config.select}: allocation of whole nodes, not replayed": config.select == "select/linear",
+        f"SchedulerType={scheduler}: the replay backfills": scheduler != BACKFILLS,
+        f"SelectType={select}: allocation of whole nodes, not replayed": select == "select/linear",
         f"PreemptType={preempt}: preemption, not replayed": preempt not in (*UNSET, "preempt/none"),
         f"PriorityTier={sorted(tiers)}: tiers, not replayed": len(tiers) > 1 and "Partition" not in replayed,
         f"Gres={','.join(sorted(gres))[:80]}: generic resources of nodes, not replayed": bool(gres),

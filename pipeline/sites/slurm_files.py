@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
@@ -13,7 +13,6 @@ from pipeline.sites.slurm_settings import SlurmOrder, SlurmSettings, highest_pri
 TEMPLATES = Path(__file__).parent / "templates"
 MARGIN = 1.1  # of waits above the expected ones, before the order is stopped
 CHANGED = ("JobSubmitPlugins", "PriorityType", "PriorityWeightAge", "PriorityMaxAge")
-MODES = ("observe", "advise", "enforce", "off")
 NAME = re.compile(r"[\w.@$+-]+", re.ASCII)
 
 
@@ -25,24 +24,15 @@ class ExpectedWaits(NamedTuple):
     longest_s: float
 
 
-def settings_files(
-    settings: SlurmSettings,
-    today: ExpectedWaits,
-    planned: ExpectedWaits,
-    mode: str = "observe",
-    only: Sequence[str] = (),
-) -> dict[str, str]:
-    """Return the files to install, by name.
+def settings_files(settings: SlurmSettings, today: ExpectedWaits, planned: ExpectedWaits) -> dict[str, str]:
+    """Return the files to install, by name; they begin in the mode `observe`, with all partitions.
 
-    The waits are those of replays of the site's present rule and of the order. `mode` is the one to begin with, and
-    `only` names the partitions to order (none: all). A UserError reports an unknown mode or an unsuitable name.
+    The waits are those of replays of the site's present rule and of the order. A UserError reports an unsuitable name.
     """
-    if mode not in MODES:
-        raise UserError(f"expected one of the modes {', '.join(MODES)}, found {mode!r}")
-    words = _words(settings, only) | _wait_words(settings, today, planned)
+    words = _words(settings) | _wait_words(today, planned)
     words["users"] = _fill("refresh_users.txt", words) if settings.order.past else ""
     names = ["job_submit.lua", "slurm.conf.lines", "rollback.sh", "instructions.txt"]
-    found = {name: _fill(name, words) for name in names} | {"job_order.mode": f"{mode}\n"}
+    found = {name: _fill(name, words) for name in names} | {"job_order.mode": "observe\n"}
     return found | ({"job_order_users.lua": users_table(settings.order.users)} if settings.order.past else {})
 
 
@@ -79,7 +69,7 @@ def formula(order: SlurmOrder) -> str:
     return f"{' + '.join(found)} - wait / {order.tau_s / 3600:g} h, the lowest first"
 
 
-def _words(settings: SlurmSettings, only: Sequence[str]) -> dict[str, str]:
+def _words(settings: SlurmSettings) -> dict[str, str]:
     """Return the values of the templates that depend on the order and the configuration."""
     order, config = settings.order, settings.config
     before = [f"{name}={config.settings.get(name, 'unknown')}".replace("=(null)", ": no line") for name in CHANGED]
@@ -88,7 +78,6 @@ def _words(settings: SlurmSettings, only: Sequence[str]) -> dict[str, str]:
         "formula": formula(order),
         "folder": str(Path(config.settings.get("SLURM_CONF", "/etc/slurm/slurm.conf")).parent),
         "log": config.settings.get("SlurmctldLogFile", "/var/log/slurm/slurmctld.log"),
-        "only": ", ".join(f"{_key(name)} = true" for name in only),
         "scale": repr(float(settings.scale)),
         "top": repr(settings.top),
         "tau": repr(float(order.tau_s)),
@@ -118,7 +107,7 @@ def _doubling(settings: SlurmSettings) -> str:
     return ", ".join([text, *(f"{100 * points / weight:.2g} % of PriorityWeight{name}" for name, weight in weights)])
 
 
-def _wait_words(settings: SlurmSettings, today: ExpectedWaits, planned: ExpectedWaits) -> dict[str, str]:
+def _wait_words(today: ExpectedWaits, planned: ExpectedWaits) -> dict[str, str]:
     """Return the lines of waits, in hours, and the values at which to stop."""
     stop = ExpectedWaits(*(MARGIN * max(pair) for pair in zip(today, planned, strict=True)))
     rows = {"today": today, "planned": planned, "stop": stop}

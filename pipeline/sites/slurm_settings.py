@@ -1,4 +1,4 @@
-"""Slurm settings for an order of waiting jobs: scale, weights, and the same order computed in Python.
+"""Slurm settings for an order of waiting jobs: scale and weights.
 
 A job's score is a weighted sum of logarithms that is fixed at its submission, and falls by 1 in `tau_s` of waiting. The
 job with the lowest score starts first. In Slurm, the score becomes the site factor, which `job_submit.lua` sets, and
@@ -8,11 +8,11 @@ Site factors are positive: job_submit/lua converts a number to an unsigned one, 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pipeline.errors import UserError
-from pipeline.sites.slurm_config import SlurmConfig, SlurmPartition
+from pipeline.sites.slurm_config import SlurmConfig
 
 SHORTEST_S, LONGEST_S = 60.0, 365 * 86_400.0  # of limits and run times; a job without a limit counts as the longest
 MOST_CPUS = 1e6  # of a job, where the configuration does not name the machine's
@@ -46,27 +46,8 @@ class SlurmSettings(NamedTuple):
     max_age_days: int
 
 
-class Submission(NamedTuple):
-    """Job as submitted to Slurm."""
-
-    number: int
-    limit_s: float | None  # None: the partition's
-    cpus: int
-    partitions: tuple[str, ...] = ()  # none: the default partition
-    user: str = ""
-    waited_s: float = 0.0
-
-
 def named_order(feature: str, tau_s: float) -> SlurmOrder:
-    """Return the order by 'limit' or by 'area', the limit times the CPUs.
-
-    Raises:
-        UserError: another feature, or a time that is not positive.
-    """
-    if feature not in ("limit", "area"):
-        raise UserError(f"expected the order 'limit' or 'area', found {feature!r}")
-    if not tau_s > 0:
-        raise UserError(f"expected a time above 0 s that one unit of the score is worth, found {tau_s:g}")
+    """Return the order by 'limit' or by 'area', the limit times the CPUs."""
     return SlurmOrder(tau_s, cpus=1.0 if feature == "area" else 0.0)
 
 
@@ -123,41 +104,3 @@ def _scale(order: SlurmOrder, config: SlurmConfig, spread: float) -> tuple[float
     if kept < LEAST_SCALE:
         return LEAST_SCALE, f"{why}; this needs {kept:.3g}, which is too coarse"
     return kept, why
-
-
-def site_factor(settings: SlurmSettings, job: Submission) -> int:
-    """Compute the site factor of a job exactly as `job_submit.lua` does.
-
-    >>> site_factor(plan_settings(named_order("limit", 28_800), SlurmConfig({}), 86_400), Submission(1, 3600, 4))
-    9078
-    """
-    order, parts = settings.order, {part.name: part for part in settings.config.partitions}
-    names = job.partitions or tuple(part.name for part in parts.values() if part.default) or ("",)
-    past = _within(order.users.get(job.user, order.past_s))
-    highest = max(
-        order.limit * math.log(_limit_s(job, parts.get(name)))
-        + order.cpus * math.log(max(job.cpus, 1))
-        + order.past * math.log(past)
-        + order.partitions.get(name, 0)
-        for name in names
-    )
-    return max(1, math.floor(settings.scale * (settings.top - highest) + 0.5))
-
-
-def _limit_s(job: Submission, part: SlurmPartition | None) -> float:
-    limits = (job.limit_s, part.default_s if part else None, part.max_s if part else None)
-    return _within(next((limit for limit in limits if limit is not None), LONGEST_S))
-
-
-def _within(seconds: float) -> float:
-    return min(max(seconds, SHORTEST_S), LONGEST_S)
-
-
-def expected_order(settings: SlurmSettings, jobs: Sequence[Submission]) -> list[int]:
-    """Return the numbers of waiting jobs in the order of their site and age factors, ties by number."""
-    longest = settings.max_age_days * DAY_S
-
-    def priority(job: Submission) -> int:
-        return int(site_factor(settings, job) + min(job.waited_s / longest, 1.0) * settings.weight_age)
-
-    return [job.number for job in sorted(jobs, key=lambda job: (-priority(job), job.number))]

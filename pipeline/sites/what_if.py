@@ -56,10 +56,8 @@ def changed_by(change: str, began: float) -> Callable[[Period], Period]:
         factor = 1 + float(found[1]) / 100
         if factor <= 0:
             raise UserError(f"{change}: expected more than -100%")
-        if what == "nodes":
-            return lambda period: _larger(period, factor)
-        if what == "load":
-            return lambda period: _faster(period, factor)
+        if what in BY_FACTOR:
+            return lambda period: BY_FACTOR[what](period, factor)
     if what == "limit" and (found := re.fullmatch(r"(\d+(?:\.\d+)?)([hd])", amount)) and float(found[1]) > 0:
         longest = float(found[1]) * UNITS[found[2]]
         return lambda period: _capped(period, longest)
@@ -114,3 +112,6 @@ def _at_night(period: Period, user: int, began: float) -> Period:
 
 def _submitted(period: Period, submit: np.ndarray) -> Period:
     return period._replace(submit=submit, arrivals=np.argsort(submit, axis=1, kind="stable"))
+
+
+BY_FACTOR = {"nodes": _larger, "load": _faster}

@@ -12,10 +12,10 @@ import numpy as np
 
 from pipeline.core.types import THOUSANDTHS, FloatArray, IntArray
 from pipeline.sites.orders import ORDERS, order_of
-from pipeline.sites.queue import PER_JOB
+from pipeline.sites.queue import HOUR_S, PER_JOB, part_of
 from pipeline.sites.replay import LINEAR, Backfill, Order, Queue, replay
 
-HOUR_S, WEEK_S = 3_600.0, 604_800.0
+WEEK_S = 604_800.0
 FIRST = 1e18  # priority of what runs already
 SHORTEST_S = 1e-3  # of what is left of a run
 RECENT, RECENT_OF_ALL, ENOUGH = 100, 1_000, 10  # jobs to draw from: of the user, of all; the fewest that count
@@ -83,7 +83,7 @@ def hidden_load(at: Moment) -> float:
     queue = at.past.queue
     if not len(at.waiting):
         return 0.0
-    taken = _rows(queue, at.open)._replace(run=np.maximum(queue.limit[at.open], 2 * at.elapsed))
+    taken = part_of(queue, at.open)._replace(run=np.maximum(queue.limit[at.open], 2 * at.elapsed))
     begins = _starts(at, taken, 0, at.past.backfill) == 0
     held = queue.cpus[at.waiting[begins & (at.now - queue.submit[at.waiting] > HELD_S)]]
     free = queue.capacity[0, 0] / THOUSANDTHS - queue.cpus[at.running].sum()
@@ -108,7 +108,7 @@ def moment(past: Past, now: float) -> Moment:
 def plan(at: Moment) -> FloatArray:
     """Return the starts [W] of waiting jobs if each took its limit and none arrived, as squeue --start plans."""
     limit = at.past.queue.limit[at.open]
-    return _starts(at, _rows(at.past.queue, at.open)._replace(run=np.maximum(limit, 2 * at.elapsed)), 0, PLANNED)
+    return _starts(at, part_of(at.past.queue, at.open)._replace(run=np.maximum(limit, 2 * at.elapsed)), 0, PLANNED)
 
 
 def futures(at: Moment, count: int, rng: np.random.Generator) -> FloatArray:
@@ -118,11 +118,11 @@ def futures(at: Moment, count: int, rng: np.random.Generator) -> FloatArray:
     run, found = queue.run.copy(), []
     for some in used:
         run[at.open] = some
-        rows, hidden = _rows(queue._replace(run=run), at.open), 0
+        rows, hidden = part_of(queue._replace(run=run), at.open), 0
         if weeks := int(at.now // WEEK_S):
             back = WEEK_S * rng.integers(1, weeks + 1)
             first, after = np.searchsorted(queue.submit, [at.now - back, at.now - back + ahead], side="right")
-            arrivals = _rows(queue._replace(run=run), np.arange(first, after))
+            arrivals = part_of(queue._replace(run=run), np.arange(first, after))
             load = _hidden(at, back, ahead)
             hidden = len(load.submit)
             rows = _joined(rows, arrivals._replace(submit=arrivals.submit + back), load)
@@ -151,13 +151,13 @@ def _hidden(at: Moment, back: float, ahead: float) -> Queue:
     """Return jobs that hold the hidden load of a future."""
     past, steps = at.past, STEP_S * np.arange(np.ceil(ahead / STEP_S))
     if not len(past.hidden):
-        return _rows(past.queue, np.empty(0, dtype=np.int64))
+        return part_of(past.queue, np.empty(0, dtype=np.int64))
     known = past.hidden[: int(at.now // STEP_S) + 1]
     path = known[np.minimum(((at.now - back + steps) // STEP_S).astype(np.int64), len(known) - 1)]
     path = path + (known[-1] - path[0]) * np.exp(-steps / MEMORY_S)
     size = np.floor(np.clip(path, 0, past.queue.capacity[0, 0] / THOUSANDTHS - 1))
     some = size > 0
-    rows = _rows(past.queue, np.zeros(int(some.sum()), dtype=np.int64))
+    rows = part_of(past.queue, np.zeros(int(some.sum()), dtype=np.int64))
     held, demand = np.full(len(rows.run), STEP_S), (size[some, None] * THOUSANDTHS).astype(np.int64)
     return rows._replace(submit=at.now + steps[some], run=held, limit=held, demand=demand, cpus=size[some])
 
@@ -191,10 +191,6 @@ def _starts(at: Moment, rows: Queue, hidden: int, backfill: Backfill) -> FloatAr
     arrivals, wanted = np.argsort(submit, kind="stable"), len(at.open)
     start = replay(rows, order._replace(static=static), backfill, submit, arrivals, wanted)
     return np.asarray(start[len(at.running) : len(at.open)])
-
-
-def _rows(queue: Queue, jobs: IntArray) -> Queue:
-    return queue._replace(**{name: getattr(queue, name)[jobs] for name in PER_JOB})
 
 
 def _joined(first: Queue, *more: Queue) -> Queue:

@@ -13,7 +13,8 @@ import numpy as np
 
 from pipeline.core.types import BoolArray, FloatArray
 from pipeline.errors import UserError
-from pipeline.sites.when import HOUR_S, WEEK_S, Moment, Past, futures, moment, plan
+from pipeline.sites.queue import HOUR_S
+from pipeline.sites.when import WEEK_S, Moment, Past, futures, moment, plan
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # ends of the 80 % and 50 % intervals, and the median
 FUTURES, MOMENTS = 64, 150
@@ -175,10 +176,7 @@ def score(found: FloatArray, asked: Questions) -> Score:
 
 def some_of(asked: Questions, some: BoolArray) -> Questions:
     """Return some questions."""
-    return Questions(
-        asked.future[:, some], asked.plan[some], asked.like[some], asked.actual[some], asked.now[some],
-        asked.weight[some],
-    )  # fmt: skip
+    return Questions(asked.future[:, some], *(column[some] for column in asked[1:]))
 
 
 def joined(asked: Sequence[Questions]) -> Questions:

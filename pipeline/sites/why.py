@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.core.logs.trace import DAY_S
 from pipeline.core.types import FloatArray
 from pipeline.sites import replay as replaying
-from pipeline.sites.queue import HOUR_S, Period, part_of
+from pipeline.sites.queue import HOUR_S, Period, jobs_of
 from pipeline.sites.replay import LINEAR, Order, replay
 
 BEFORE_S, GONE_S = 30 * DAY_S, 1e-6
@@ -51,10 +51,10 @@ def why(
     if job is None:
         job = int(np.argmax(_starts(log, order(log)) - log.queue.submit))
     begin = int(np.searchsorted(log.queue.submit, log.queue.submit[job] - BEFORE_S))
-    log, me = _part(log, begin, len(log.queue.submit)), job - begin
+    log, me = jobs_of(log, begin, len(log.queue.submit)), job - begin
     queue, rule, at = log.queue, order(log), log.queue.submit[me]
     own = _starts(log, rule, me + 1)[me]
-    known = _part(log, 0, int(np.searchsorted(queue.submit, own, side="right")))  # later jobs cannot delay it
+    known = jobs_of(log, 0, int(np.searchsorted(queue.submit, own, side="right")))  # later jobs cannot delay it
     start, submit = _starts(known, order(known)), known.queue.submit
     meanwhile, left = np.flatnonzero((start >= at) & (start < own)), np.flatnonzero((submit <= own) & (start > own))
     higher = [o for o in meanwhile.tolist() if _before(log, rule, start, (o, me), start[o])]
@@ -80,11 +80,6 @@ def why(
 
 def _starts(log: Period, order: Order, wanted: int = 1 << 60) -> FloatArray:
     return replay(log.queue, order, log.backfill, log.queue.submit, np.arange(len(log.queue.submit)), wanted)
-
-
-def _part(log: Period, first: int, after: int) -> Period:
-    columns: dict[str, Any] = {name: getattr(log, name)[first:after] for name in ("wait", "user", "past")}
-    return log._replace(queue=part_of(log.queue, first, after), **columns)
 
 
 def _with(log: Period, job: int, **values: float) -> Period:

@@ -18,10 +18,10 @@ from pipeline.sites.evidence import (
     Evidence,
     SiteLog,
     evidence,
+    limits_table,
     read_evidence,
     table,
 )
-from pipeline.sites.limits import limits_table
 
 ADVICE = "verdict.json"  # for the gate, which depends on reports/tables
 LIST, PAGE = storage.REPORTS / "advice.json", storage.REPORTS / "advice.html"

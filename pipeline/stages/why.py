@@ -1,7 +1,5 @@
 """`why`: the reasons for the start of a site's job under an order of its queue."""
 
-import numpy as np
-
 from pipeline.core.config import Params
 from pipeline.core.config.records import check_known
 from pipeline.core.types import Json
@@ -11,7 +9,7 @@ from pipeline.report.advice import duration
 from pipeline.sites.evidence import SiteLog, read_evidence
 from pipeline.sites.learned import WEIGHTS, score_of
 from pipeline.sites.orders import FOR_SLURM, LEARNED, names_of, order_of
-from pipeline.sites.queue import Period, backfill_of, history_of, queue_of
+from pipeline.sites.queue import log_of
 from pipeline.sites.slurm_settings import SlurmOrder
 from pipeline.sites.why import Rank, why
 from pipeline.stages.when import log_numbers
@@ -30,11 +28,10 @@ def run(params: Params, site: str, number: int | None, policy: str | None) -> tu
     name, kept = policy or row.today, (read_evidence(site) or {}).get("learned")
     check_known(site, "--policy", name, [*names_of(row.slurm), *(LEARNED if kept else ())])
     learned = SlurmOrder(**kept)._replace(tau_s=LEARNED[name][1]) if kept and name in LEARNED else None
-    queue, numbers, n = queue_of(log.fit, row)._replace(outages=log.out), log_numbers(log), len(log.fit.user)
+    whole, numbers = log_of(log.fit, row, log.out), log_numbers(log)
+    queue = whole.queue
     if number is not None and number not in numbers:
         raise UserError(f"{site}: expected a job of the log, {numbers[0]} to {numbers[-1]}, found {number}")
-    history = history_of(log.fit)
-    whole = Period(queue, 0, queue.submit[None], np.arange(n)[None], *history, row.slurm, backfill_of(row))
     with progress(f"replay {site}", 1, brief=True):
         found = why(
             whole,

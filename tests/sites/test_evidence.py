@@ -12,8 +12,7 @@ from swf_lines import HPC2N
 
 from pipeline.core.config import Backfilling, Params, load_params
 from pipeline.sites.advice import advise, waits_of
-from pipeline.sites.evidence import SiteLog, evidence
-from pipeline.sites.limits import limits_table
+from pipeline.sites.evidence import SiteLog, evidence, limits_table
 from pipeline.stages import log, site
 from pipeline.stages.what_if import run as what_if
 

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from queue_builders import Job, period, queue
+from slurm_factors import Submission, site_factor
 
 from pipeline.core.config import Vetoes
 from pipeline.sites import learned
@@ -12,7 +13,7 @@ from pipeline.sites.learned import GENERATIONS, TAU_S, Outcome, features, learn,
 from pipeline.sites.queue import Period
 from pipeline.sites.replay import LINEAR, Backfill, Order, Queue, replay
 from pipeline.sites.slurm_config import SlurmConfig
-from pipeline.sites.slurm_settings import SlurmOrder, Submission, plan_settings, site_factor
+from pipeline.sites.slurm_settings import SlurmOrder, plan_settings
 
 HOUR = 3600.0
 ORDER = SlurmOrder(8 * HOUR, 0.9, 0.3, 0.2, past_s=500)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from log_scenarios import log_scenario
 
 from pipeline.core.config import MachinesScenario
 from pipeline.core.logs.registry import read
@@ -19,29 +20,11 @@ NodeName=a2 CPUTot=4 RealMemory=1024 Partitions=cpu
 NodeName=a3 CPUTot=4 RealMemory=1024 Partitions=cpu
 NodeName=g1 CPUTot=4 RealMemory=1024 Partitions=gpu
 """
-ROW = {
-    "problem": "machines",
-    "machines": [
-        {"count": 1, "has": {"cpu": 4.0}, "kind": "gpu"},
-        {"count": 2, "has": {"cpu": 4.0}, "kind": "cpu"},
-        {"count": 1, "has": {"cpu": 8.0}, "kind": "cpu"},
-    ],
-    "slots": 4,
-    "dispatch": "easy_dynamic",
-    "policies_know": "estimates",
-    "pause": 16,
-    "time_limit": 1000,
-    "workload": {
-        "name": "log",
-        "format": "slurm",
-        "path": "x",
-        "window": 2,
-        "train_share": 0.4,
-        "validation_share": 0.2,
-    },
-    "loads": [100],
-    "jobsets": {"train": 1, "validation": 1, "test": 1},
-}
+MACHINES = [
+    {"count": 1, "has": {"cpu": 4.0}, "kind": "gpu"},
+    {"count": 2, "has": {"cpu": 4.0}, "kind": "cpu"},
+    {"count": 1, "has": {"cpu": 8.0}, "kind": "cpu"},
+]
 
 
 @pytest.fixture
@@ -49,7 +32,9 @@ def known(tmp_path: Path) -> tuple[Trace, Fitted]:
     rows = [f"{BEGAN + 600 * k},0,300,600,1,1,4,0,0,{('cpu', 'gpu')[k % 2]}" for k in range(20)]
     (tmp_path / "log.csv").write_text("\n".join(["submit,wait,run,limit,user,nodes,cpu,memory,gpu,partition", *rows]))
     (tmp_path / "nodes.txt").write_text(NODES)
-    trace, scenario = read(tmp_path / "log.csv", nodes=tmp_path / "nodes.txt"), MachinesScenario.model_validate(ROW)
+    trace = read(tmp_path / "log.csv", nodes=tmp_path / "nodes.txt")
+    row = log_scenario(4.0, "x", {"format": "slurm"}, machines=MACHINES)
+    scenario = MachinesScenario.model_validate(row)
     return trace, fitted(trace, scenario.workload, scenario)  # type: ignore[arg-type]
 
 

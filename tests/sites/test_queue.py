@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from log_scenarios import log_scenario
 from queue_builders import Job, queue
 
 from pipeline.core.config import Backfilling, MachinePark, MachinesScenario, Partition, Site
@@ -11,16 +12,16 @@ from pipeline.problems.machines.env.nouns import Jobs
 from pipeline.problems.machines.env.workload.windows import Fitted
 from pipeline.sites.queue import (
     MOVED_S,
-    History,
-    history_of,
+    Period,
     last_runs,
+    log_of,
     part_of,
     period,
     periods_of,
     queue_of,
     replays_of,
 )
-from pipeline.sites.replay import Backfill
+from pipeline.sites.replay import Backfill, Queue
 
 DAY = 86_400.0
 CPU, GPU = 1, 2  # bits of the kinds of machines
@@ -28,8 +29,9 @@ CPU, GPU = 1, 2  # bits of the kinds of machines
 USERS = np.arange(500) % 3 - 1  # -1: unknown
 
 
-def told(wait: np.ndarray) -> History:
-    return History(wait, USERS[: len(wait)], 10.0 * wait)
+def whole(jobs: Queue, wait: np.ndarray) -> Period:
+    every = np.arange(len(wait))
+    return Period(jobs, 0, jobs.submit[None], every[None], wait, USERS[: len(wait)], 10.0 * wait)
 
 
 def fit(jobs: int = 4) -> Fitted:
@@ -96,32 +98,32 @@ def test_users_have_the_limits_of_the_site() -> None:
 
 
 def test_a_part_holds_consecutive_jobs_and_all_machines() -> None:
-    whole = queue_of(fit(), Site())
-    found = part_of(whole, 1, 3)
+    log = queue_of(fit(), Site())
+    found = part_of(log, slice(1, 3))
     assert found.submit.tolist() == [DAY, 2 * DAY]
     assert found.nodes.tolist() == [2, 1]
-    assert found.partition.tolist() == whole.partition[1:3].tolist()
-    assert found.capacity is whole.capacity
+    assert found.partition.tolist() == log.partition[1:3].tolist()
+    assert found.capacity is log.capacity
     assert len(found.demand) == len(found.cpus) == len(found.user) == len(found.run) == len(found.limit) == 2
 
 
 def test_a_period_begins_with_jobs_of_a_warm_up_that_do_not_count() -> None:
     """Of jobs 5 to 7 the warm-up of two days begins with job 3."""
     jobs = queue([1], *(Job(day * DAY, 60 + day) for day in range(10)))
-    found = period(jobs, told(np.arange(10.0)), (5, 8), 2.0, (1, 2))
+    found = period(whole(jobs, np.arange(10.0)), (5, 8), 2.0, (1, 2))
     assert found.queue.submit.tolist() == [day * DAY for day in range(3, 8)]
     assert found.first == 2
     assert found.run.tolist() == [65, 66, 67]
     assert found.wait.tolist() == [3, 4, 5, 6, 7]
     assert found.user.tolist() == [-1, 0, 1, -1, 0]
     assert found.past.tolist() == [30, 40, 50, 60, 70]
-    assert period(jobs, told(np.arange(10.0)), (5, 8), 0.0, (1, 2)).first == 0
-    assert period(jobs, told(np.arange(10.0)), (2, 8), 7.0, (1, 2)).first == 2  # the log begins then
+    assert period(whole(jobs, np.arange(10.0)), (5, 8), 0.0, (1, 2)).first == 0
+    assert period(whole(jobs, np.arange(10.0)), (2, 8), 7.0, (1, 2)).first == 2  # the log begins then
 
 
 def test_submissions_are_moved_by_up_to_a_minute_in_each_replay() -> None:
     jobs = queue([1], *(Job(10.0 * k, 60) for k in range(500)))
-    found = period(jobs, told(np.zeros(500)), (100, 500), 0.0, (1, 2))
+    found = period(whole(jobs, np.zeros(500)), (100, 500), 0.0, (1, 2))
     by = found.submit - (jobs.submit[100:] - jobs.submit[100])
     assert by.shape == (12, 400)
     assert np.abs(by).max() <= MOVED_S == 60
@@ -136,7 +138,7 @@ def test_submissions_are_moved_by_up_to_a_minute_in_each_replay() -> None:
 def test_the_moves_depend_on_the_seed_and_the_period_alone() -> None:
     jobs = queue([1], *(Job(10.0 * k, 60) for k in range(50)))
     one, two, *others = (
-        period(jobs, told(np.zeros(50)), (0, 50), 0.0, key).submit for key in ((1, 2), (1, 2), (1, 1), (2, 2))
+        period(whole(jobs, np.zeros(50)), (0, 50), 0.0, key).submit for key in ((1, 2), (1, 2), (1, 1), (2, 2))
     )
     assert (one == two).all()
     assert all((one != other).all() for other in others)
@@ -148,7 +150,7 @@ def test_long_logs_are_replayed_less_often() -> None:
 
 def test_a_period_without_a_job_is_refused() -> None:
     with pytest.raises(UserError, match="a period of the log has no job"):
-        period(queue([1], Job(0, 1)), told(np.zeros(1)), (1, 1), 7.0, (1, 2))
+        period(whole(queue([1], Job(0, 1)), np.zeros(1)), (1, 1), 7.0, (1, 2))
 
 
 def test_a_user_s_last_two_runs_are_those_that_ended_before_the_last_midnight() -> None:
@@ -164,7 +166,7 @@ def test_a_user_s_last_two_runs_are_those_that_ended_before_the_last_midnight() 
 
 
 def test_a_job_with_an_unknown_wait_counts_as_started_at_once() -> None:
-    found = history_of(fit(3)._replace(wait=np.array([np.nan, 0.0, DAY])))
+    found = log_of(fit(3)._replace(wait=np.array([np.nan, 0.0, DAY])), Site())
     assert np.isnan(found.past).tolist() == [True, True, False]
 
 
@@ -184,23 +186,4 @@ def test_the_periods_of_a_log_are_the_shares_of_its_jobs(scenario: MachinesScena
 
 @pytest.fixture
 def scenario() -> MachinesScenario:
-    row = {
-        "problem": "machines",
-        "machines": [{"count": 1, "has": {"cpu": 8.0}}],
-        "slots": 4,
-        "dispatch": "easy_dynamic",
-        "policies_know": "estimates",
-        "pause": 16,
-        "time_limit": 1000,
-        "workload": {
-            "name": "log",
-            "format": "swf",
-            "path": "x.swf",
-            "window": 2,
-            "train_share": 0.4,
-            "validation_share": 0.2,
-        },
-        "loads": [100],
-        "jobsets": {"train": 1, "validation": 1, "test": 10},
-    }
-    return MachinesScenario.model_validate(row)
+    return MachinesScenario.model_validate(log_scenario(8.0, "x.swf"))

@@ -66,7 +66,6 @@ def test_the_settings_that_order_jobs_are_read() -> None:
     assert found.max_age_s == 7.5 * 86_400
     assert (found.decay_half_life_s, found.calc_period_s) == (14 * 86_400, 120)
     assert found.favor_small
-    assert found.flags == ("ACCRUE_ALWAYS", "NO_FAIR_TREE")
     assert found.job_submit_plugins == ("require_timelimit", "lua")
     assert found.scheduler_parameters == {"bf_interval": "60", "bf_continue": "", "bf_max_job_test": "500"}
 

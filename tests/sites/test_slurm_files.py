@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from lua import LIBRARIES, NONE, SLURM, run_lua
+from slurm_factors import Submission, site_factor
 
 from pipeline.errors import UserError
 from pipeline.sites.slurm_config import SlurmConfig, SlurmPartition
 from pipeline.sites.slurm_files import ExpectedWaits, formula, settings_files, users_table
-from pipeline.sites.slurm_settings import SlurmOrder, Submission, named_order, plan_settings, site_factor
+from pipeline.sites.slurm_settings import SlurmOrder, named_order, plan_settings
 
 LEARNED = SlurmOrder(28_800.0, 0.83, 0.31, 0.4, {"long": 0.6, "gpu-a": -0.2}, {"ann": 321.5, "b.c": 1e5}, 1234.5)
 PART_LIST = """local parts = {
@@ -32,7 +33,9 @@ def texts(
 ) -> dict[str, str]:
     """Write the files as a site would, and return them."""
     config = SlurmConfig({"SLURM_CONF": f"{folder}/slurm.conf"}, partitions=PARTITIONS)
-    found = settings_files(plan_settings(order, config, 86_400), *WAITS, mode, only)
+    found = settings_files(plan_settings(order, config, 86_400), *WAITS) | {"job_order.mode": f"{mode}\n"}
+    partitions = "".join(f'["{name}"] = true' for name in only)
+    found["job_submit.lua"] = found["job_submit.lua"].replace("ONLY = {}", f"ONLY = {{{partitions}}}")
     for name, text in found.items():
         (folder / name).write_text(text)
     return found
@@ -237,11 +240,9 @@ def test_commands_of_the_instructions_compute_waits_and_run_times(tmp_path: Path
     assert said["users"].stdout == 'return {\n["ann"] = 40,\n["b"] = 7,\n}\n'
 
 
-def test_names_that_are_no_login_names_and_unknown_modes_are_refused() -> None:
+def test_names_that_are_no_login_names_are_refused() -> None:
     with pytest.raises(UserError, match=r"found 'a\"\] = os'"):
         users_table({'a"] = os': 1.0})
-    with pytest.raises(UserError, match="one of the modes observe, advise, enforce, off, found 'on'"):
-        settings_files(plan_settings(LEARNED, SlurmConfig({}), 86_400), *WAITS, mode="on")
 
 
 def test_a_learned_order_is_described() -> None:

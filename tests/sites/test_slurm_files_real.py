@@ -8,19 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from slurm_factors import Submission, expected_order, site_factor
 
 from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import LoopbackSlurm, slurm, why_not
 from pipeline.sites.slurm_config import parse_config
 from pipeline.sites.slurm_files import ExpectedWaits, settings_files
-from pipeline.sites.slurm_settings import (
-    SlurmOrder,
-    SlurmSettings,
-    Submission,
-    expected_order,
-    plan_settings,
-    site_factor,
-)
+from pipeline.sites.slurm_settings import SlurmOrder, SlurmSettings, plan_settings
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 ORDER = SlurmOrder(28_800.0, 0.9, 0.3, 0.2, {"long": 0.4}, {"root": 400.0, "nobody": 9000.0}, 1800.0)
@@ -95,7 +89,7 @@ def installed() -> Iterator[Installed]:
         restart(cluster)
         config = parse_config(*(cluster.ask("scontrol", "show", name) for name in ("config", "partition", "node")))
         settings = plan_settings(ORDER, config, 2 * 86_400.0, scale=1000.0)
-        files = settings_files(settings, WAITS, WAITS, mode="enforce")
+        files = settings_files(settings, WAITS, WAITS) | {"job_order.mode": "enforce\n"}
         (cluster.folder / "job_submit.lua").rename(cluster.folder / "job_submit_site.lua")
         for name, text in files.items():
             (cluster.folder / name).write_text(text)

@@ -3,18 +3,11 @@
 import math
 
 import pytest
+from slurm_factors import Submission, expected_order, site_factor
 
 from pipeline.errors import UserError
 from pipeline.sites.slurm_config import SlurmConfig, SlurmPartition
-from pipeline.sites.slurm_settings import (
-    SlurmOrder,
-    Submission,
-    expected_order,
-    highest_priority,
-    named_order,
-    plan_settings,
-    site_factor,
-)
+from pipeline.sites.slurm_settings import SlurmOrder, highest_priority, named_order, plan_settings
 
 DAY, HOUR = 86_400.0, 3600.0
 LIMIT = named_order("limit", 8 * HOUR)
@@ -62,12 +55,6 @@ def test_priorities_that_exceed_32_bits_are_refused() -> None:
     assert highest_priority(plan_settings(LIMIT, site(FairShare=4_000_000_000), 2 * DAY, scale=1000)) < 2**32
     with pytest.raises(UserError, match=r"^PriorityWeight\*: expected priorities up to 4294967295"):
         plan_settings(LIMIT, site(FairShare=4_294_940_000), 2 * DAY, scale=1000)
-
-
-@pytest.mark.parametrize(("feature", "tau", "said"), [("size", 1.0, "'size'"), ("limit", 0.0, "found 0")])
-def test_an_order_that_there_is_not_is_refused(feature: str, tau: float, said: str) -> None:
-    with pytest.raises(UserError, match=said):
-        named_order(feature, tau)
 
 
 def test_a_doubled_limit_costs_the_scale_times_ln_2() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from builders import REPOSITORY
 from commands import Command
+from log_scenarios import log_scenario
 from queue_builders import Job, queue
 from swf_lines import HPC2N, line
 
@@ -20,9 +21,9 @@ from pipeline.core.storage.params_file import with_rows
 from pipeline.core.types import Json
 from pipeline.report.advice import duration
 from pipeline.sites.orders import order_of
-from pipeline.sites.queue import backfill_of
+from pipeline.sites.queue import HOUR_S, backfill_of
 from pipeline.sites.replay import Backfill, Queue, replay
-from pipeline.sites.when import HOUR_S, WEEK_S, drawn_runs, futures, hidden_load, is_linear, moment, past_of, plan
+from pipeline.sites.when import WEEK_S, drawn_runs, futures, hidden_load, is_linear, moment, past_of, plan
 from pipeline.sites.when_check import (
     QUANTILES,
     Questions,
@@ -246,23 +247,13 @@ ROWS = [
 ]  # fmt: skip
 
 
-SCENARIO: dict[str, Json] = {
-    "problem": "machines", "machines": [{"count": 1, "has": {"cpu": 6.0}}], "slots": 4, "dispatch": "easy_dynamic",
-    "policies_know": "estimates", "pause": 16, "time_limit": 1000, "loads": [100],
-    "workload": {
-        "name": "log", "format": "swf", "path": "mine.swf", "window": 2, "train_share": 0.4, "validation_share": 0.2
-    },
-    "jobsets": {"train": 1, "validation": 1, "test": 10},
-}  # fmt: skip
-
-
 def placed(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a folder the one of a site `mine` with a log, and answers fast."""
     (folder / "mine.swf").write_text(text)
     monkeypatch.setattr("pipeline.stages.when.MOMENTS", 60)
     monkeypatch.setattr("pipeline.sites.when_check.FUTURES", 8)
     rows: dict[str, Mapping[str, Mapping[str, Json]]] = {
-        "scenarios": {"mine": SCENARIO},
+        "scenarios": {"mine": log_scenario(6.0, "mine.swf")},
         "sites": {"mine": {"today": "fcfs"}},
     }
     params = folder / "params.yaml"

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from builders import REPOSITORY
 from commands import Command
+from log_scenarios import log_scenario
 from queue_builders import Job, queue
 from swf_lines import line
 
@@ -129,19 +130,7 @@ def small(folder: Path) -> tuple[MachinesScenario, Queue]:
     rows = list(zip(submit.tolist(), run.tolist(), size.tolist(), limit.tolist(), strict=True))
     lines = [line(k + 1, submit=a, run=b, allocated=c, estimate=d, user=k % 4) for k, (a, b, c, d) in enumerate(rows)]
     (folder / "small.swf").write_text("; MaxProcs: 4\n" + "\n".join(lines) + "\n")
-    workload = {"name": "log", "format": "swf", "path": str(folder / "small.swf"), "window": 20, "train_share": 0.4}
-    row = {
-        "problem": "machines",
-        "machines": [{"count": 1, "has": {"cpu": 4.0}}],
-        "slots": 8,
-        "dispatch": "easy_dynamic",
-        "policies_know": "estimates",
-        "pause": 16,
-        "time_limit": 1_000_000,
-        "workload": {**workload, "validation_share": 0.2},
-        "loads": [100],
-        "jobsets": {"train": 1, "validation": 1, "test": 10},
-    }
+    row = log_scenario(4.0, folder / "small.swf", {"window": 20}, slots=8)
     begin = int(np.searchsorted(submit, submit[150] - 7 * DAY))
     jobs = [Job(float(a - submit[begin]), float(b), c, limit=float(d)) for a, b, c, d in rows[begin:]]
     return MachinesScenario.model_validate(row), queue([4], *jobs)

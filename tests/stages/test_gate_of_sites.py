@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from builders import params as read_params
 from dvc.repo import Repo
+from log_scenarios import log_scenario
 from swf_lines import line
 
 from pipeline.champions.gate import NOT_REPLAYED, Advised, Verdict
@@ -42,20 +43,9 @@ def small(folder: Path) -> MachinesScenario:
     rows = zip(submit.tolist(), run.tolist(), rng.integers(1, 4, 300).tolist(), strict=True)
     lines = [line(k + 1, submit=a, run=b, allocated=c, estimate=2 * b, user=k % 4) for k, (a, b, c) in enumerate(rows)]
     (folder / "small.swf").write_text("; MaxProcs: 4\n" + "\n".join(lines) + "\n")
-    cut = {"window": 12, "train_share": 0.4, "validation_share": 0.2, "accept": ["load", "size"]}
-    row = {
-        "problem": "machines",
-        "machines": [{"count": 1, "has": {"cpu": 4.0}}],
-        "slots": 12,
-        "dispatch": "easy_dynamic",
-        "policies_know": "estimates",
-        "pause": 16,
-        "time_limit": 1_000_000,
-        "workload": {"name": "log", "format": "swf", "path": str(folder / "small.swf"), **cut},
-        "loads": [100],
-        "jobsets": {"train": 1, "validation": 4, "test": 10},
-    }
-    return MachinesScenario.model_validate(row)
+    cut = {"window": 12, "accept": ["load", "size"]}
+    jobsets = {"train": 1, "validation": 4, "test": 10}
+    return MachinesScenario.model_validate(log_scenario(4.0, folder / "small.swf", cut, slots=12, jobsets=jobsets))
 
 
 @pytest.fixture(scope="module")

@@ -7,24 +7,16 @@ import commands
 import pytest
 from builders import REPOSITORY
 from commands import Command
+from log_scenarios import log_scenario
 from swf_lines import line
 
 from pipeline.core.config import Params, load_params
 from pipeline.core.storage.params_file import with_rows
-from pipeline.core.types import Json
 from pipeline.stages import log
 
 HOUR = 3_600
 PAGE = REPOSITORY / "docs/how-to/see-why.md"
 command, place = commands.command, commands.place  # fixtures
-SCENARIO: dict[str, Json] = {
-    "problem": "machines", "machines": [{"count": 1, "has": {"cpu": 5.0}}], "slots": 4, "dispatch": "easy_dynamic",
-    "policies_know": "estimates", "pause": 16, "time_limit": 1000, "loads": [100],
-    "workload": {
-        "name": "log", "format": "swf", "path": "ours.swf", "window": 2, "train_share": 0.4, "validation_share": 0.2
-    },
-    "jobsets": {"train": 1, "validation": 1, "test": 10},
-}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +28,7 @@ def ours(place: Path) -> None:
         for k, (at, run, size, limit) in enumerate(rows)
     )
     (place / "ours.swf").write_text(f"; MaxProcs: 5\n{text}\n")
-    rows_of = {"scenarios": {"ours": SCENARIO}, "sites": {"ours": {"today": "fcfs"}}}
+    rows_of = {"scenarios": {"ours": log_scenario(5.0, "ours.swf")}, "sites": {"ours": {"today": "fcfs"}}}
     params = place / "params.yaml"
     params.write_text(with_rows("params.yaml", params.read_text(), rows_of)[0])
     found = load_params()

@@ -8,7 +8,7 @@
 -- which slurmctld takes for its own when a job without an association changes its partition.
 local MODE_FILE = "@{folder}/job_order.mode"
 local SITE_RULE, USERS_FILE = "@{folder}/job_submit_site.lua", "@{folder}/job_order_users.lua"
-local ONLY = {@{only}}  -- partitions to order; empty: all
+local ONLY = {}  -- partitions to order; empty: all
 local SCALE, TOP, TAU = @{scale}, @{top}, @{tau}  -- points per unit of the score, the highest score, s per unit
 local LIMIT, CPUS, PAST = @{weights}
 local OFFSETS = {@{offsets}}

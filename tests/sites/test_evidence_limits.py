@@ -5,7 +5,7 @@ import pytest
 from queue_builders import Job, period, queue
 
 from pipeline.core.schemas import LIMITS
-from pipeline.sites.limits import limits_table
+from pipeline.sites.evidence import limits_table
 
 
 def test_users_are_listed_by_the_processor_time_that_they_reserve_in_vain() -> None:
