@@ -22,6 +22,7 @@ from pipeline.problems.machines.env.nouns import DISPATCH, Jobs, Machines
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.progress import no_progress
 from pipeline.sites import queue, slurm_config
+from pipeline.sites.quotas import quotas_of
 from pipeline.sites.replay import LINEAR, Backfill, Order, Queue, replay
 from pipeline.sites.slurm_config import SlurmConfig
 
@@ -56,6 +57,7 @@ def _planned(short_jobs: ShortJobs, order: str, clock: str, cluster: Cluster, pl
     jobs, nodes, short = _jobs(short_jobs, clock, play), cluster.nodes, are_short(short_jobs, cluster)
     backfill = backfill_of(cluster) if clock == "drawn" else backfill_of(cluster)._replace(interval=0.0)
     phase = np.random.default_rng([play, 1]).uniform(0.0, backfill.interval)
+    none = np.zeros(len(short), dtype=np.int64)
     waiting = Queue(
         submit=jobs.arrival + phase,
         run=jobs.duration,
@@ -63,12 +65,14 @@ def _planned(short_jobs: ShortJobs, order: str, clock: str, cluster: Cluster, pl
         nodes=jobs.nodes,
         demand=jobs.demand,
         cpus=jobs.nodes * jobs.demand[:, 0] / THOUSANDTHS,
-        user=np.zeros(len(short), dtype=np.int64),
+        user=none,
+        qos=np.zeros(len(short)),
         partition=short.astype(np.int64),
         capacity=np.full((nodes, 1), cluster.cpus * THOUSANDTHS),
         members=np.array([np.ones(nodes, dtype=bool), np.arange(nodes) >= nodes - cluster.short]),
         tier=np.array([1, 2]),
         factor=np.ones(2),
+        **quotas_of((), none, none, [("", "")])._asdict(),
     )
     ranks = Order(LINEAR, -ORDERS[order](short_jobs).astype(float))
     return replay(waiting, ranks, backfill, waiting.submit, np.argsort(waiting.submit, kind="stable")) - phase

@@ -22,8 +22,8 @@ from pipeline.core.logs.trace import held_at_once
 from pipeline.core.schemas.columns import integers, table
 from pipeline.core.storage.files import check_table
 from pipeline.errors import UserError
-from pipeline.interactive.machines.user_jobs import user_job_columns
 from pipeline.interactive.scheduling.user_jobs import user_jobs_schema
+from pipeline.problems.machines.env.tables import user_job_columns
 
 KB_OF_GIB = 1024.0**2
 DIGITS = 12  # arrivals of years keep their seconds
@@ -80,7 +80,8 @@ def _log(jobs: pd.DataFrame, per_node: Mapping[str, pd.Series], users: Mapping[s
     times = {"submit": jobs["arrival"], "wait": jobs["start"] - jobs["arrival"], "run": jobs["duration"]}
     others = {"limit": jobs["limit"], "user": jobs["user"].map(users), "nodes": jobs["nodes"]}
     held = {name: amount / jobs["nodes"] for name, amount in per_node.items()}
-    words = {"partition": jobs["partition"].str.replace(",", "|")}  # a job may wait for several
+    words = {"partition": jobs["partition"].str.replace(",", "|"), "qos": jobs["qos"]}  # a job may wait for several
+    words["account"] = jobs["account"].map(users).astype("str").replace("-1", "")
     numbers = pd.DataFrame(times | others | held).astype("float64")
     return _csv(check_table(numbers.assign(**words)[list(LOG.schema.columns)], LOG.schema, str(out / "log.csv")))
 

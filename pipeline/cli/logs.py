@@ -92,6 +92,9 @@ def site(
     outages: Annotated[
         list[Path] | None, Option(help="Output of 'sacctmgr -P show event' or 'reservation'; repeatable.")
     ] = None,
+    quotas: Annotated[
+        list[Path] | None, Option(help="Output of 'sacctmgr -P show qos' or 'assoc'; repeatable.")
+    ] = None,
     format: Format = None,
     agent: Annotated[bool, Option("--agent", help="Add an agent that is trained on the log.")] = False,
     yes: Annotated[bool, Option("--yes", help="Accept a log that looks implausible.")] = False,
@@ -104,8 +107,8 @@ def site(
     params = read_params()
     from pipeline.stages.site import run
 
-    texts = {"config": config, "partitions": partitions}
-    answer((), run(params, log, name, format, machines or [], yes, agent, nodes, texts, outages or []), as_json)
+    texts, more = {"config": config, "partitions": partitions}, (outages or [], quotas or [])
+    answer((), run(params, log, name, format, machines or [], yes, agent, nodes, texts, *more), as_json)
 
 
 @app.command("what-if")

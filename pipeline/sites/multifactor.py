@@ -5,10 +5,11 @@ Terms of priority/multifactor, as in Slurm's source (src/plugins/priority/multif
     age         weight * wait / PriorityMaxAge; Slurm stops at the maximum, the replay does not
     job size    weight * mean of the job's shares of processors and of nodes, or 1 less it with PriorityFavorSmall
     partition   weight * PriorityJobFactor / the highest one of all partitions
+    QOS         weight * priority of the job's QOS / the highest one
     fair-share  weight * 2^(-usage / share), the classic formula, with the user's part of all decayed usage and equal
                 shares for all users; Fair Tree, Slurm's default, ranks users instead
 
-QOS, association and TRES weights are not in a log, so `unsupported` names them.
+Those of associations and TRES are not in a log, so `unsupported` names them.
 """
 
 import numpy as np
@@ -31,9 +32,9 @@ def weights_of(config: SlurmConfig) -> Multifactor | None:
 
     That of partitions is replayed if the configuration has them.
     """
-    size, fair = config.weights["JobSize"], config.weights["FairShare"]
+    size, fair, qos = (config.weights[name] for name in ("JobSize", "FairShare", "QOS"))
     partition = config.weights["Partition"] if len({part.job_factor for part in config.partitions}) > 1 else 0
-    if config.priority_type != PLUGIN or not (size or fair or partition):
+    if config.priority_type != PLUGIN or not (size or fair or partition or qos):
         return None
     return Multifactor(
         age=config.weights["Age"],
@@ -43,18 +44,19 @@ def weights_of(config: SlurmConfig) -> Multifactor | None:
         job_size=size,
         favor_small=config.favor_small,
         partition=partition,
+        qos=qos,
     )
 
 
-def replayed(config: SlurmConfig) -> tuple[str, ...]:
+def replayed(config: SlurmConfig, qos_known: bool) -> tuple[str, ...]:
     """Return the weights other than that of age that are replayed for a site with this configuration."""
-    return (*REPLAYED, *(["Partition"] if config.partitions else []))
+    return (*REPLAYED, *(["Partition"] if config.partitions else []), *(["QOS"] if qos_known else []))
 
 
 def scale_of(score: SlurmOrder, weights: Multifactor) -> float:
     """Return the points per unit of a score that the replay uses, and that the settings have to use."""
     found = {"Age": weights.age, "FairShare": weights.fair_share, "JobSize": weights.job_size}
-    found["Partition"] = weights.partition
+    found |= {"Partition": weights.partition, "QOS": weights.qos}
     config = SlurmConfig({}, weights={**SlurmConfig({}).weights, **found}, max_age_s=weights.age_days * DAY_S)
     return plan_settings(score, config, 0.0).scale
 
@@ -74,7 +76,8 @@ def _kept(order: Order, queue: Queue, weights: Multifactor) -> Order:
     return order._replace(
         static=order.static
         + weights.job_size * _size(queue, weights.favor_small)
-        + weights.partition * queue.factor[queue.partition],
+        + weights.partition * queue.factor[queue.partition]
+        + weights.qos * queue.qos,
         fair_share=float(weights.fair_share),
         half_life=weights.half_life_days * DAY_S,
     )

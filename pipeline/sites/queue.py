@@ -16,6 +16,7 @@ from pipeline.core.logs.windows import periods
 from pipeline.core.types import SPLIT_NUMBERS, THOUSANDTHS, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.workload.windows import Fitted
+from pipeline.sites.quotas import quotas_of
 from pipeline.sites.replay import NO_OUTAGES, Backfill, Outages, Queue
 
 HOUR_S = 3_600.0
@@ -23,7 +24,7 @@ MOVED_S = 60.0  # the most that a submission is moved, either way
 REPLAYS = 12
 MOST_TRAINED = 8_000  # last jobs of the training period
 MOST_JOBS = 400_000  # of all replays of one order; long logs need fewer of them
-PER_JOB = ("submit", "run", "limit", "nodes", "demand", "cpus", "user", "partition")
+PER_JOB = ("submit", "run", "limit", "nodes", "demand", "cpus", "user", "qos", "partition", "counted", "bound")
 
 
 class Period(NamedTuple):
@@ -68,13 +69,13 @@ def queue_of(fit: Fitted, site: Site) -> Queue:
         demand=np.ascontiguousarray(jobs.demand, dtype=np.int64),
         cpus=np.maximum(jobs.nodes * jobs.demand[:, 0] / THOUSANDTHS, 1.0),
         user=user.astype(np.int64),
+        qos=np.array([site.qos.get(qos, 0) for _, qos in fit.group_names])[fit.group] / max([1, *site.qos.values()]),
         partition=partition.astype(np.int64),
         capacity=capacity,
         members=(kinds[kind_of][:, None] >> kind) & np.uint64(1) > 0,
         tier=tiers[name_of].astype(np.int64),
         factor=factors[name_of] / max(most, 1),
-        user_cpus=float(site.each_user.cpus or np.inf),
-        user_jobs=site.each_user.jobs or 1 << 60,
+        **quotas_of(site.quotas, user.astype(np.int64), fit.group, fit.group_names)._asdict(),
     )
 
 

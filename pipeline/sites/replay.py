@@ -46,13 +46,16 @@ class Queue(NamedTuple):
     demand: IntArray  # [J, R]  thousandths, on each of them
     cpus: FloatArray  # [J]  of the first resource, on all of them; at least 1
     user: IntArray  # [J]  from 0
+    qos: FloatArray  # [J]  priority of its QOS, as a share of the highest one
     partition: IntArray  # [J]
     capacity: IntArray  # [K, R]
     members: BoolArray  # [P, K]  the machines of each partition
     tier: IntArray  # [P]  PriorityTier: a higher one comes first, whatever the priorities
     factor: FloatArray  # [P]  PriorityJobFactor, as a share of the highest one
-    user_cpus: float = np.inf  # most that running jobs of a user hold; a job that is larger runs on its own
-    user_jobs: int = 1 << 60  # most running jobs of a user
+    counted: IntArray  # [J, G]  quotas in which a job counts; -1 = none
+    bound: BoolArray  # [J, G]  whether it waits for them
+    most: FloatArray  # [Q]  that running jobs of a quota hold; a job that is larger runs on its own
+    of_jobs: BoolArray  # [Q]  whether a quota counts jobs; else processors
     outages: Outages = NO_OUTAGES
 
 
@@ -94,7 +97,7 @@ class _Live(NamedTuple):
     start: FloatArray  # [J]
     usage: FloatArray  # [U + 1]  processor seconds, decayed; of all users at the end
     rate: FloatArray  # [U + 1]  processors in use
-    active: IntArray  # [U]  running jobs
+    used: FloatArray  # [Q]  of each quota
     made: IntArray  # [P]  reservations of this pass
     low: IntArray  # [K, R]  least amount free during a job
     edges: FloatArray  # [2 O]  beginnings of outages, then their ends
@@ -198,7 +201,7 @@ def _events(q: Queue, s: _Live, now: float) -> None:
                 s.free[s.held[place], r] += q.demand[job, r]
         s.rate[q.user[job]] -= q.cpus[job]
         s.rate[-1] -= q.cpus[job]
-        s.active[q.user[job]] -= 1
+        _count(q, s, job, -1.0)
         _remove(s.running, s.end, s.counts[RUNNING], job)
         _remove(s.limited, s.due, s.counts[RUNNING], job)
         s.counts[RUNNING] -= 1
@@ -241,7 +244,7 @@ def _start(q: Queue, s: _Live, job: int, room: IntArray, now: float) -> None:
             s.free[s.held[place], r] -= q.demand[job, r]
     s.rate[q.user[job]] += q.cpus[job]
     s.rate[-1] += q.cpus[job]
-    s.active[q.user[job]] += 1
+    _count(q, s, job, 1.0)
     s.start[job] = now
     _insert(s.running, s.end, s.counts[RUNNING], job, now + q.run[job])
     _insert(s.limited, s.due, s.counts[RUNNING], job, now + q.limit[job])
@@ -328,11 +331,27 @@ def _take(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> None:
 
 
 @inlined
+def _part(q: Queue, job: int, quota: int) -> float:
+    return 1.0 if q.of_jobs[quota] else float(q.cpus[job])
+
+
+@inlined
+def _count(q: Queue, s: _Live, job: int, sign: float) -> None:
+    """Count a job in its quotas when it starts, and no more when it ends."""
+    for g in range(q.counted.shape[1]):
+        if q.counted[job, g] >= 0:
+            s.used[q.counted[job, g]] += sign * _part(q, job, q.counted[job, g])
+
+
+@inlined
 def _limited(q: Queue, s: _Live, job: int) -> bool:
-    """Return whether a job would exceed its user's limits now."""
-    user = q.user[job]
-    beyond = s.active[user] >= q.user_jobs or s.rate[user] + q.cpus[job] > q.user_cpus + SLACK
-    return bool(s.active[user] > 0 and beyond)
+    """Return whether a job would exceed one of its quotas now."""
+    found = False
+    for g in range(q.counted.shape[1]):
+        quota = q.counted[job, g]
+        if quota >= 0 and q.bound[job, g] and s.used[quota] > SLACK:
+            found = found or s.used[quota] + _part(q, job, quota) > q.most[quota] + SLACK
+    return bool(found)
 
 
 @inlined
@@ -466,7 +485,7 @@ def replay(
     s = _Live(
         submit, arrivals, q.capacity.copy(), np.empty(jobs, np.int64), np.empty(jobs), np.empty(jobs, np.int64),
         np.empty(jobs), np.empty(jobs, np.int64), np.empty(jobs), held_first, np.empty(held_first[-1], np.int64),
-        np.empty(jobs), np.zeros(users + 1), np.zeros(users + 1), np.zeros(users, np.int64),
+        np.empty(jobs), np.zeros(users + 1), np.zeros(users + 1), np.zeros(len(q.most)),
         np.zeros(len(q.tier), np.int64), q.capacity.copy(), edges, np.argsort(edges), np.zeros(7, np.int64),
     )  # fmt: skip
     s.counts[WANTED] = s.counts[LEFT] = min(wanted, jobs)

@@ -185,8 +185,7 @@ def _starts(at: Moment, rows: Queue, hidden: int, backfill: Backfill) -> FloatAr
         members=np.tile(rows.members, (2, 1)),
         tier=np.concatenate([rows.tier, np.full(len(rows.tier), rows.tier.max() + 1)]),
         factor=np.tile(rows.factor, 2),
-        user_cpus=np.inf,  # limits of users are hidden load: what runs may exceed them
-        user_jobs=1 << 60,
+        bound=np.zeros_like(rows.bound),  # quotas are hidden load: what runs may exceed them
     )
     arrivals, wanted = np.argsort(submit, kind="stable"), len(at.open)
     start = replay(rows, order._replace(static=static), backfill, submit, arrivals, wanted)

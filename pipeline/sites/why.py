@@ -60,9 +60,9 @@ def why(
     higher = [o for o in meanwhile.tolist() if _before(log, rule, start, (o, me), start[o])]
     passed = [o for o in left.tolist() if _before(log, rule, start, (o, me), own)]
     changes = {"the first place in the queue": _raised(log, me, 1)}
-    if np.isfinite(queue.user_cpus) or queue.user_jobs < len(queue.submit):
+    if queue.bound[me].any():
         first = changes["the first place in the queue"]
-        changes["the first place and no limits of its user"] = _with(first, me, user=queue.user.max() + 1)
+        changes["the first place and no quotas"] = _with(first, me, bound=False)
     if queue.tier[queue.partition[me]] < queue.tier.max():
         changes["the highest tier for its partition"] = _raised(log, me, 0)
     for other in sorted(higher + passed, key=lambda o: -queue.limit[o] * queue.cpus[o])[:BLOCKERS]:

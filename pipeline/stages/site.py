@@ -6,9 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.accounting.output import pseudonyms, read_key
+from pipeline.accounting.quotas import read_quotas
+from pipeline.accounting.slurm_import import KEY
 from pipeline.core import storage
 from pipeline.core.config import PARAMS_FILE, Params, check_params, repository_root
-from pipeline.core.config.evaluation import too_few
+from pipeline.core.config.evaluation import Quota, too_few
 from pipeline.core.config.parsing import parsed
 from pipeline.core.config.records import NAME, NAMED
 from pipeline.core.logs.registry import log_format, read
@@ -34,14 +37,16 @@ WORDS = ("null", "true", "false", "yes", "no", "on", "off")  # of YAML
 def run(
     params: Params, log: Path, name: str, format: str | None, machines: Sequence[str],
     sure: bool = False, learns: bool = False, nodes: Path | None = None, texts: Mapping[str, Path | None] = {},
-    outages: Sequence[Path] = (),
+    outages: Sequence[Path] = (), quotas: Sequence[Path] = (),
 ) -> dict[str, Json]:  # fmt: skip
     """Describe a log, then put its scenario and site into params.yaml; an existing site gets the new log.
 
     Return the rows and what they change. `texts` are files of what `scontrol` prints: config, partitions.
     """
     _check_name(params, name)
-    settings = _settings({what: path for what, path in texts.items() if path is not None})
+    limits = _quotas(quotas, log)
+    known = bool(limits.get("qos") or (name in params.sites and params.sites[name].qos))
+    settings = limits | _settings({what: path for what, path in texts.items() if path is not None}, known)
     format = format or log_format(log)
     if format is None:
         raise UserError(f"{log}: expected a log of docs/logs.md, found another first line; --format names its format")
@@ -49,8 +54,7 @@ def run(
     with progress(f"read {log}, percent", 100, brief=True) as advance:
         trace = read(log, format, advance, nodes=nodes)
     out = [read_all(outages, trace)[1]] if outages else []
-    for line in [*description(trace), *([] if trace.has_estimates else [f"warning: {NO_LIMITS}"]), *out]:
-        say(line)
+    say(*description(trace), *([] if trace.has_estimates else [f"warning: {NO_LIMITS}"]), *out)
     with progress(f"fit {log} to its machines", 1, brief=True):
         place = nodes and _named(nodes)
         own = [_named(file) for file in outages]
@@ -72,7 +76,7 @@ def run(
     return {"site": name, "rows": wanted, "changes": changes}
 
 
-def _settings(texts: Mapping[str, Path]) -> dict[str, Json]:
+def _settings(texts: Mapping[str, Path], qos_known: bool) -> dict[str, Json]:
     """Return what the configuration of a site's Slurm says of its row, and say what is not replayed."""
     rows: dict[str, Json] = {}
     given = {what: storage.read_text(path) for what, path in texts.items()}
@@ -84,7 +88,7 @@ def _settings(texts: Mapping[str, Path]) -> dict[str, Json]:
         raise UserError(f"{', '.join(map(str, texts.values()))}: {error}") from error
     if "partitions" in texts:
         rows["partitions"] = {name: part.model_dump() for name, part in partitions_of(found).items()}
-    for line in unsupported(found, replayed(found)) if texts else ():
+    for line in unsupported(found, replayed(found, qos_known)) if texts else ():
         say(f"not modelled: {line}")
     if "config" not in texts:
         return rows
@@ -93,6 +97,20 @@ def _settings(texts: Mapping[str, Path]) -> dict[str, Json]:
         say(f"{texts['config']}: only the order of submission is replayed, {kept}")
         return rows
     return rows | {"today": MULTIFACTOR, "slurm": weights.model_dump(exclude_unset=True)}
+
+
+def _quotas(files: Sequence[Path], log: Path) -> dict[str, Json]:
+    """Return quotas and priorities of QOS for a site's row, with accounts by their numbers in the log."""
+    found, priorities = list[Quota](), dict[str, int]()
+    for file in files:
+        some, more, lines = read_quotas(file, lambda names: pseudonyms(names, read_key(log.parent / KEY)))
+        found, priorities = found + some, priorities | more
+        say(*lines)
+    if not files:
+        return {}
+    say(f"{len(found):,} quotas of QOS and accounts")
+    rows: list[Json] = [one.model_dump(mode="json", exclude_defaults=True) for one in found]
+    return {"quotas": rows, **({"qos": dict(priorities)} if priorities else {})}
 
 
 def _named(file: Path) -> Path:

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.core import storage
-from pipeline.core.config import Backfilling, Params
-from pipeline.core.config.records import check_known
+from pipeline.core.config import Backfilling, Params, check_known
 from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.sites.evidence import EVIDENCE, FOLDER, read_evidence
@@ -41,8 +40,8 @@ def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapp
     files = settings_files(settings, waits[found["against"]], waits[name])
     row = params.sites[site]
     same = partitions_of(config).items() <= row.partitions.items()  # the log may have jobs of others
-    known = replayed(config) if same else REPLAYED
-    for line in unsupported(config, known if row.slurm else {*known} - {*REPLAYED}):
+    known = {*replayed(config, bool(row.qos))} - (set() if same else {"Partition"})
+    for line in unsupported(config, known if row.slurm else known - {*REPLAYED, "QOS"}):
         say(f"not modelled: {line}")
     ours, theirs = (_said(one) for one in (params.sites[site].backfill, backfill_of(config)))
     if config.settings and ours != theirs:

@@ -13,7 +13,7 @@ from pipeline.accounting import jobs as why
 from pipeline.core.config import load_params
 from pipeline.core.logs import slurm, swf
 from pipeline.errors import UserError
-from pipeline.interactive.machines.user_jobs import job_columns, park_of
+from pipeline.interactive.machines.scheduling import job_columns, park_of
 from pipeline.interactive.scheduling.user_jobs import read_user_jobs
 
 SACCT, JOBCOMP = DUMPS / "sacct.txt", DUMPS / "jobcomp.txt"
@@ -115,6 +115,9 @@ def test_the_log_keeps_what_the_job_table_and_the_swf_say(imported: Imported) ->
     assert trace.user.tolist() == log[12].to_list()
     names = pd.read_csv(imported.out / "log.csv")["partition"].fillna("")
     assert pd.factorize(names)[0].tolist() == pd.factorize(log[16])[0].tolist()
+    accounts, qos = zip(*(trace.group_names[group] for group in trace.group), strict=True)
+    assert accounts == tuple(str(one) if one > 0 else "" for one in log[13])
+    assert pd.factorize(pd.Series(qos))[0].tolist() == pd.factorize(log[15])[0].tolist()
 
 
 def test_a_log_is_read_as_it_was_written(imported: Imported) -> None:

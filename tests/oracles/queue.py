@@ -149,11 +149,14 @@ class PlainQueue:
                     self.done.reserved[job].append(at)
 
     def _limited(self, job: int) -> bool:
-        """Return whether the user's running jobs and this one would exceed the limits of users."""
+        """Return whether the running jobs of a quota that binds this job and this one would exceed it."""
         q = self.queue
-        theirs = [one.job for one in self.running if q.user[one.job] == q.user[job]]
-        cpus = sum(float(q.cpus[one]) for one in (*theirs, job))
-        return bool(theirs) and (len(theirs) >= q.user_jobs or cpus > q.user_cpus)
+        for quota, binds in zip(q.counted[job].tolist(), q.bound[job].tolist(), strict=True):
+            theirs = [one.job for one in self.running if quota in q.counted[one.job]]
+            held = [1.0 if q.of_jobs[quota] else float(q.cpus[one]) for one in (*theirs, job)]
+            if quota >= 0 and binds and theirs and sum(held) > q.most[quota]:
+                return True
+        return False
 
     def _earliest(self, job: int, reservations: list[Booking]) -> tuple[float, list[int]]:
         """Return the earliest time at which a job fits, by limits; amounts become free only when something ends."""

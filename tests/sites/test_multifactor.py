@@ -22,7 +22,7 @@ PriorityMaxAge = 10-00:00:00
 PriorityDecayHalfLife = 00:00:00
 PriorityFavorSmall = Yes
 """
-WEIGHTS = Multifactor(age=1_000, age_days=10.0, fair_share=20_000, half_life_days=7.0, job_size=300)
+WEIGHTS = Multifactor(age=1_000, age_days=10.0, fair_share=20_000, half_life_days=7.0, job_size=300, qos=50)
 QUEUE = queue([8, 8], Job(0, 60, 4, limit=HOUR), Job(9, 60, 8, limit=2 * HOUR, nodes=2))
 
 
@@ -38,7 +38,9 @@ def test_weights_come_from_the_configuration() -> None:
     assert [line.partition("=")[0] for line in unsupported(classic, REPLAYED)][-1] == "FairShareDampeningFactor"
 
 
-@pytest.mark.parametrize("changed", [{"priority_type": "priority/basic"}, {"weights": {"FairShare": 0, "JobSize": 0}}])
+@pytest.mark.parametrize(
+    "changed", [{"priority_type": "priority/basic"}, {"weights": {"FairShare": 0, "JobSize": 0, "QOS": 0}}]
+)
 def test_a_slurm_that_orders_by_submission_has_no_weights(changed: dict[str, object]) -> None:
     assert weights_of(parse_config(CONFIG)._replace(**changed)) is None  # type: ignore[arg-type]
 
@@ -82,6 +84,11 @@ def test_the_factor_of_a_partition_counts_next_to_the_others() -> None:
     only = "PriorityType = priority/multifactor\nPriorityWeightPartition = 500\n"
     assert weights_of(parse_config(only, partitions=parts)) is not None
     assert weights_of(parse_config(only, partitions=parts.replace("10", "2"))) is None  # the same for all jobs
+
+
+def test_the_priority_of_a_qos_counts_next_to_the_others() -> None:
+    plain, found = present(QUEUE, WEIGHTS), present(QUEUE._replace(qos=np.array([0.2, 1.0])), WEIGHTS)
+    assert (found.static - plain.static).tolist() == pytest.approx([10, 50])
 
 
 def test_who_used_the_machine_waits_for_who_did_not() -> None:

@@ -6,7 +6,7 @@ from log_scenarios import log_scenario
 from queue_builders import Job, queue
 
 from pipeline.core.config import Backfilling, MachinePark, MachinesScenario, Partition, Site
-from pipeline.core.config.evaluation import UserLimits
+from pipeline.core.config.evaluation import Quota
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.nouns import Jobs
 from pipeline.problems.machines.env.workload.windows import Fitted
@@ -50,6 +50,8 @@ def fit(jobs: int = 4) -> Fitted:
         wait=5.0 * some,
         partition=np.zeros(jobs, dtype=np.int64),
         partition_names=("",),
+        group=np.zeros(jobs, dtype=np.int64),
+        group_names=(("", ""),),
         park=MachinePark(
             resources=("cpu", "gpu"),
             capacity=((4000, 0), (4000, 0), (8000, 2000)),
@@ -91,10 +93,22 @@ def test_partitions_that_share_all_machines_keep_their_tiers_and_factors() -> No
     assert queue_of(fit(), site).tier.tolist() == [1, 1, 1]
 
 
-def test_users_have_the_limits_of_the_site() -> None:
-    assert (queue_of(fit(), Site()).user_cpus, queue_of(fit(), Site()).user_jobs) == (np.inf, 1 << 60)
-    found = queue_of(fit(), Site(each_user=UserLimits(cpus=64, jobs=2)))
-    assert (found.user_cpus, found.user_jobs) == (64.0, 2)
+def test_jobs_have_the_quotas_of_the_site() -> None:
+    assert queue_of(fit(), Site()).counted.shape == (4, 0)
+    named = fit()._replace(group=np.array([0, 1, 0, 1]), group_names=(("7", "long"), ("7", "short")))
+    found = queue_of(named, Site(quotas=(Quota(qos="long", cpus=64), Quota(each="account", jobs=2))))
+    assert found.counted.tolist() == [[0, 1], [-1, 1], [0, 1], [-1, 1]]
+    assert (found.most.tolist(), found.of_jobs.tolist()) == ([64, 2], [False, True])
+
+
+def test_a_quota_of_its_qos_replaces_those_without_one_for_the_same() -> None:
+    named = fit()._replace(group=np.array([0, 1, 0, 1]), group_names=(("7", "long"), ("7", "short")))
+    rows = (Quota(qos="long", cpus=64), Quota(accounts=("7",), cpus=99, jobs=9), Quota(each="user", cpus=5))
+    found = queue_of(named, Site(quotas=rows))
+    assert found.counted[:, :3].tolist() == [[0, 1, 2], [-1, 1, 2], [0, 1, 2], [-1, 1, 2]]
+    assert found.bound.tolist() == [[True, False, True, True], [True, True, True, True]] * 2
+    with pytest.raises(UserError, match=r"sites: quotas: the log does not name the accounts of its jobs: import it"):
+        queue_of(fit(), Site(quotas=rows[1:2]))
 
 
 def test_a_part_holds_consecutive_jobs_and_all_machines() -> None:

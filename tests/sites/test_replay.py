@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from queue_builders import Job, queue
 
+from pipeline.core.config.evaluation import Quota
+from pipeline.sites.quotas import quotas_of
 from pipeline.sites.replay import (
     AREA_AGED,
     LINEAR,
@@ -21,6 +23,15 @@ from pipeline.sites.replay import (
 from tests.oracles.queue import Replayed, plain_replay
 
 QUEUES, JOBS = 240, 24
+GROUPS = (("a", "long"), ("a", ""), ("b", "long"), ("b", "short"))
+QUOTAS = (
+    Quota(each="user", cpus=5),
+    Quota(each="user", jobs=2),
+    Quota(qos="long", each="user", jobs=1),
+    Quota(qos="long", cpus=4, jobs=3),
+    Quota(each="account", cpus=6),
+    Quota(accounts=("a",), cpus=3, jobs=4),
+)
 
 
 class Case(NamedTuple):
@@ -50,6 +61,8 @@ def random_queue(rng: np.random.Generator, exact: bool) -> Queue:
     demand[:, 0] = np.maximum(demand[:, 0], 1)
     run = rng.integers(1, 30, JOBS).astype(float)
     overruns = 1.0 if exact else rng.choice([0.1, 0.4, 1.0, 1.0, 2.0, 5.0], JOBS)
+    user, group = rng.integers(3, size=JOBS), rng.integers(len(GROUPS), size=JOBS)
+    some = [one for one in QUOTAS if rng.random() < 0.2]
     return Queue(
         submit=np.sort(rng.integers(0, 60, JOBS)).astype(float),
         run=run,
@@ -57,14 +70,14 @@ def random_queue(rng: np.random.Generator, exact: bool) -> Queue:
         nodes=nodes,
         demand=demand * 1000,
         cpus=np.maximum(nodes * demand[:, 0], 1).astype(float),
-        user=rng.integers(3, size=JOBS),
+        user=user,
+        qos=np.zeros(JOBS),
         partition=partition,
         capacity=capacity * 1000,
         members=members,
         tier=rng.integers(2, size=partitions),
         factor=np.ones(partitions),
-        user_cpus=float(rng.choice([np.inf, np.inf, 5.0])),
-        user_jobs=int(rng.choice([1 << 60, 1 << 60, 2])),
+        **quotas_of(some, user, group, GROUPS)._asdict(),
         outages=random_outages(rng, machines) if rng.random() < 0.5 else NO_OUTAGES,
     )
 
@@ -149,29 +162,32 @@ def test_no_machine_is_ever_overcommitted(replayed: list[tuple[Case, np.ndarray,
             assert (held <= q.capacity).all()
 
 
-def test_no_user_holds_more_than_the_limit_unless_by_one_job(
+def test_no_quota_is_exceeded_unless_by_one_job(
     replayed: list[tuple[Case, np.ndarray, Replayed]],
 ) -> None:
-    reached = {"jobs": 0, "cpus": 0}
+    reached, beyond = {"jobs": 0, "cpus": 0}, 0
     for one, got, _ in replayed:
         q = one.queue
         for now in np.unique(got):
             runs = (got <= now) & (now < got + q.run)
-            for user in range(3):
-                theirs = np.flatnonzero(runs & (q.user == user))
-                cpus = q.cpus[theirs].sum()
-                assert len(theirs) <= max(q.user_jobs, 1)
-                assert cpus <= q.user_cpus or len(theirs) == 1
-                reached["jobs"] += len(theirs) == q.user_jobs
-                reached["cpus"] += cpus == q.user_cpus
+            for quota, most in enumerate(q.most):
+                counted = q.counted == quota
+                theirs = np.flatnonzero(runs & counted.any(axis=1))
+                held = len(theirs) if q.of_jobs[quota] else q.cpus[theirs].sum()
+                if q.bound[counted].all():  # jobs of a QOS with a quota of its own count, and are not held to it
+                    assert held <= most or len(theirs) == 1
+                else:
+                    beyond += held > most
+                reached["jobs" if q.of_jobs[quota] else "cpus"] += held == most
     assert min(reached.values()) > 100
+    assert beyond > 20
 
 
 def test_a_user_at_the_limit_waits_and_blocks_no_other() -> None:
     """Two processors; user 0 may run one job at a time. No reservation is made for its second one, which is first."""
     jobs = [Job(0, 100, user=0), Job(1, 50, user=0), Job(2, 500, user=1)]
     free = queue([2], *jobs)
-    limited = queue([2], *jobs, user_jobs=1)
+    limited = queue([2], *jobs, quotas=[Quota(each="user", jobs=1)])
     order = Order(LINEAR, np.zeros(3), slope=1.0)
     assert replay(free, order, Backfill(), free.submit, np.arange(3)).tolist() == [0, 1, 51]
     assert replay(limited, order, Backfill(), limited.submit, np.arange(3)).tolist() == [0, 100, 2]
@@ -186,8 +202,8 @@ def test_the_head_of_a_queue_is_never_delayed_beyond_its_reservation() -> None:
         q = q._replace(partition=np.zeros_like(q.partition), members=np.ones_like(q.members[:1]), tier=q.tier[:1])
         least = q.capacity.min(axis=0)
         q = q._replace(demand=np.minimum(q.demand, least), nodes=np.minimum(q.nodes, len(q.capacity)))
-        # Reserved jobs wait neither for their own user nor for a machine that is out.
-        q = q._replace(user_cpus=np.inf, user_jobs=JOBS, outages=NO_OUTAGES)
+        # Reserved jobs wait neither for a quota nor for a machine that is out.
+        q = q._replace(bound=np.zeros_like(q.bound), outages=NO_OUTAGES)
         order = Order(LINEAR, np.zeros(JOBS), slope=1.0)
         one = Case(q, order, Backfill(), q.submit, np.arange(JOBS))
         got, wanted = one.compiled(), one.plain()

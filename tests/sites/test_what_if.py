@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from queue_builders import Job, queue
 
 from pipeline.core.config import Evaluation
 from pipeline.errors import UserError
 from pipeline.sites.queue import Period
-from pipeline.sites.replay import Outages, Queue
+from pipeline.sites.replay import Outages
 from pipeline.sites.what_if import changed_by, what_if
 
 HOUR = 3_600.0
@@ -15,25 +16,13 @@ SETTINGS = Evaluation(resamples=100, confidence=0.95)
 
 def period(machines: int = 1) -> Period:
     """Three jobs of an hour on all of two processors, one every half hour from 9:00 on, in two equal replays."""
-    submit = np.array([9.0, 9.5, 10.0]) * HOUR
-    queue = Queue(
-        submit=submit,
-        run=np.full(3, HOUR),
-        limit=np.full(3, 2 * HOUR),
-        nodes=np.ones(3, dtype=np.int64),
-        demand=np.full((3, 1), 2_000),
-        cpus=np.full(3, 2.0),
-        user=np.array([0, 1, 1]),
-        partition=np.zeros(3, dtype=np.int64),
-        capacity=np.full((machines, 1), 2_000),
-        members=np.ones((1, machines), dtype=bool),
-        tier=np.zeros(1, dtype=np.int64),
-        factor=np.ones(1),
-    )
+    jobs = [Job(at * HOUR, HOUR, 2, limit=2 * HOUR, user=min(k, 1)) for k, at in enumerate((9.0, 9.5, 10.0))]
+    rows = queue([2] * machines, *jobs)
+    submit = rows.submit
     every = np.stack([submit - submit[0]] * 2)
     unknown = np.full(3, np.nan)
     user = np.array([7, 8, 8])
-    return Period(queue, 0, every, np.argsort(every, axis=1, kind="stable"), unknown, user, unknown)
+    return Period(rows, 0, every, np.argsort(every, axis=1, kind="stable"), unknown, user, unknown)
 
 
 def test_twice_the_machines_halve_the_queue() -> None:

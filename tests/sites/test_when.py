@@ -16,6 +16,7 @@ from queue_builders import Job, queue
 from swf_lines import HPC2N, line
 
 from pipeline.core.config import Params, Site, load_params
+from pipeline.core.config.evaluation import Quota
 from pipeline.core.logs import swf
 from pipeline.core.storage.params_file import with_rows
 from pipeline.core.types import Json
@@ -129,8 +130,8 @@ def test_what_runs_already_comes_before_jobs_of_a_higher_tier() -> None:
     assert plan(at).tolist() == [80.0]
 
 
-def test_what_runs_already_may_exceed_the_limits_of_its_user() -> None:
-    jobs = queue([4], Job(0, 100, 2), Job(0, 100, 2), Job(10, 50, 4, user=1), user_jobs=1)
+def test_what_runs_already_may_exceed_its_quotas() -> None:
+    jobs = queue([4], Job(0, 100, 2), Job(0, 100, 2), Job(10, 50, 4, user=1), quotas=[Quota(each="user", jobs=1)])
     at = moment(past_of(jobs, np.array([0.0, 0.0, 90.0]), "fcfs", EASY), 20.0)
     assert plan(at).tolist() == [80.0]
 

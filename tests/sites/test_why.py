@@ -7,6 +7,7 @@ import pytest
 from queue_builders import Job, period, queue
 
 from pipeline.core.config import Multifactor
+from pipeline.core.config.evaluation import Quota
 from pipeline.sites.learned import score_of
 from pipeline.sites.multifactor import MULTIFACTOR
 from pipeline.sites.orders import ORDERS, order_of
@@ -73,12 +74,12 @@ def test_a_job_that_would_delay_a_reservation_waits_and_is_named() -> None:
     assert (short.started.rank, short.started.waiting) == (2, 2)
 
 
-def test_limits_of_the_user_and_tiers_are_named_where_a_site_has_them() -> None:
+def test_quotas_and_tiers_are_named_where_a_site_has_them() -> None:
     rows = ((0, 5, 1, 5), (1, 1, 1, 2))
-    assert "the first place and no limits of its user" not in asked(hours(5, *rows)).changed
-    found = asked(hours(5, *rows, user_jobs=1))
+    assert "the first place and no quotas" not in asked(hours(5, *rows)).changed
+    found = asked(hours(5, *rows, quotas=[Quota(each="user", jobs=1)]))
     assert (found.wait, found.changed["the first place in the queue"]) == (4, 4)
-    assert found.changed["the first place and no limits of its user"] == 0
+    assert found.changed["the first place and no quotas"] == 0
     one, two, three = Job(0, HOUR), Job(1, HOUR, partition=0), Job(2, HOUR, partition=1)
     tiers = asked(period(queue([1], one, two, three, members=[[0], [0]], tier=[1, 2])))
     assert tiers.wait == pytest.approx(2, abs=0.001)

@@ -10,7 +10,9 @@ from ruamel.yaml import YAML
 from swf_lines import line
 
 from pipeline.core.config import Backfilling, MachinesLog, Partition, check_params, load_params
+from pipeline.core.config.evaluation import Quota
 from pipeline.core.storage import link_log
+from pipeline.errors import UserError
 from pipeline.sites.evidence import SiteLog
 
 DAY_S = 86_400
@@ -215,6 +217,35 @@ def test_partitions_of_a_slurm_give_tiers_and_the_weight_of_their_factors(place:
     done = command(*words, "--partitions", "parts.txt")
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert done.err.startswith("error: parts.txt: scontrol show partition, work: PriorityTier: expected a whole number")
+
+
+def test_quotas_and_priorities_of_qos_are_read_and_replayed(place: Path, command: Command) -> None:
+    rows = [f"{10**9 + 2_160 * k},0,900,3600,1,1,4,1,0,cpu,{7 + k % 2},{'long' if k % 3 else ''}" for k in range(2_400)]
+    head = "submit,wait,run,limit,user,nodes,cpu,memory,gpu,partition"
+    (place / "log.csv").write_text("\n".join([f"{head},account,qos", *rows]) + "\n")
+    (place / "qos.txt").write_text(
+        "Name|Priority|GrpTRES|GrpJobs|MaxTRESPU|MaxJobsPU|MaxTRESPA|MaxJobsPA\nnormal|0||||||\nlong|40|cpu=4|||2||\n"
+    )
+    (place / "config.txt").write_text(CONFIG)
+    words = ("site", "log.csv", "--name", "ours", "--machines", "1 cpu=8,memory=64")
+    done = command(*words, "--quotas", "qos.txt", "--config", "config.txt")
+    assert (done.code, "2 quotas of QOS and accounts" in done.out + done.err) == (0, True)
+    assert "PriorityWeightQOS" not in done.out + done.err
+    site = load_params().sites["ours"]
+    assert site.quotas == (Quota(qos="long", cpus=4), Quota(qos="long", each="user", jobs=2))
+    assert (site.qos, site.slurm and site.slurm.qos) == ({"normal": 0, "long": 40}, 50)
+    link_log(load_params())
+    queue = SiteLog(load_params(), "ours").periods["train"].queue
+    assert queue.counted[:3].tolist() == [[-1, -1], [0, 1], [0, 1]]
+    assert (queue.most.tolist(), queue.of_jobs.tolist(), queue.qos[:3].tolist()) == ([4, 2], [False, True], [0, 1, 1])
+    associations = "Account|User|ParentName|GrpJobs|GrpTRES|MaxJobs\nroot|||||9\n"
+    (place / "accounts.txt").write_text(associations)
+    done = command(*words, "--quotas", "accounts.txt")
+    assert (done.code, done.err) == (2, "error: users.key: cannot be read (No such file or directory)\n")
+    (place / "log.csv").write_text("\n".join([head, *(row.rpartition(",")[0].rpartition(",")[0] for row in rows)]))
+    link_log(load_params())
+    with pytest.raises(UserError, match="does not name the QOS of its jobs"):
+        SiteLog(load_params(), "ours").periods  # noqa: B018
 
 
 def test_a_site_keeps_its_file_of_nodes_until_its_log_has_none(place: Path, command: Command) -> None:

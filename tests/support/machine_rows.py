@@ -129,6 +129,7 @@ def trace(
         user=np.full(jobs, -1),
         kinds=np.full(jobs, ANY_KIND) if kinds is None else np.array(kinds, dtype=np.uint64),
         partition=np.zeros(jobs, dtype=np.int64),
+        group=np.zeros(jobs, dtype=np.int64),
         resources=("cpu",),
         kind_names=kind_names,
         has_estimates=estimate is not None,

@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipeline.core.config.evaluation import Quota
 from pipeline.sites.queue import Period
+from pipeline.sites.quotas import quotas_of
 from pipeline.sites.replay import Queue
 
 
@@ -19,6 +21,7 @@ class Job(NamedTuple):
     nodes: int = 1
     user: int = 0
     partition: int = 0
+    group: int = 0
 
 
 def queue(
@@ -27,13 +30,14 @@ def queue(
     members: Sequence[Sequence[int]] | None = None,
     tier: Sequence[int] | None = None,
     factor: Sequence[float] | None = None,
-    user_cpus: float = np.inf,
-    user_jobs: int = 1 << 60,
+    quotas: Sequence[Quota] = (),
+    groups: Sequence[tuple[str, str]] = (("", ""),),
 ) -> Queue:
     """A queue; of one partition with all machines unless given, which lists the machines of each partition."""
     amounts = np.array(capacity, dtype=np.int64).reshape(len(capacity), -1) * 1000
     demand = np.array([job.demand for job in jobs], dtype=np.int64).reshape(len(jobs), -1) * 1000
     nodes = np.array([job.nodes for job in jobs], dtype=np.int64)
+    user = np.array([job.user for job in jobs], dtype=np.int64)
     of = [range(len(capacity))] if members is None else members
     return Queue(
         submit=np.array([job.submit for job in jobs], dtype=np.float64),
@@ -42,14 +46,14 @@ def queue(
         nodes=nodes,
         demand=demand,
         cpus=np.maximum(nodes * demand[:, 0] / 1000, 1.0),
-        user=np.array([job.user for job in jobs], dtype=np.int64),
+        user=user,
+        qos=np.zeros(len(jobs)),
         partition=np.array([job.partition for job in jobs], dtype=np.int64),
         capacity=amounts,
         members=np.array([[k in some for k in range(len(capacity))] for some in of]),
         tier=np.zeros(len(of), dtype=np.int64) if tier is None else np.array(tier, dtype=np.int64),
         factor=np.ones(len(of)) if factor is None else np.array(factor, dtype=np.float64),
-        user_cpus=user_cpus,
-        user_jobs=user_jobs,
+        **quotas_of(quotas, user, np.array([job.group for job in jobs], dtype=np.int64), groups)._asdict(),
     )
 
 

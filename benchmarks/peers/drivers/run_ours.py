@@ -15,6 +15,7 @@ from pipeline.problems.machines.env.simulator.batch import Simulator
 from pipeline.problems.machines.env.simulator.rules import players
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.simulation.rollout import play
+from pipeline.sites.quotas import quotas_of
 from pipeline.sites.replay import LINEAR, Backfill, Order, Queue, replay
 from tests.oracles.machines import PlainSimulator
 
@@ -65,8 +66,9 @@ def replayed(jobs: QueueJobs, machines: int, pooled: bool) -> Starts:
     capacity = np.array([[machines * ONE]]) if pooled else np.full((machines, 1), ONE)
     queue = Queue(
         jobs.submit.astype(float), run, run, one if pooled else jobs.size,
-        (jobs.size if pooled else one)[:, None] * ONE, jobs.size.astype(float), none, none, capacity,
-        np.ones((1, len(capacity)), np.bool_), none[:1], np.ones(1),
+        (jobs.size if pooled else one)[:, None] * ONE, jobs.size.astype(float), none, none.astype(float), none,
+        capacity, np.ones((1, len(capacity)), np.bool_), none[:1], np.ones(1),
+        *quotas_of((), none, none, [("", "")]),
     )  # fmt: skip
     return lambda: replay(queue, Order(LINEAR, np.zeros(count), slope=1.0), Backfill(), queue.submit, np.arange(count))
 

@@ -120,6 +120,7 @@ class Multifactor(Frozen):
     job_size: Points = 0  # PriorityWeightJobSize
     favor_small: bool = False  # PriorityFavorSmall
     partition: Points = 0  # PriorityWeightPartition
+    qos: Points = 0  # PriorityWeightQOS
 
 
 class Backfilling(Frozen):
@@ -138,11 +139,14 @@ class Partition(Frozen):
     factor: Points = 1  # PriorityJobFactor
 
 
-class UserLimits(Frozen):
-    """Most that the running jobs of one user may hold, as by a QOS or an association that all users have."""
+class Quota(Frozen):
+    """Most that running jobs may hold together, as limits of a QOS or an association; `site --quotas` reads them."""
 
-    cpus: Annotated[int, Field(ge=1)] | None = None  # MaxTRESPerUser=cpu=...
-    jobs: Annotated[int, Field(ge=1)] | None = None  # MaxJobsPerUser
+    each: Literal["all", "user", "account"] = "all"  # all these jobs together, or those of each user or account
+    qos: str = ""  # only jobs of this QOS; they have no quotas without a QOS for the same (Slurm's precedence)
+    accounts: Annotated[tuple[str, ...], Field(max_length=10_000)] = ()  # only jobs of these accounts
+    cpus: Annotated[int, Field(ge=1)] | None = None  # GrpTRES=cpu=..., MaxTRESPerUser, MaxTRESPerAccount
+    jobs: Annotated[int, Field(ge=1)] | None = None  # GrpJobs, MaxJobsPerUser, MaxJobsPerAccount, MaxJobs
 
 
 class Site(Frozen):
@@ -152,6 +156,7 @@ class Site(Frozen):
     slurm: Multifactor | None = None  # weights of its priority/multifactor; `today: multifactor` is their order
     backfill: Backfilling = Backfilling()  # jobs that start before others of higher priority
     partitions: dict[str, Partition] = Field(default={})  # by name; those that are not listed have tier and factor 1
-    each_user: UserLimits = UserLimits()  # jobs beyond it wait, and nothing is reserved for them
+    qos: dict[str, Points] = Field(default={})  # priorities by name, 0 for others; `site --quotas` reads them
+    quotas: Annotated[tuple[Quota, ...], Field(max_length=10_000)] = ()  # jobs beyond them wait without a reservation
     warm_up_days: Annotated[float, Field(ge=0, le=365)] = 7.0  # replayed before a period and not counted
     most: Vetoes = Vetoes()  # growth of waits that is accepted

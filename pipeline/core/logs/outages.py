@@ -8,9 +8,10 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.core.config.parsing import read_text
+from pipeline.core.logs.slurm import sacctmgr_rows
 from pipeline.errors import UserError
 
+EXPECTED = "'sacctmgr --parsable2 show event' or 'show reservation format=Name,Start,End,NodeNames,Flags'"
 COLUMNS, EVENT, RESERVATION = ("TimeStart", "TimeEnd", "NodeName"), "State", "Flags"  # of both, and of one of them
 MAINTENANCE = "MAINT"  # the flag of reservations in which no job runs
 MOST_NODES = 20_000  # of one list
@@ -34,18 +35,9 @@ def read_outages(path: Path) -> tuple[list[Outage], int]:
     Raises:
         UserError: the file has other columns, or a row cannot be read.
     """
-    head, *lines = read_text(path).splitlines() or [""]
-    names, found, others = head.split("|"), list[Outage](), 0
-    reserved = EVENT not in names
-    if missing := [name for name in (*COLUMNS, RESERVATION if reserved else EVENT) if name not in names]:
-        said = "'sacctmgr --parsable2 show event' or 'show reservation format=Name,Start,End,NodeNames,Flags'"
-        raise UserError(f"{path}: no column {missing[0]}: expected the output of {said}")
-    for number, line in enumerate(lines, start=2):
-        if not line:
-            continue
-        row = dict(zip(names, line.split("|"), strict=False))
-        if line.count("|") != head.count("|"):
-            raise UserError(f"{path}, line {number}: expected {len(names)} columns with bars between them")
+    found, others = list[Outage](), 0
+    for number, row in sacctmgr_rows(path, [(*COLUMNS, RESERVATION), (*COLUMNS, EVENT)], EXPECTED):
+        reserved = EVENT not in row
         if reserved and MAINTENANCE not in row[RESERVATION].split(","):
             others += 1
             continue

@@ -141,7 +141,7 @@ def _is_swf(path: Path, first: str) -> bool:
 
 
 def _has_header(layout: Layout) -> Recognizer:
-    wanted = set(layout.schema.columns)
+    wanted = set(layout.schema.columns) - set(layout.optional)
     return lambda path, first: wanted <= {name.strip() for name in first.split(",")}
 
 

@@ -50,6 +50,7 @@ class Layout(NamedTuple):
 
     schema: pa.DataFrameSchema  # of the columns that are read
     names: tuple[str, ...] = ()  # of all columns, in order; () = in the first line
+    optional: tuple[str, ...] = ()  # columns of words that a file may lack; then they are empty
 
 
 @contextmanager
@@ -101,7 +102,7 @@ def _named(header: str, layout: Layout, path: Path) -> tuple[str, ...]:
     """Return the columns in the first line."""
     names = tuple(name.strip() for name in header.split(","))
     wanted = list(layout.schema.columns)
-    if not set(wanted) <= set(names):
+    if not set(wanted) - set(layout.optional) <= set(names):
         raise UserError(f"{path}:1: expected the columns {', '.join(wanted)}, found {', '.join(names)[:200]}")
     twice = [name for name in wanted if names.count(name) > 1]
     if twice:
@@ -123,9 +124,9 @@ def _filled(text: bytes, first: int, names: tuple[str, ...], path: Path) -> IntA
 
 
 def _parsed(text: bytes, names: tuple[str, ...], layout: Layout) -> pd.DataFrame:
-    places = {names.index(name): name for name in layout.schema.columns}
+    places = {names.index(name): name for name in layout.schema.columns if name in names}
     words = {name: "str" for name, column in layout.schema.columns.items() if str(column.dtype) == "str"}
-    return pd.read_csv(
+    found = pd.read_csv(
         BytesIO(text),
         header=None,
         names=[places[place] for place in sorted(places)],
@@ -136,6 +137,7 @@ def _parsed(text: bytes, names: tuple[str, ...], layout: Layout) -> pd.DataFrame
         na_values=[""],
         low_memory=False,
     )
+    return found.reindex(columns=[*found.columns, *(name for name in layout.optional if name not in names)])
 
 
 def _checked(frame: pd.DataFrame, lines: IntArray, layout: Layout, path: Path) -> pd.DataFrame:

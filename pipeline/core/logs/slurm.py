@@ -6,9 +6,9 @@ to, such as "cpu+long": a job runs on every kind with its partition.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,13 +16,17 @@ import pandas as pd
 from pipeline.core.config.parsing import read_text
 from pipeline.core.logs.rows import Layout, schema
 from pipeline.core.logs.task_rows import Tasks, read_tasks
-from pipeline.core.logs.trace import WITH_GPUS, MachineTable, Trace, thousandths
+from pipeline.core.logs.trace import WITH_GPUS, Columns, MachineTable, Trace, thousandths
 from pipeline.core.types import ANY_KIND, MOST_KINDS, IntArray, KeyArray
 from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback, no_progress
 
+WORDS = ("partition", "account", "qos")
 NODE, UNSET = "scontrol show node", ("", "(null)", "NONE", "none", "None", "N/A", "NO", "No")
-LOG = Layout(schema("slurm", times="submit wait run limit user", amounts="nodes cpu memory gpu", words="partition"))
+LOG = Layout(
+    schema("slurm", times="submit wait run limit user", amounts="nodes cpu memory gpu", words="partition account qos"),
+    optional=("account", "qos"),
+)
 UNKNOWN, NO_NODES = "a time, the nodes or an amount unknown", "nodes, CPUs or run time not above 0"
 NO_PARTITION = "in a partition that no node has"
 GPU = re.compile(r"gpu(?::[^:,(]+)?:(\d+)", re.ASCII)
@@ -62,6 +66,19 @@ def whole(row: Mapping[str, str], name: str, where: str, otherwise: str) -> int:
     return int(text)
 
 
+def sacctmgr_rows(path: Path, layouts: Sequence[Sequence[str]], expected: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield line and row of what `sacctmgr --parsable2` prints; a UserError if it has the columns of no layout."""
+    head, *lines = read_text(path).splitlines() or [""]
+    names = head.split("|")
+    if lacking := min(([name for name in layout if name not in names] for layout in layouts), key=len):
+        raise UserError(f"{path}: no column {lacking[0]}: expected the output of {expected}")
+    for number, line in enumerate(lines, start=2):
+        if line.count("|") != head.count("|") and line:
+            raise UserError(f"{path}, line {number}: expected {len(names)} columns with bars between them")
+        if line:
+            yield number, dict(zip(names, line.split("|"), strict=True))
+
+
 def nodes_of(text: str, where: str = NODE) -> tuple[SlurmNode, ...]:
     """Parse the output of `scontrol show node`; a UserError if it is something else."""
     found = []
@@ -76,27 +93,35 @@ def nodes_of(text: str, where: str = NODE) -> tuple[SlurmNode, ...]:
 def read(path: Path, on_progress: ProgressCallback = no_progress, *, nodes: Path | None = None) -> Trace:
     """Read a log, and its machines if `nodes` is given; UserError if a file or row is invalid, or no job is left."""
     machines, names = (None, [""]) if nodes is None else _machines(nodes)
-    partitions: dict[str, int] = {}
+    partitions, groups = dict[str, int](), dict[tuple[str, str], int]()
 
     def taken(frame: pd.DataFrame) -> Tasks:
         kinds = np.full(len(frame), ANY_KIND) if machines is None else _kinds(frame["partition"], names)
-        codes, found = pd.factorize(frame["partition"].fillna(""))
-        number = np.array([partitions.setdefault(name, len(partitions)) for name in found], dtype=np.int64)[codes]
-        return _tasks(frame, kinds, number)
+        words = {name: frame[name].fillna("").to_numpy() for name in WORDS}
+        pairs = pd.Series([*zip(words["account"], words["qos"], strict=True)], dtype=object).to_numpy()
+        numbers = {"partition": _numbers(words["partition"], partitions), "group": _numbers(pairs, groups)}
+        return _tasks(frame, {"kinds": kinds, **numbers})
 
     facts = WITH_GPUS._replace(kind_names=tuple(names), has_estimates=True, machines=machines)
-    return read_tasks(path, LOG, taken, facts, on_progress)._replace(partition_names=tuple(partitions))
+    found = read_tasks(path, LOG, taken, facts, on_progress)
+    return found._replace(partition_names=tuple(partitions), group_names=tuple(groups))
 
 
-def _tasks(frame: pd.DataFrame, kinds: KeyArray, partition: IntArray) -> Tasks:
-    column = {name: frame[name].to_numpy() for name in frame.columns.drop("partition")}
+def _numbers(names: np.ndarray, known: dict[Any, int]) -> IntArray:
+    """Return the numbers of names; new names are added to those that are known."""
+    codes, found = pd.factorize(names)
+    return np.array([known.setdefault(name, len(known)) for name in found], dtype=np.int64)[codes]
+
+
+def _tasks(frame: pd.DataFrame, others: Columns) -> Tasks:
+    column = {name: frame[name].to_numpy() for name in frame.columns.drop(list(WORDS))}
     amount = np.column_stack([column[name] for name in WITH_GPUS.resources])
     needed = np.column_stack([column["submit"], column["run"], column["limit"], column["nodes"], amount])
     positive = (column["run"] > 0) & (column["limit"] > 0) & (column["nodes"] >= 1) & (column["cpu"] > 0)
     causes = {
         UNKNOWN: np.isnan(needed).any(axis=1),
         NO_NODES: ~positive | (amount < 0).any(axis=1),
-        NO_PARTITION: kinds == 0,
+        NO_PARTITION: others["kinds"] == 0,
     }
     columns = {
         "submit_s": column["submit"],
@@ -106,7 +131,7 @@ def _tasks(frame: pd.DataFrame, kinds: KeyArray, partition: IntArray) -> Tasks:
         "estimate_s": column["limit"],
         "user": np.nan_to_num(column["user"], nan=-1),
     }
-    return Tasks(amount, causes, columns | {"kinds": kinds, "partition": partition})
+    return Tasks(amount, causes, columns | others)
 
 
 def _machines(path: Path) -> tuple[MachineTable, list[str]]:

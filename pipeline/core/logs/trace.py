@@ -28,9 +28,11 @@ Columns = dict[str, Any]  # arrays by name
 TYPES: Mapping[str, npt.DTypeLike] = {
     "id": np.int64,
     **dict.fromkeys(("submit_s", "wait_s", "run_s", "estimate_s"), np.float64),
-    **{"nodes": np.int64, "user": np.int32, "kinds": np.uint64, "partition": np.int64},
+    **{"nodes": np.int64, "user": np.int32, "kinds": np.uint64, "partition": np.int64, "group": np.int64},
 }
-UNKNOWN: Columns = {"wait_s": np.nan, "estimate_s": np.nan, "nodes": 1, "user": -1, "kinds": ANY_KIND, "partition": 0}
+UNKNOWN: Columns = {
+    **{"wait_s": np.nan, "estimate_s": np.nan, "nodes": 1, "user": -1, "kinds": ANY_KIND, "partition": 0, "group": 0},
+}
 
 
 class Dropped(NamedTuple):
@@ -63,6 +65,7 @@ class Trace(NamedTuple):
     user: IntArray  # [J]     -1 = unknown
     kinds: KeyArray  # [J]     bits of the kinds of machines that it may run on
     partition: IntArray  # [J]     index in partition_names
+    group: IntArray  # [J]     index in group_names
     resources: tuple[str, ...]
     kind_names: tuple[str, ...]  # of machines; "" = without a GPU
     has_estimates: bool
@@ -73,6 +76,7 @@ class Trace(NamedTuple):
     rows: int  # of the log: jobs and dropped rows
     doubts: tuple[str, ...] = ()  # implausible signs
     partition_names: tuple[str, ...] = ("",)  # "a|b": the job waits in both
+    group_names: tuple[tuple[str, str], ...] = (("", ""),)  # account and QOS
 
     def most_held(self, amount: FloatArray, first: int | None = None) -> float:
         """Return the largest total of an amount [J] held at one time in the log's own schedule; unknown waits are 0.
@@ -187,6 +191,7 @@ class Facts(NamedTuple):
     has_estimates: bool = False
     machines: MachineTable | None = None
     partition_names: tuple[str, ...] = ("",)
+    group_names: tuple[tuple[str, str], ...] = (("", ""),)
 
 
 WITH_GPUS = Facts(("cpu", "memory", "gpu"), (CORES, GIB, GPUS))

@@ -9,7 +9,7 @@ from readable import faults
 from pipeline.comparing.plots import png
 from pipeline.core.logs import swf
 from pipeline.core.logs.trace import Dropped, MachineTable, Trace
-from pipeline.core.storage import check_table
+from pipeline.core.storage.files import check_table
 from pipeline.core.types import ANY_KIND
 from pipeline.interactive.logs import overview as tracing
 from pipeline.interactive.logs.figures import figures
@@ -33,6 +33,7 @@ def log(submit: list[float], run: list[float], cpu: list[int] | None = None, **c
         user=np.full(jobs, -1),
         kinds=np.full(jobs, ANY_KIND),
         partition=np.zeros(jobs, dtype=np.int64),
+        group=np.zeros(jobs, dtype=np.int64),
         resources=("cpu",),
         kind_names=("",),
         has_estimates=False,

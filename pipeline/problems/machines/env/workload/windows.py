@@ -16,7 +16,7 @@ from pipeline.core.config import MachinePark, MachinesLog, MachinesScenario, Sam
 from pipeline.core.logs.plausible import SIZE, unconfirmed
 from pipeline.core.logs.predictions import predict_run_times
 from pipeline.core.logs.registry import read
-from pipeline.core.logs.trace import MachineTable, Trace, fits_somewhere
+from pipeline.core.logs.trace import TYPES, MachineTable, Trace, fits_somewhere
 from pipeline.core.logs.windows import periods
 from pipeline.core.types import LOG_NAME, NODES_NAME, THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
@@ -35,6 +35,8 @@ class Fitted(NamedTuple):
     wait: FloatArray  # [J]  in the log's own history; nan = unknown
     partition: IntArray  # [J]  index in partition_names
     partition_names: tuple[str, ...]
+    group: IntArray  # [J]  index in group_names
+    group_names: tuple[tuple[str, str], ...]  # account and QOS
     park: MachinePark
     load: dict[str, float]  # per resource that the machines have: that of the training period, 1 = all of it
     left_out: dict[str, int]  # numbers of other jobs by reason
@@ -97,6 +99,8 @@ def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> F
         wait=left.wait_s,
         partition=left.partition,
         partition_names=left.partition_names,
+        group=left.group,
+        group_names=left.group_names,
         park=park.model_copy(update={"unit": unit}),
         load=_load(jobs, park, learned),
         left_out={f"arrived before {workload.first_s:g} s": int(early.sum()), NO_MACHINE: int((~runs).sum())},
@@ -125,8 +129,7 @@ def _only(trace: Trace, kept: BoolArray) -> Trace:
     """Return some jobs of a log; raise UserError if there are none."""
     if not kept.any():
         raise UserError(f"workload: no job of {len(kept):,} is left: all come before first_s, or fit on no machine")
-    columns = ("id", "submit_s", "wait_s", "run_s", "estimate_s", "demand", "nodes", "user", "kinds", "partition")
-    return trace._replace(**{name: getattr(trace, name)[kept] for name in columns})
+    return trace._replace(**{name: getattr(trace, name)[kept] for name in (*TYPES, "demand")})
 
 
 def _learned(workload: MachinesLog, jobs: int) -> IntArray:

@@ -1,0 +1,79 @@
+"""Quotas from the tables that `sacctmgr --parsable2` prints."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from pipeline.accounting.quotas import read_quotas
+from pipeline.core.config.evaluation import Quota
+from pipeline.errors import UserError
+
+# As Slurm 22.05 prints them.
+QOS = """\
+Name|Priority|GraceTime|Preempt|PreemptExemptTime|PreemptMode|Flags|UsageThres|UsageFactor|GrpTRES|GrpTRESMins|\
+GrpTRESRunMins|GrpJobs|GrpSubmit|GrpWall|MaxTRES|MaxTRESPerNode|MaxTRESMins|MaxWall|MaxTRESPU|MaxJobsPU|MaxSubmitPU|\
+MaxTRESPA|MaxJobsPA|MaxSubmitPA|MinTRES
+normal|0|00:00:00|||cluster|||1.000000|||||||||||||||||
+long|50|00:00:00|||cluster|||1.000000|cpu=512,mem=2T,node=9|||40|||||||cpu=64|3|||||
+short|10|00:00:00|||cluster|||1.000000|||||||||||||||6||
+"""
+FEW = "Name|Priority|GrpTRES|GrpJobs|MaxTRESPU|MaxJobsPU|MaxTRESPA|MaxJobsPA\n"
+ASSOCIATIONS = "Account|User|ParentName|GrpJobs|GrpTRES|MaxJobs\n"
+NUMBERS = {"root": 1, "physics": 2, "theory": 3, "bio": 4}
+
+
+def numbers(names: Iterable[str]) -> dict[str, int]:
+    return {name: NUMBERS[name] for name in names}
+
+
+def read(tmp_path: Path, text: str) -> tuple[list[Quota], dict[str, int], list[str]]:
+    (tmp_path / "said.txt").write_text(text)
+    found, priorities, lines = read_quotas(tmp_path / "said.txt", numbers)
+    return found, priorities, [line.removeprefix(f"{tmp_path}/said.txt: ") for line in lines]
+
+
+def test_a_qos_has_quotas_of_all_of_each_user_and_of_each_account(tmp_path: Path) -> None:
+    found, priorities, lines = read(tmp_path, QOS)
+    assert found == [
+        Quota(qos="long", cpus=512, jobs=40),
+        Quota(qos="long", each="user", cpus=64, jobs=3),
+        Quota(qos="short", each="account", jobs=6),
+    ]
+    assert priorities == {"normal": 0, "long": 50, "short": 10}
+    assert lines == ["1 limits not replayed: GrpTRES of mem", "1 limits not replayed: GrpTRES of node"]
+
+
+def test_a_quota_of_an_account_holds_for_those_below_and_its_most_jobs_are_those_of_each_user(tmp_path: Path) -> None:
+    rows = (
+        "root||||cpu=900|9\nroot|root||||9\nphysics||root|20|cpu=100|9\nphysics|ann||||4\nphysics|bob||||9\n"
+        "theory||physics||cpu=30|2\nbio||root|||\n"
+    )
+    found, priorities, lines = read(tmp_path, ASSOCIATIONS + rows)
+    assert found == [
+        Quota(cpus=900),
+        Quota(accounts=("2", "3"), cpus=100, jobs=20),
+        Quota(accounts=("3",), cpus=30),
+        Quota(each="user", accounts=("1", "2"), jobs=9),
+        Quota(each="user", accounts=("3",), jobs=2),
+    ]
+    assert (priorities, lines) == ({}, ["1 limits not replayed: of single users"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no column Account: expected the output of 'sacctmgr --parsable2 show qos' or "),
+        ("Name|Priority|GrpTRES\n", "no column GrpJobs"),
+        (FEW + "long|5|cpu=4\n", "line 2: expected 8 columns with bars between them"),
+        (FEW + "long|5|cpu=many|||||\n", "line 2: GrpTRES: expected a whole number above 0, found 'many'"),
+        (FEW + "long|5||0||||\n", "line 2: GrpJobs: expected a whole number above 0, found '0'"),
+        (FEW + "long|high||||||\n", "line 2: Priority: expected a whole number, found 'high'"),
+        ("Cluster|" + ASSOCIATIONS + "one|root|||||\ntwo|root|||||\n", "expected associations of one cluster, found "),
+    ],
+)
+def test_other_texts_are_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(UserError, match=r"^.*said\.txt.*$") as error:
+        read(tmp_path, text)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
