@@ -13,7 +13,7 @@ from benchmarks.problem import DEEPRM, Problem
 from pipeline.core import storage
 from pipeline.core.config import PoolCard, PoolNetworkConfig, Reinforce
 from pipeline.core.types import CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
-from pipeline.interactive.pool.scheduling.schedule import schedule
+from pipeline.interactive.pool.scheduling import schedule
 from pipeline.interactive.scheduling.user_jobs import UserJobs
 from pipeline.learning.stored import weights_of
 from pipeline.problems.pool.agents.networks.encodings import Layout, draw

@@ -22,8 +22,8 @@ from pipeline.core.logs import lines
 from pipeline.core.logs.swf import read as read_log
 from pipeline.core.logs.trace import Trace
 from pipeline.errors import UserError
-from pipeline.interactive.pool.scheduling.schedule import SCHEDULING, abreast, job_columns, schedule
-from pipeline.interactive.pool.scheduling.schedule import scheduled as as_scheduled
+from pipeline.interactive.pool.scheduling import SCHEDULING, abreast, job_columns, schedule
+from pipeline.interactive.pool.scheduling import scheduled as as_scheduled
 from pipeline.interactive.scheduling.schedule import write
 from pipeline.interactive.scheduling.user_jobs import UserJobs, parts, read_user_jobs
 from pipeline.problems.pool.env.nouns import Cluster, JobSet

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 Fields = Mapping[str, Tensor]
+Shapes = Mapping[str, tuple[int, ...]]  # of fields, after [B]
 
 
 class Exported(nn.Module):
@@ -23,6 +24,12 @@ class Exported(nn.Module):
         found, may = self._logits(dict(zip(self._names, fields, strict=True)))
         logits = torch.where(may, found, torch.full_like(found, -torch.inf))
         return logits, logits.argmax(dim=1)
+
+
+def example_of(numbers: Shapes, masks: Shapes) -> dict[str, Tensor]:
+    """Return the fields of two observations, as example inputs of an export."""
+    fields = {name: torch.ones((2, *shape), dtype=torch.float64) for name, shape in numbers.items()}
+    return fields | {name: torch.ones((2, *shape), dtype=torch.bool) for name, shape in masks.items()}
 
 
 def onnx_of(network: nn.Module, outputs: list[str], example: Fields) -> bytes:

@@ -85,24 +85,15 @@ def slowdown_column(jobsets: pd.DataFrame) -> str:
 
 def best_of(results: Mapping[str, Results], column: str | None = None) -> dict[int, str]:
     """Return the policy with the least mean of a column of jobset tables at each load; None: slowdown."""
-    columns = {name: column or slowdown_column(done.jobsets) for name, done in results.items()}
-    return best_by_load({name: done.mean_by_load(columns[name]) for name, done in results.items()})
+    means = {name: done.mean_by_load(column or slowdown_column(done.jobsets)) for name, done in results.items()}
+    loads = next(iter(means.values()))
+    return {load: min(means, key=lambda name: means[name][load]) for load in loads}
 
 
 def best_single(results: Mapping[str, Results]) -> dict[int, str]:
     """Return the policy with the least mean slowdown over all loads, repeated for each load."""
     best = min(results, key=lambda name: results[name].mean)
     return dict.fromkeys(results[best].by_load, best)
-
-
-def best_by_load(means: Mapping[str, Mapping[int, float]]) -> dict[int, str]:
-    """Return the policy with the least mean at each load.
-
-    >>> best_by_load({"sjf": {50: 2.0, 90: 3.0}, "hold": {50: 2.5, 90: 2.0}})
-    {50: 'sjf', 90: 'hold'}
-    """
-    loads = next(iter(means.values()))
-    return {load: min(means, key=lambda name: means[name][load]) for load in loads}
 
 
 def percentile(ordered: FloatArray, first: IntArray, share: float) -> FloatArray:

@@ -11,7 +11,7 @@ import pytest
 from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.interactive.pool.policies import policy_for
-from pipeline.interactive.pool.scheduling.schedule import MOST_STEPS, MOST_TRIED
+from pipeline.interactive.pool.scheduling import MOST_STEPS, MOST_TRIED
 from pipeline.learning.stored import weights_of
 from pipeline.problems.pool.agents.networks.loading import card_of
 from pipeline.problems.pool.agents.networks.networks import build

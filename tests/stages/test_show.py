@@ -10,8 +10,7 @@ from builders import jobset
 
 from pipeline.core import storage
 from pipeline.core.types import Observation
-from pipeline.interactive.pool import showing
-from pipeline.interactive.pool.scheduling import schedule as scheduling
+from pipeline.interactive.pool import scheduling, showing
 from pipeline.problems.pool.env.storage import write_jobsets
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 

@@ -28,7 +28,7 @@ import psutil
 from pipeline.core import storage
 from pipeline.core.config import GroupsCard, MachinesAgent, MachinesCard, Params, PoolCard, load_params
 from pipeline.core.types import Json
-from pipeline.interactive.machines.user_jobs import park_of
+from pipeline.interactive.machines.scheduling import park_of
 from pipeline.learning.stored import weights_of
 from pipeline.problems import problem_of
 from pipeline.progress import say

@@ -13,8 +13,7 @@ import pandera.pandas as pa
 from pipeline.core.schemas.columns import integers, numbers, share, table
 from pipeline.core.schemas.tables import COMPARISON
 from pipeline.core.types import BoolArray, FloatArray, IntArray
-from pipeline.interactive.explaining.decisions import jobsets_of
-from pipeline.interactive.explaining.recording import Decisions
+from pipeline.interactive.explaining.decisions import Decisions, jobsets_of
 from pipeline.interactive.explaining.tree import FEATURES, OF_JOB, PLACE, TreeCard, TreeFeatures, decide
 from pipeline.simulation.results import Results, slowdown_column
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core.types import BoolArray, FloatArray
+from pipeline.interactive.explaining.decisions import Decisions
 from pipeline.interactive.explaining.differences import agreement
-from pipeline.interactive.explaining.recording import Decisions
 from pipeline.interactive.explaining.tree import FEATURES, MACHINES, Node, TreeCard, words
 
 PASSED_OVER = 0.1  # weight of a job that waits for another to start

@@ -12,9 +12,8 @@ from pipeline.comparing.plots import png
 from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.core.schemas.columns import integers, numbers, table
-from pipeline.core.types import IntArray
 from pipeline.interactive.scheduling.schedule import must_apply
-from pipeline.progress import ProgressCallback, ShareCallback, progress, say
+from pipeline.progress import ProgressCallback, progress, say
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,20 +44,11 @@ class Explained(NamedTuple):
     files: Mapping[str, str] = {}  # other text files, by name
 
 
-class Tried(NamedTuple):
-    """Candidates of a policy with look-ahead in some episodes."""
-
-    base: str  # the policy that it improves
-    frame: pd.DataFrame  # candidates, each with its episode
-    load: IntArray  # [B]
-    number: IntArray  # [B]  of the jobset
-
-
 class Explaining(NamedTuple):
     """How a problem explains policies."""
 
-    ready: Callable[[Params, str, ExplainRequest], Callable[[ProgressCallback], Explained]]  # (params, scenario, ...)
-    tried: Callable[[Params, ExplainRequest, ShareCallback], Tried] | None = None  # None: it has no rows of `plans`
+    # (params, scenario, request) -> a function of a callback for progress in percent, which it takes to 100
+    ready: Callable[[Params, str, ExplainRequest], Callable[[ProgressCallback], Explained]]
     refused: Mapping[str, str] = {}  # options that do not apply, with reasons
 
 
@@ -67,17 +57,9 @@ def explain(how: Explaining, params: Params, request: ExplainRequest) -> None:
     scenario = request.scenario or {**params.agents, **params.plans}[request.agent].scenario
     must_apply(request._replace(scenario=scenario), how.refused)
     folder, title = storage.REPORTS / "explain" / request.title, f"explain {request.title}, percent"
-    if how.tried is not None and request.agent in params.plans:
-        with progress(title, 100) as advance:
-            tried = how.tried(params, request, lambda share: advance(100 * share))
-        frame = candidates_of(tried)
-        lines = candidates_in_words(request.agent, tried.base, frame)
-        found = Explained({"candidates": (frame, CANDIDATES)}, {}, lines)
-    else:
-        run = how.ready(params, scenario, request)
-        with progress(title, 100) as advance:
-            found = run(advance)
-            advance(100)
+    run = how.ready(params, scenario, request)
+    with progress(title, 100) as advance:
+        found = run(advance)
     pictures = {name: png(figure) for name, figure in found.figures.items()}
     storage.discard(folder)
     for name, (rows, schema) in found.tables.items():
@@ -103,13 +85,6 @@ CANDIDATES = table(
     | {"error": numbers(0.0, nullable=True), "futures": integers(1), "taken": pa.Column("bool")},
     ["load", "jobset", "decision", "rank"],
 )
-
-
-def candidates_of(tried: Tried) -> pd.DataFrame:
-    """Return CANDIDATES."""
-    episode = tried.frame["episode"].to_numpy()
-    frame = tried.frame.assign(load=tried.load[episode], jobset=tried.number[episode])[list(CANDIDATES.columns)]
-    return frame.sort_values(["load", "jobset", "decision", "rank"], ignore_index=True)
 
 
 def candidates_in_words(plan: str, base: str, frame: pd.DataFrame) -> list[str]:

@@ -1,6 +1,7 @@
 """Differences of a policy that places jobs from SJF, and a small tree that imitates it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,17 +10,23 @@ import pandas as pd
 from pipeline.comparing.statistics import ALL
 from pipeline.comparing.words import gap
 from pipeline.core.config import Params
-from pipeline.core.types import IntArray, Policy
+from pipeline.core.types import Policy
 from pipeline.interactive.explaining import differences as differing
-from pipeline.interactive.explaining.decisions import few, mean_of, outcomes_by, within
+from pipeline.interactive.explaining.decisions import Decisions, Play, few, mean_of, outcomes_by, record, within
 from pipeline.interactive.explaining.differences import SCHEMAS
 from pipeline.interactive.explaining.distilling import Named, distil, rules
-from pipeline.interactive.explaining.explain import Explained, Explaining, ExplainRequest, Tried
+from pipeline.interactive.explaining.explain import (
+    CANDIDATES,
+    Explained,
+    Explaining,
+    ExplainRequest,
+    candidates_in_words,
+)
 from pipeline.interactive.explaining.figures import PARTS, figures
-from pipeline.interactive.explaining.recording import Decisions, Play, record
 from pipeline.interactive.explaining.tree import PLACE, TREE, TreeCard, tree_features, tree_policy, words
 from pipeline.lookahead.planner import Planner, SearchResult
-from pipeline.progress import ProgressCallback, ShareCallback
+from pipeline.problems import problem_of
+from pipeline.progress import ProgressCallback
 from pipeline.simulation.results import Results
 from pipeline.simulation.rollout import Turn
 
@@ -42,7 +49,6 @@ class Placing(NamedTuple):
     """A problem's part for a scenario in which policies place jobs."""
 
     policy: Callable[[str], Agent]  # by its name
-    read: Callable[[str], JobSets]  # jobsets of a split
     begin: Callable[[JobSets, bool], Play]  # (jobsets, masked)
     score: Callable[[Mapping[str, Policy], JobSets, bool], dict[str, Results]]  # (policies, jobsets, masked)
     rules: Mapping[str, Policy]  # to compare with
@@ -60,22 +66,31 @@ def explaining(placing: Callable[[Params, str], Placing], planning: Callable[[Pa
     """
 
     def ready(params: Params, scenario: str, request: ExplainRequest) -> Callable[[ProgressCallback], Explained]:
+        if request.agent in params.plans:
+            return partial(tried, params, request.agent, request.jobsets)
         return explained(placing(params, scenario), params, scenario, request)
 
-    def tried(params: Params, request: ExplainRequest, on_progress: ShareCallback) -> Tried:
-        row = params.plan(request.agent)
+    def tried(params: Params, plan: str, most: int, on_progress: ProgressCallback) -> Explained:
+        row = params.plan(plan)
         what = placing(params, row.scenario)
-        episodes, parts = what.begin(few(what.read("test"), request.jobsets), True), list[pd.DataFrame]()
-        plan = planning(params, request.agent)
-        for _ in plan.play(episodes.simulator, episodes.key, lambda turn, found: parts.append(_tried(turn, found))):
-            on_progress(episodes.started() / len(episodes.jobs.arrival))
-        return Tried(row.base, pd.concat(parts, ignore_index=True), episodes.load, episodes.number)
+        episodes, parts = what.begin(few(_reader(params, row.scenario)("test"), most), True), list[pd.DataFrame]()
+        planner = planning(params, plan)
+        simulator, key = episodes.simulator, episodes.key
+        for _ in planner.play(simulator, key, lambda turn, found: parts.append(_tried(episodes, turn, found))):
+            on_progress(100 * simulator.started / len(episodes.jobs.arrival), "")
+        frame = pd.concat(parts).sort_values(["load", "jobset", "decision", "rank"], ignore_index=True)
+        return Explained({"candidates": (frame, CANDIDATES)}, {}, candidates_in_words(plan, row.base, frame))
 
-    return Explaining(ready, tried)
+    return Explaining(ready)
 
 
-def _tried(turn: Turn, found: SearchResult) -> pd.DataFrame:
-    """Return a row for each candidate of decisions with several; columns as CANDIDATES, by episode."""
+def _reader(params: Params, scenario: str) -> Callable[[str], JobSets]:
+    """Return the function that reads the jobsets of a split."""
+    return problem_of(params, scenario).scoring(params, scenario, None).read
+
+
+def _tried(episodes: Play, turn: Turn, found: SearchResult) -> pd.DataFrame:
+    """Return CANDIDATES: a row for each candidate of decisions with several."""
     (cost, error, futures), (_, slots, machines) = found.values, turn.view.legal.shape
     place, rank = np.nonzero(futures)
     action, jobs = found.action[place, rank], tree_features(turn.view).job[place]
@@ -83,7 +98,8 @@ def _tried(turn: Turn, found: SearchResult) -> pd.DataFrame:
     job = jobs[np.arange(len(place)), slot]
     return pd.DataFrame(
         {
-            "episode": turn.rows[place],
+            "load": episodes.load[turn.rows[place]],
+            "jobset": episodes.number[turn.rows[place]],
             "decision": turn.decision[place],
             "now": turn.view.now[place].astype(float),
             "rank": rank,
@@ -103,7 +119,8 @@ def explained(
 ) -> Callable[[ProgressCallback], Explained]:
     """Return a function that explains a policy by its own play of test jobsets."""
     agent = what.policy(request.agent)
-    every = {split: what.read(split) for split in MOST_JOBS}
+    read = _reader(params, scenario)
+    every = {split: read(split) for split in MOST_JOBS}
     splits = {split: within(some, request.jobsets, MOST_JOBS[split]) for split, some in every.items()}
     labels = words(what.unit)
 
@@ -113,15 +130,26 @@ def explained(
         on_progress(33, f"{len(decisions.agent)} decisions")
         card = _tree(what, agent, splits, request, Named(request.title, scenario), params.seed)
         on_progress(67, f"tree of {card.leaves} leaves")
-        frames = _frames(what, decisions, episodes.load, card, params.seed)
-        frames["outcomes"] = _outcomes(what, agent, card, splits["test"], params)
+        load, times = episodes.load, differing.Times(decisions)
+        frames = {
+            "differences": differing.differences(decisions, load),
+            "jobs": differing.jobs(decisions, load),
+            **({"machines": differing.machines(decisions, load)} if what.several else {}),
+            "withheld": differing.withheld(decisions, load),
+            "classes": differing.classes(times),
+            "effects": differing.effects(times),
+            "importance": differing.importance(card, decisions, np.random.default_rng(params.seed)),
+            "outcomes": _outcomes(what, agent, card, splits["test"], params),
+        }
         files = {
             "tree.json": card.model_dump_json(indent=1, exclude_defaults=True) + "\n",
             "rules.md": rules(card, what.unit, what.several),
         }
         tables = {name: (frame, SCHEMAS[name]) for name, frame in frames.items()}
         lines = [*summary(frames, card, labels, what.unit), _data(every["test"], splits["test"])]
-        return Explained(tables, figures(card.agent, frames, labels), lines, files)
+        drawn = figures(card.agent, frames, labels)
+        on_progress(100, "")
+        return Explained(tables, drawn, lines, files)
 
     return run
 
@@ -145,19 +173,6 @@ def _tree(
     rounds = 0 if longest > LONG else ROUNDS
     most = max(1, MOST_PLAYED // ((rounds + 1) * max(longest, 1)))
     return distil(first, label, costs, sizes, rounds, named, seed, most)
-
-
-def _frames(what: Placing, decisions: Decisions, load: IntArray, card: TreeCard, seed: int) -> dict[str, pd.DataFrame]:
-    times = differing.Times(decisions)
-    return {
-        "differences": differing.differences(decisions, load),
-        "jobs": differing.jobs(decisions, load),
-        **({"machines": differing.machines(decisions, load)} if what.several else {}),
-        "withheld": differing.withheld(decisions, load),
-        "classes": differing.classes(times),
-        "effects": differing.effects(times),
-        "importance": differing.importance(card, decisions, np.random.default_rng(seed)),
-    }
 
 
 def _outcomes(what: Placing, agent: Agent, card: TreeCard, jobsets: JobSets, params: Params) -> pd.DataFrame:

@@ -158,7 +158,9 @@ def tree_features(view: Observation) -> TreeFeatures:
     count, slots = view.duration.shape
     used = 1 + int(np.nonzero(view.duration)[1].max(initial=0))  # pairs of empty slots would take most time
     job = np.zeros((count, slots, len(OF_JOB)))
-    job[:, :used] = np.stack(_of_jobs(_first_slots(view, used), capacity), axis=2)
+    names = ("duration", "demand", "nodes", "waited", "fits_now", "fits_in")
+    first_slots = view._replace(**{name: getattr(view, name)[:, :used] for name in names})
+    job[:, :used] = np.stack(_of_jobs(first_slots, capacity), axis=2)
     return TreeFeatures(
         job,
         np.stack(rest, axis=1),
@@ -166,11 +168,6 @@ def tree_features(view: Observation) -> TreeFeatures:
         np.asarray((view.legal & view.fits_now).any(axis=2)),
         legal_actions(view)[:, -1],
     )
-
-
-def _first_slots(view: Observation, count: int) -> Observation:
-    names = ("duration", "demand", "nodes", "waited", "fits_now", "fits_in")
-    return view._replace(**{name: getattr(view, name)[:, :count] for name in names})
 
 
 def _of_jobs(view: Observation, capacity: FloatArray) -> list[FloatArray]:

@@ -14,7 +14,6 @@ import pandera.pandas as pa
 from pipeline.comparing.plots import GREY, LEARNED, canvas
 from pipeline.comparing.statistics import ALL
 from pipeline.comparing.words import gap
-from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.core.schemas import DELAY
 from pipeline.core.schemas.columns import integers, numbers, share, table
@@ -28,9 +27,9 @@ from pipeline.problems.groups.env.evaluation.play import Player, controlled, sco
 from pipeline.problems.groups.env.nouns import JobsBatch, Observation, SharedCluster, batch
 from pipeline.problems.groups.env.simulator.batch import GroupsSimulator
 from pipeline.problems.groups.env.simulator.rewards import transitions
-from pipeline.problems.groups.env.storage import read_jobsets
 from pipeline.problems.groups.env.teachers import proportional
 from pipeline.problems.groups.env.workload.source import cluster_of, configurations_of
+from pipeline.problems.groups.heuristics.scoring import scoring
 from pipeline.progress import ProgressCallback
 
 if TYPE_CHECKING:
@@ -193,7 +192,7 @@ def ready(params: Params, scenario: str, asked: ExplainRequest) -> Callable[[Pro
     row, title = params.groups_scenario(scenario), asked.title
     cluster = cluster_of(row)
     act = _act(params, asked.agent, scenario)
-    test = few(read_jobsets(storage.jobsets_folder(scenario), "test", row.resources, cluster), asked.jobsets)
+    test = few(scoring(params, scenario).read("test"), asked.jobsets)
 
     def run(on_progress: ProgressCallback) -> Explained:
         load = np.concatenate([np.full(len(some), load) for load, some in test.items()])
@@ -217,6 +216,7 @@ def ready(params: Params, scenario: str, asked: ExplainRequest) -> Callable[[Pro
         figures = {
             "states": _states_figure(title, frames["states"]), "outcomes": _outcomes_figure(title, frames["outcomes"])
         }  # fmt: skip
+        on_progress(100, "")
         return Explained(tables, figures, summary(title, frames))
 
     return run

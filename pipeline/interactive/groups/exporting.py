@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from pipeline.core import storage
 from pipeline.core.config import GroupsCard, QNetworkConfig
 from pipeline.errors import UserError
-from pipeline.interactive.exporting import onnx_of
+from pipeline.interactive.exporting import example_of, onnx_of
 from pipeline.interactive.groups.serving import SHAPES
 from pipeline.problems.groups.agents.networks.features import input_of
 from pipeline.problems.groups.agents.networks.q_network import ValueNetwork, restore
@@ -28,8 +28,8 @@ def onnx(folder: Path) -> bytes:
     if isinstance(card.network, QNetworkConfig) and card.network.combine == "reward":
         raise UserError(f"model of agent '{card.agent}': expected network.combine q, with values only; got reward")
     sizes = {"G": card.groups, "Q": len(card.queues), "R": len(card.resources)}
-    shapes = {name: [sizes[axis] for axis in axes] for name, axes in SHAPES.items() if name != "now"}
-    example = {name: torch.ones((2, *shape), dtype=torch.float64) for name, shape in shapes.items()}
+    shapes = {name: tuple(sizes[axis] for axis in axes) for name, axes in SHAPES.items() if name != "now"}
+    example = example_of(shapes, masks={})
     return onnx_of(Values(restore(model.card, model.weights), card, list(example)), ["values"], example)
 
 

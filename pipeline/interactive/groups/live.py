@@ -134,12 +134,6 @@ class Names:
         return self.orders.index(tuple(queues))
 
 
-def from_state(params: Params, scenario: str, state: SharesState) -> GroupsSimulator:
-    """Return a state of a scenario's cluster as an episode; raise the errors of `episode_of`."""
-    row = params.groups_scenario(scenario)
-    return episode_of(state, Names.of(row), cluster_of(row))
-
-
 def seen(episode: GroupsSimulator, state: SharesState) -> Observation:
     """Return the observation [B = 1] of a state's episode, at the state's time."""
     return episode.observe(ONLY)._replace(now=np.array([state.now]))
@@ -270,6 +264,4 @@ def example(params: Params, scenario: str) -> Mapping[str, Json]:
     }
 
 
-LIVE: Live[SharesState, SharesDecision] = Live(
-    "shares", SharesState, SharesDecision, example, "equal", from_state, decider
-)
+LIVE: Live[SharesState, SharesDecision] = Live("shares", SharesState, SharesDecision, example, "equal", decider)

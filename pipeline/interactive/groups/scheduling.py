@@ -4,18 +4,17 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import sqrt
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from pipeline.core.config import GroupsLog, GroupsScenario, Params
 from pipeline.core.logs.registry import distinct, read
-from pipeline.core.types import FloatArray, IntArray
+from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 from pipeline.interactive.groups.policies import policy_by_name
 from pipeline.interactive.scheduling.schedule import Column, Ready, Scheduled, ScheduleRequest, Scheduling
-from pipeline.interactive.scheduling.user_jobs import JobColumns, UserJobs, of_log
+from pipeline.interactive.scheduling.user_jobs import JobColumns, UserJobs, of_log, parts
 from pipeline.problems.groups.env.evaluation.play import Trajectory, trajectory
 from pipeline.problems.groups.env.nouns import Jobs
 from pipeline.problems.groups.env.tables import SCHEDULE, shares_schema, user_job_columns
@@ -33,21 +32,6 @@ REFUSED = {
     **dict.fromkeys(("arrivals-end", "load"), "only policies of pooled clusters use it"),
     "search": "shares are set interval by interval, and no schedule with all jobs known is made",
 }
-
-
-class UserJobset(NamedTuple):
-    """One jobset of a user."""
-
-    name: str
-    rows: IntArray  # [J]  of the file, in order of arrival
-    jobs: Jobs  # with times counted from `since`
-    since: float  # a whole number of intervals
-
-
-def jobsets_of(mine: UserJobs[Jobs], interval: float) -> list[UserJobset]:
-    """Return the jobsets in the order of the file."""
-    named = zip(mine.jobsets, mine.rows(), strict=True)
-    return [UserJobset(name, rows, *from_whole_interval(mine.taken(rows), interval)) for name, rows in named]
 
 
 def from_whole_interval(jobs: Jobs, interval: float) -> tuple[Jobs, float]:
@@ -110,19 +94,23 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
     cluster = cluster_of(row)._replace(time_limit=np.inf)  # the limit is for drawn jobs; a user's jobs all run
 
     def run(mine: UserJobs[Jobs]) -> Scheduled:
-        jobsets, trajectories = jobsets_of(mine, row.interval), list[Trajectory]()
+        names, resources, given = mine.jobsets, list(row.resources), list[pd.DataFrame]()
+        table = {name: np.full(len(mine.number), np.nan) for name in ("start", "finish", "slowdown", "wait")}
         with progress(f"schedule by {asked.policy}, percent", 100, brief=True) as advance:
-            for k, one in enumerate(jobsets):
+            for k, part in enumerate(parts(mine, most=1)):
 
                 def on_progress(share: float, done: int = k) -> None:
-                    advance(100 * (done + share) / len(jobsets))
+                    advance(100 * (done + share) / len(names))
 
-                trajectories.append(trajectory(act, one.jobs, cluster, on_progress))
+                jobs, since = from_whole_interval(part.jobs, row.interval)
+                found = trajectory(act, jobs, cluster, on_progress)
+                table["start"][part.rows], table["finish"][part.rows] = found.start + since, found.finish + since
+                table["slowdown"][part.rows], table["wait"][part.rows] = found.slowdown(jobs), found.wait(jobs)
+                given.append(shares(names[k], since, found, resources))
             advance(100)
-        table, resources = scheduled(mine, jobsets, trajectories), list(row.resources)
         queues = np.array(row.queues, dtype=object)
         words = f"each group's share and use in every interval of {row.interval:g}"
-        extra = {"shares": (shares(jobsets, trajectories, resources), shares_schema(resources), words)}
+        extra = {"shares": (pd.concat(given, ignore_index=True), shares_schema(resources), words)}
 
         def columns(some: slice) -> dict[str, Column]:
             times: dict[str, Column] = {name: column[some] for name, column in table.items()}
@@ -136,34 +124,18 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
     return Ready(job_columns(row), run)
 
 
-def scheduled(
-    mine: UserJobs[Jobs], jobsets: Sequence[UserJobset], trajectories: Sequence[Trajectory]
-) -> dict[str, FloatArray]:
-    """Return the times of every job, in the order of the file."""
-    columns = {name: np.full(len(mine.number), np.nan) for name in ("start", "finish", "slowdown", "wait")}
-    for one, found in zip(jobsets, trajectories, strict=True):
-        columns["start"][one.rows] = found.start + one.since
-        columns["finish"][one.rows] = found.finish + one.since
-        columns["slowdown"][one.rows] = found.slowdown(one.jobs)
-        columns["wait"][one.rows] = found.wait(one.jobs)
-    return columns
-
-
-def shares(jobsets: Sequence[UserJobset], trajectories: Sequence[Trajectory], resources: Sequence[str]) -> pd.DataFrame:
-    """Return the shares of every jobset, one row per interval and group."""
-    frames = []
-    for one, found in zip(jobsets, trajectories, strict=True):
-        intervals, groups = found.waiting.shape
-        columns = {
-            "jobset": one.name,
-            "begin": np.repeat(found.begin + one.since, groups),
-            "group": np.tile(np.arange(groups), intervals),
-            "waiting": found.waiting.ravel().astype(np.int64),
-        }
-        columns |= {f"share_{name}": found.share[:, :, r].ravel().astype(np.int64) for r, name in enumerate(resources)}
-        columns |= {f"used_{name}": found.used[:, :, r].ravel() for r, name in enumerate(resources)}
-        frames.append(pd.DataFrame(columns))
-    return pd.concat(frames, ignore_index=True)
+def shares(jobset: str, since: float, found: Trajectory, resources: Sequence[str]) -> pd.DataFrame:
+    """Return the shares of a jobset whose times count from `since`, one row per interval and group."""
+    intervals, groups = found.waiting.shape
+    columns = {
+        "jobset": jobset,
+        "begin": np.repeat(found.begin + since, groups),
+        "group": np.tile(np.arange(groups), intervals),
+        "waiting": found.waiting.ravel().astype(np.int64),
+    }
+    columns |= {f"share_{name}": found.share[:, :, r].ravel().astype(np.int64) for r, name in enumerate(resources)}
+    columns |= {f"used_{name}": found.used[:, :, r].ravel() for r, name in enumerate(resources)}
+    return pd.DataFrame(columns)
 
 
 def means(table: Mapping[str, FloatArray]) -> str:

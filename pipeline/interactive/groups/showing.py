@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipeline.comparing.plots import GREY
-from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.core.types import FloatArray, TimeArray
 from pipeline.interactive.groups.policies import policy_by_name
@@ -16,7 +15,6 @@ from pipeline.interactive.showing.drawing import Grid, Row, Window, whole_ticks
 from pipeline.interactive.showing.show import Chosen, Showing, ShowRequest, Viewer, Watched
 from pipeline.problems.groups.env.evaluation.play import Trajectory, trajectory
 from pipeline.problems.groups.env.nouns import Jobs
-from pipeline.problems.groups.env.storage import read_jobsets
 from pipeline.problems.groups.env.workload.source import cluster_of
 from pipeline.problems.groups.plots import COLOURS, MOST_GROUPS, OTHERS, SHOWN
 
@@ -110,7 +108,7 @@ def grid(
 def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Viewer[Jobs]:
     """Return policies, ready for a jobset."""
     row = params.groups_scenario(asked.scenario)
-    cluster = drawn = cluster_of(row)
+    cluster = cluster_of(row)
     if asked.jobs is not None:
         cluster = cluster._replace(time_limit=np.inf)
     acts = [policy_by_name(name, params, asked.scenario) for name in policies]
@@ -128,8 +126,7 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
             partial(grid, row.resources, row.interval, since, found),
         )
 
-    test = partial(read_jobsets, storage.jobsets_folder(asked.scenario), "test", row.resources, drawn)
-    return Viewer(job_columns(row), test, watched)
+    return Viewer(job_columns(row), watched)
 
 
 def described(name: str, jobs: Jobs, found: Trajectory) -> str:

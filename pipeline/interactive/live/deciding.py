@@ -37,9 +37,6 @@ class Live(Generic[State, Decision]):
     decision: type[Decision]
     example: Callable[[Params, str], Mapping[str, Json]]  # a state of a scenario
     fallback: str  # a heuristic that answers for any state
-    from_state: Callable[
-        [Params, str, State], object
-    ]  # (params, scenario, state) -> one episode, and the names of its jobs
     # (params, scenario, a heuristic or a model's folder, its tuned numbers) -> a decider; or raises RefusedError
     decider: Callable[[Params, str, str, Mapping[str, float]], Callable[[State], Decision]]
     places: bool = False  # does a decision say on which machines a job starts?

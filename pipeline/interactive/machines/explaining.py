@@ -8,13 +8,13 @@ import numpy as np
 from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.core.types import Policy
+from pipeline.interactive.explaining.decisions import Play
 from pipeline.interactive.explaining.placing import Placing, explaining
-from pipeline.interactive.explaining.recording import Play
 from pipeline.interactive.machines.scheduling import any_policy
 from pipeline.problems.machines.env.evaluation.play import game_of, score
 from pipeline.problems.machines.env.nouns import Jobs, end_to_end
 from pipeline.problems.machines.env.simulator.batch import Simulator
-from pipeline.problems.machines.env.storage import read_jobsets, read_park
+from pipeline.problems.machines.env.storage import read_park
 from pipeline.problems.machines.env.workload.park import machines_of
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead.plans import planning
@@ -22,8 +22,7 @@ from pipeline.problems.machines.lookahead.plans import planning
 
 def placing(params: Params, scenario: str) -> Placing:
     """Return the parts of an explanation for a scenario."""
-    folder, row = storage.jobsets_folder(scenario), params.machines_scenario(scenario)
-    park = read_park(folder)
+    row, park = params.machines_scenario(scenario), read_park(storage.jobsets_folder(scenario))
     machines = machines_of(row, park)
 
     def policy(agent: str) -> tuple[Policy, bool]:
@@ -37,11 +36,10 @@ def placing(params: Params, scenario: str) -> Placing:
         game, load, number = game_of(jobsets, machines, params.seed)
         jobs = end_to_end(game.episodes)
         simulator = Simulator(jobs, machines, np.zeros(len(jobs.arrival)))
-        return Play(simulator, jobs, game.key, load, number, lambda: simulator.started)
+        return Play(simulator, jobs, game.key, load, number)
 
     return Placing(
         policy,
-        lambda split: read_jobsets(folder, split, park),
         begin,
         lambda policies, jobsets, masked: score(policies, jobsets, machines, params.seed),
         {name: HEURISTICS[name] for name in ("fcfs", "sjf", "saf")},

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pipeline.core import storage
 from pipeline.core.config import MachinesCard
-from pipeline.interactive.exporting import Exported, Fields, onnx_of
+from pipeline.interactive.exporting import Exported, Fields, Shapes, example_of, onnx_of
 from pipeline.problems.machines.agents.networks.actor_critic import ActorCritic, DeepSets
 from pipeline.problems.machines.agents.networks.features import SCALE, SHORTEST, SMALLEST, THERE, Shape
 from pipeline.problems.machines.agents.networks.loading import restore
@@ -25,21 +25,14 @@ def onnx(folder: Path) -> bytes:
         may = view["action_mask"] & torch.cat([torch.ones_like(view["action_mask"][:, :-1]), void], dim=1)
         return _logits(network, _features(view, shape)), may
 
-    example = _example(shape)
-    return onnx_of(Exported(network, logits, list(example)), ["logits", "action"], example)
-
-
-def _example(shape: Shape) -> dict[str, Tensor]:
-    """Return the fields of two observations, as example inputs of the export."""
     slots, machines, resources = shape.slots, shape.machines, shape.resources
-    shapes: dict[str, tuple[int, ...]] = {
+    numbers: Shapes = {
         **{"free": (machines, 1, resources), "demand": (slots, resources), "duration": (slots,), "waited": (slots,)},
         **{"backlog": (), "backlog_head": (1 + resources,), "capacity": (machines, resources), "since_arrival": ()},
         **{"nodes": (slots,), "fits_in": (slots,)},
     }
-    masks = {"fits_now": (slots, machines), "action_mask": (slots * machines + 1,)}
-    fields = {name: torch.ones((2, *each), dtype=torch.float64) for name, each in shapes.items()}
-    return fields | {name: torch.ones((2, *each), dtype=torch.bool) for name, each in masks.items()}
+    example = example_of(numbers, {"fits_now": (slots, machines), "action_mask": (slots * machines + 1,)})
+    return onnx_of(Exported(network, logits, list(example)), ["logits", "action"], example)
 
 
 def _logits(network: ActorCritic, seen: SimpleNamespace) -> Tensor:

@@ -16,7 +16,7 @@ import numpy as np
 
 from pipeline.core import storage
 from pipeline.core.config import MachinesCard
-from pipeline.core.types import FloatArray, IntArray, Observation
+from pipeline.core.types import FloatArray, Observation
 from pipeline.interactive.live.rows import Rows
 from pipeline.problems.parts import Answering, Served
 
@@ -35,12 +35,8 @@ def served(folder: Path) -> Served:
     def load() -> Answering:
         from pipeline.problems.machines.agents.networks.loading import restore
 
-        loaded = restore(model.card, model.weights)
-
-        def act(rows: FloatArray, draws: FloatArray) -> IntArray:
-            return loaded.policy(unflatten(rows, model.card), draws)
-
-        return act
+        policy = restore(model.card, model.weights).policy
+        return lambda rows, draws: policy(unflatten(rows, model.card), draws)
 
     return Served(layout(model.card).width, None, load)
 

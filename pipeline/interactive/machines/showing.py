@@ -10,8 +10,7 @@ import numpy as np
 from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.core.types import IntArray, KeyArray, Policy, keys
-from pipeline.interactive.machines.scheduling import POOL_ONLY, any_policy
-from pipeline.interactive.machines.user_jobs import job_columns, park_of
+from pipeline.interactive.machines.scheduling import POOL_ONLY, any_policy, job_columns, park_of
 from pipeline.interactive.showing.drawing import Box, Grid, Row, Window, bars, boxes, shade
 from pipeline.interactive.showing.show import Chosen, Showing, ShowRequest, Viewer, Watched
 from pipeline.interactive.showing.traces import Trace, inside, queue_row, watched
@@ -19,7 +18,7 @@ from pipeline.problems.machines.env.evaluation.metrics import outcome
 from pipeline.problems.machines.env.evaluation.play import play_on
 from pipeline.problems.machines.env.nouns import Jobs, Machines, end_to_end
 from pipeline.problems.machines.env.simulator.batch import Simulator
-from pipeline.problems.machines.env.storage import read_jobsets, read_park
+from pipeline.problems.machines.env.storage import read_park
 from pipeline.problems.machines.env.workload.park import machines_of
 from pipeline.simulation.rollout import Insider
 
@@ -117,9 +116,10 @@ def placed(trace: Trace, jobs: Jobs, machines: Machines, lanes: IntArray, shown:
     share, found, room = dominant(jobs, machines), [], 1 - GAP
     for lane, (k, mine) in enumerate(on.items()):
         amount = jobs.demand[mine, share[k]] / max(int(machines.capacity[k, share[k]]), 1)
-        for bar in bars(trace.start[mine], trace.finish[mine], amount):
-            top, floor = min(bar.bottom + max(bar.height, THINNEST), 1.0), lane + 1 - GAP / 2
-            found.append(Box(mine[bar.job], bar.begin, bar.end, floor - room * bar.bottom, floor - room * top))
+        floor = lane + 1 - GAP / 2
+        for job, begin, end, bottom, top in bars(trace.start[mine], trace.finish[mine], amount):
+            visible = min(max(top, bottom + THINNEST), 1.0)
+            found.append(Box(mine[job], begin, end, floor - room * bottom, floor - room * visible))
     return found
 
 
@@ -137,7 +137,7 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
         traces = [watch(name, policy, chosen.jobs, machines, key) for name, policy in zip(names, known, strict=True)]
         return watched(traces, chosen.jobs.arrival, partial(grid, chosen, machines, park.resources, traces))
 
-    return Viewer(job_columns(scenario, park), partial(read_jobsets, folder, "test", park), shown)
+    return Viewer(job_columns(scenario, park), shown)
 
 
 SHOWING = Showing(ready, most_jobs=1500, refused=POOL_ONLY)

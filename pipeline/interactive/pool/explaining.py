@@ -2,27 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 
-from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.core.types import Policy
 from pipeline.errors import UserError
+from pipeline.interactive.explaining.decisions import Play
 from pipeline.interactive.explaining.placing import Placing, explaining
-from pipeline.interactive.explaining.recording import Play
 from pipeline.interactive.pool.policies import policy_for
 from pipeline.problems.pool.env.evaluation.metrics import span_of
 from pipeline.problems.pool.env.evaluation.play import game_of, score
 from pipeline.problems.pool.env.nouns import Cluster, JobSet
 from pipeline.problems.pool.env.simulator.batch import Batched
-from pipeline.problems.pool.env.storage import read_jobsets
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.lookahead.naming import planning
-from pipeline.simulation.results import Results
 
 
 def placing(params: Params, name: str) -> Placing:
     """Return the parts that a scenario supplies."""
     row = params.pool_scenario(name)
-    cluster, limit, folder = Cluster.of(row), row.step_limit, storage.jobsets_folder(name)
+    cluster, limit, span = Cluster.of(row), row.step_limit, span_of(row)
 
     def policy(agent: str) -> tuple[Policy, bool]:
         if row.place_ahead:
@@ -40,20 +37,13 @@ def placing(params: Params, name: str) -> Placing:
     def begin(jobsets: Mapping[int, Sequence[JobSet]], masked: bool) -> Play:
         game, load, number = game_of(jobsets, cluster, limit, params.seed, masked)
         simulator = Batched(game.jobs, cluster, limit, skip_forced=masked)
-        return Play(simulator, game.jobs, game.key, load, number, lambda: simulator.started)
+        return Play(simulator, game.jobs, game.key, load, number)
 
-    def scored(
-        policies: Mapping[str, Policy], jobsets: Mapping[int, Sequence[JobSet]], masked: bool
-    ) -> dict[str, Results]:
-        return score(policies, jobsets, cluster, limit, params.seed, masked, measured=span_of(row))
-
-    rules = {rule: HEURISTICS[rule] for rule in ("sjf", "hold")}
     return Placing(
         policy,
-        lambda split: read_jobsets(folder, split, row.resources, row.known_load),
         begin,
-        scored,
-        rules,
+        lambda policies, jobsets, masked: score(policies, jobsets, cluster, limit, params.seed, masked, measured=span),
+        {rule: HEURISTICS[rule] for rule in ("sjf", "hold")},
         references=["sjf"],
         unit="steps",
     )

@@ -1,6 +1,5 @@
 """Networks of a pooled cluster as ONNX files: the image is drawn within the graph."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -9,7 +8,7 @@ from torch import Tensor
 from pipeline.core import storage
 from pipeline.core.config import PoolCard
 from pipeline.errors import UserError
-from pipeline.interactive.exporting import Exported, Fields, onnx_of
+from pipeline.interactive.exporting import Exported, Fields, example_of, onnx_of
 from pipeline.problems.pool.agents.networks.cnn import Cnn
 from pipeline.problems.pool.agents.networks.encodings import image_of
 from pipeline.problems.pool.agents.networks.loading import restore
@@ -38,19 +37,13 @@ def onnx(folder: Path) -> bytes:
         rest = torch.stack([view["backlog"], view["since_arrival"]], dim=1)
         return network.on_image(image_of(view["free"][:, 0], slots, rest, network.layout).float()), may
 
-    example = _example(card)
-    return onnx_of(Exported(network, logits, list(example)), ["logits", "action"], example)
-
-
-def _example(card: PoolCard) -> dict[str, Tensor]:
-    """Return the fields of two observations."""
     slots, resources = card.slots, len(card.resources)
-    shapes: Mapping[str, tuple[int, ...]] = {
+    numbers = {
         "free": (1, card.horizon, resources),
         "demand": (slots, resources),
         "duration": (slots,),
         "backlog": (),
         "since_arrival": (),
     }
-    fields = {name: torch.ones((2, *shape), dtype=torch.float64) for name, shape in shapes.items()}
-    return fields | {"action_mask": torch.ones((2, slots + 1), dtype=torch.bool)}
+    example = example_of(numbers, {"action_mask": (slots + 1,)})
+    return onnx_of(Exported(network, logits, list(example)), ["logits", "action"], example)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pipeline.core import storage
 from pipeline.core.config import PoolCard
-from pipeline.core.types import FloatArray, IntArray, Observation
+from pipeline.core.types import FloatArray, Observation
 from pipeline.interactive.live.rows import Rows
 from pipeline.problems.parts import Answering, Served
 from pipeline.problems.pool.env.nouns import Cluster, room
@@ -32,11 +32,7 @@ def served(folder: Path) -> Served:
         from pipeline.problems.pool.agents.networks.loading import restore
 
         loaded = restore(card, model.weights)
-
-        def act(rows: FloatArray, draws: FloatArray) -> IntArray:
-            return loaded.policy(unflatten(rows, loaded.cluster), draws)
-
-        return act
+        return lambda rows, draws: loaded.policy(unflatten(rows, loaded.cluster), draws)
 
     return Served(layout(len(card.resources), card.horizon, card.slots).width, None, load)
 

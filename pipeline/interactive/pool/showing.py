@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.core import storage
 from pipeline.core.config import Params, PoolScenario
 from pipeline.core.types import IntArray, KeyArray, Observation, Policy, keys
 from pipeline.errors import UserError
 from pipeline.interactive.pool.policies import cluster_for, policy_for
-from pipeline.interactive.pool.scheduling.schedule import PATIENCE, job_columns, must_end
+from pipeline.interactive.pool.scheduling import PATIENCE, job_columns, must_end
 from pipeline.interactive.showing.drawing import Box, Grid, Row, Window, bars, boxes, shade
 from pipeline.interactive.showing.show import Chosen, Showing, ShowRequest, Viewer, Watched
 from pipeline.interactive.showing.traces import Trace, queue_row, until, watched
 from pipeline.problems.pool.env.evaluation.metrics import outcome
 from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.env.simulator.batch import Batched
-from pipeline.problems.pool.env.storage import read_jobsets
 from pipeline.simulation.rollout import play
 
 if TYPE_CHECKING:
@@ -133,7 +131,7 @@ def placed(trace: Trace, jobs: JobSet, r: int, units: int) -> list[Box]:
     """Return the rectangles of jobs that hold some of a resource."""
     some = np.flatnonzero(~np.isnan(trace.start) & (jobs.demand[:, r] > 0))
     found = bars(trace.start[some], trace.finish[some], jobs.demand[some, r], units)
-    return [Box(int(some[bar.job]), bar.begin, bar.end, bar.bottom, bar.bottom + bar.height) for bar in found]
+    return [box._replace(job=int(some[box.job])) for box in found]
 
 
 def late_jobs(jobs: JobSet, traces: Sequence[Trace], shown: Window) -> tuple[list[int], int]:
@@ -211,9 +209,7 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
             traces.append(watch(name, policy, jobs, own, limit, key, masked))
         return watched(traces, jobs.arrival, partial(grid, chosen._replace(jobs=jobs), scenario, traces))
 
-    folder = storage.jobsets_folder(asked.scenario)
-    test = partial(read_jobsets, folder, "test", scenario.resources, scenario.known_load)
-    return Viewer(job_columns(params, scenario), test, shown)
+    return Viewer(job_columns(params, scenario), shown)
 
 
 SHOWING = Showing(ready, most_jobs=600, most_steps=400)

@@ -26,6 +26,7 @@ from pipeline.interactive.scheduling.user_jobs import (
     read_user_jobs,
 )
 from pipeline.progress import ProgressCallback, progress, say
+from pipeline.simulation.rollout import CompiledEpisodes
 
 LOOK_EVERY_S = 0.5
 ROWS = 1 << 20  # of a chunk, equal to pyarrow's default row group
@@ -84,13 +85,13 @@ class Scheduling(NamedTuple, Generic[Columns]):
     extra: Sequence[str] = ()  # suffixes of additional tables
 
 
-Simulation = TypeVar("Simulation")  # a simulator
+Simulation = TypeVar("Simulation", bound=CompiledEpisodes[Any])
 
 
 def played(
     mine: UserJobs[Columns],
     most: int,
-    begin: Callable[[Part[Columns], KeyArray], tuple[Simulation, Iterator[int], Callable[[], int]]],
+    begin: Callable[[Part[Columns], KeyArray], tuple[Simulation, Iterator[int]]],
     seed: int,
     on_progress: ProgressCallback,
     at_once: int = AT_ONCE,
@@ -100,17 +101,18 @@ def played(
     Args:
         mine: the jobs.
         most: maximum number of jobsets that run in parallel.
-        begin: (part, random keys [B]) -> its simulator, an iterator that runs it, and the number of started jobs.
+        begin: (part, random keys [B]) -> its simulator, and an iterator that runs it.
         seed: seed of the policy's draws.
         on_progress: called with the percentage.
         at_once: maximum number of jobs of the jobsets that run in parallel.
     """
     done, count, due = 0, len(mine.number), time.monotonic() + LOOK_EVERY_S
     for part in parts(mine, most, at_once):
-        simulator, left, started = begin(part, keys(seed, part.number, np.zeros_like(part.number)))
+        simulator, left = begin(part, keys(seed, part.number, np.zeros_like(part.number)))
         for _ in left:
             if time.monotonic() >= due:
-                on_progress(100 * (done + started()) / count, f"{done + started():,} jobs")
+                started = done + simulator.started
+                on_progress(100 * started / count, f"{started:,} jobs")
                 due = time.monotonic() + LOOK_EVERY_S
         yield part, simulator
         done += int(part.first[-1])

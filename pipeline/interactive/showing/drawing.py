@@ -20,7 +20,6 @@ WIDTH = 14.0  # inches
 POINTS = 0.42 * WIDTH * 72  # approximate width of one policy's axes
 NUMBER = 6.0  # points of a job's number
 NEARLY = 1e-9  # tolerance for equal amounts
-SLOTS, BACKLOG = "#9FB6CF", "#3B5B7E"
 
 
 class Window(NamedTuple):
@@ -125,14 +124,6 @@ def boxes(
     axes.add_collection(PolyCollection(corners, facecolors=faces, edgecolors="white", linewidths=0.4))
 
 
-def queue(axes: "Axes", edges: TimeArray, waiting: IntArray, slots: int) -> None:
-    """Draw the number of waiting jobs between N + 1 times, in slots and in the backlog."""
-    inside = np.minimum(waiting, slots)
-    axes.stairs(inside, edges, fill=True, color=SLOTS, label="in slots")
-    axes.stairs(waiting, edges, baseline=inside, fill=True, color=BACKLOG, label="in the backlog")
-    whole_ticks(axes)
-
-
 def whole_ticks(axes: "Axes") -> None:
     """Mark only whole numbers."""
     from matplotlib.ticker import MaxNLocator
@@ -140,17 +131,7 @@ def whole_ticks(axes: "Axes") -> None:
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
 
 
-class Bar(NamedTuple):
-    """A rectangle: a part of a job's amount while it runs."""
-
-    job: int
-    bottom: float
-    height: float
-    begin: float
-    end: float
-
-
-def bars(start: TimeArray, finish: TimeArray, held: FloatArray | IntArray, room: float = 1.0) -> list[Bar]:
+def bars(start: TimeArray, finish: TimeArray, held: FloatArray | IntArray, room: float = 1.0) -> list[Box]:
     """Return the rectangles of a schedule on one resource, in order of start.
 
     A job gets the lowest gap that is high enough, or else is split over the lowest gaps. These positions exist only in
@@ -162,13 +143,13 @@ def bars(start: TimeArray, finish: TimeArray, held: FloatArray | IntArray, room:
         held: [N] of the resource; in sum at most `room`.
         room: all of the resource.
     """
-    running: list[Bar] = []
-    found: list[Bar] = []
+    running: list[Box] = []
+    found: list[Box] = []
     for job in np.lexsort((np.arange(len(start)), start)).tolist():
         begin, end, height = float(start[job]), float(finish[job]), float(held[job])
-        running = [bar for bar in running if bar.end > begin]
-        for bottom, part in _places(sorted((bar.bottom, bar.bottom + bar.height) for bar in running), height, room):
-            running.append(Bar(job, bottom, part, begin, end))
+        running = [box for box in running if box.end > begin]
+        for bottom, part in _places(sorted((box.bottom, box.top) for box in running), height, room):
+            running.append(Box(job, begin, end, bottom, bottom + part))
             found.append(running[-1])
     return found
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from pathlib import Path
-from typing import Generic, NamedTuple
+from typing import Generic, NamedTuple, cast
 
 from pipeline.comparing.plots import png
 from pipeline.core.config import Params
@@ -11,6 +11,7 @@ from pipeline.errors import UserError
 from pipeline.interactive.scheduling.schedule import must_apply
 from pipeline.interactive.scheduling.user_jobs import Columns, JobColumns, JobsInColumns, read_user_jobs
 from pipeline.interactive.showing.drawing import Grid, Window, side_by_side
+from pipeline.problems import problem_of
 from pipeline.simulation.results import MOST_JOBSETS
 
 MOST_NAMED = 12  # ids in an error message
@@ -61,7 +62,6 @@ class Viewer(NamedTuple, Generic[Columns]):
     """Policies on their cluster, ready for a jobset."""
 
     columns: JobColumns[Columns]
-    test: Callable[[], Mapping[int, Sequence[Columns]]]  # the test jobsets of the scenario, by load
     watch: Callable[[Chosen[Columns]], Watched]
 
 
@@ -86,7 +86,8 @@ def draw(
     must_apply(request if request.jobs else request._replace(load=None), how.refused)
     viewer = how.ready(params, request, policies, names or policies)
     if request.jobs is None:
-        chosen = _test_jobset(viewer.test(), request)
+        read = problem_of(params, request.scenario).scoring(params, request.scenario, None).read
+        chosen = _test_jobset(cast("Mapping[int, Sequence[JobsInColumns]]", read("test")), request)
     else:
         mine = read_user_jobs(request.jobs, viewer.columns)
         known = mine.jobsets

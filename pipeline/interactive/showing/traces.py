@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipeline.core.types import BoolArray, FloatArray, IntArray, TimeArray
-from pipeline.interactive.showing.drawing import Grid, Row, Window, queue
+from pipeline.interactive.showing.drawing import Grid, Row, Window, whole_ticks
 from pipeline.interactive.showing.show import Watched
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 QUEUE = 1.5  # inches
 ROOM = 1.4  # times the longest queue, for the legend
+SLOTS, BACKLOG = "#9FB6CF", "#3B5B7E"
 
 
 class Trace(NamedTuple):
@@ -63,31 +64,25 @@ def inside(trace: Trace, shown: Window) -> BoolArray:
     return np.asarray((trace.start < shown.end) & (trace.finish > shown.begin))
 
 
-def waiting(arrival: TimeArray, trace: Trace) -> tuple[FloatArray, IntArray]:
-    """Return the times at which the number of waiting jobs changes, and the number from each of them on.
-
-    >>> start, none = np.array([0.0, 1.0, 2.5, np.nan]), np.zeros(4)
-    >>> trace = Trace("sjf", start, none, start, none, 4.0, 1, str)
-    >>> [column.tolist() for column in waiting(np.array([0.0, 1.0, 1.0, 2.0]), trace)]
-    [[0.0, 1.0, 2.0, 2.5, 4.0], [0, 1, 2, 1, 0]]
-    """
-    left = np.sort(until(arrival, trace))
-    times = np.unique(np.concatenate([arrival, left]))
-    come = np.searchsorted(arrival, times, side="right")
-    return times, np.asarray(come - np.searchsorted(left, times, side="right"))
-
-
 def until(arrival: TimeArray, trace: Trace) -> FloatArray:
     """Return the end of each job's wait [J], at the latest the end of the episode."""
     return np.where(np.isnan(trace.left), np.maximum(arrival, trace.end), trace.left)
 
 
 def queued(arrival: TimeArray, trace: Trace, shown: Window) -> tuple[FloatArray, IntArray]:
-    """Return the times in a window between which the queue has one length, and these lengths."""
-    times, number = waiting(arrival, trace)
-    kept = (times > shown.begin) & (times < shown.end)
-    before = number[np.searchsorted(times, shown.begin, side="right") - 1] if times[0] <= shown.begin else 0
-    return np.concatenate([[shown.begin], times[kept], [shown.end]]), np.concatenate([[before], number[kept]])
+    """Return the times in a window between which the queue has one length, and these lengths.
+
+    >>> start, none = np.array([0.0, 1.0, 2.5, np.nan]), np.zeros(4)
+    >>> trace = Trace("sjf", start, none, start, none, 4.0, 1, str)
+    >>> [column.tolist() for column in queued(np.array([0.0, 1.0, 1.0, 2.0]), trace, Window(0.0, 3.0))]
+    [[0.0, 1.0, 2.0, 2.5, 3.0], [0, 1, 2, 1]]
+    """
+    left = np.sort(until(arrival, trace))
+    changes = np.unique(np.concatenate([arrival, left]))
+    inner = changes[(changes > shown.begin) & (changes < shown.end)]
+    edges = np.concatenate([[shown.begin], inner, [shown.end]])
+    come, gone = (np.searchsorted(times, edges[:-1], side="right") for times in (arrival, left))
+    return edges, np.asarray(come - gone)
 
 
 def queue_row(
@@ -101,7 +96,11 @@ def queue_row(
     most = ROOM * max(1, *(queued(arrival, trace, shown)[1].max() for trace in traces))
 
     def drawn(axes: "Axes", column: int) -> None:
-        queue(axes, *queued(arrival, traces[column], shown), slots)
+        edges, number = queued(arrival, traces[column], shown)
+        in_slots = np.minimum(number, slots)
+        axes.stairs(in_slots, edges, fill=True, color=SLOTS, label="in slots")
+        axes.stairs(number, edges, baseline=in_slots, fill=True, color=BACKLOG, label="in the backlog")
+        whole_ticks(axes)
         if mark is not None:
             mark(axes, traces[column])
         axes.set_ylim(0, most)

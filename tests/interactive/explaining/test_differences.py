@@ -10,7 +10,7 @@ from builders import cluster, jobset
 from pipeline.comparing.plots import png
 from pipeline.core.config import Evaluation
 from pipeline.core.types import FloatArray, IntArray, Observation, Policy, keys
-from pipeline.interactive.explaining.decisions import outcomes_by, within
+from pipeline.interactive.explaining.decisions import Decisions, Play, outcomes_by, record, within
 from pipeline.interactive.explaining.differences import (
     CLASSES,
     DIFFERENCES,
@@ -33,7 +33,6 @@ from pipeline.interactive.explaining.differences import (
 from pipeline.interactive.explaining.distilling import Named, distil, examples, grow, rules
 from pipeline.interactive.explaining.figures import figures
 from pipeline.interactive.explaining.placing import summary
-from pipeline.interactive.explaining.recording import Decisions, Play, record
 from pipeline.interactive.explaining.tree import TreeCard, decide, tree_policy, words
 from pipeline.problems.pool.env.evaluation.play import score
 from pipeline.problems.pool.env.nouns import JobSet, batch
@@ -75,7 +74,7 @@ JOBSETS = {100: [fifth(k) for k in range(8)], 150: [fifth(k) for k in range(8, 1
 def game(*jobsets: JobSet, masked: bool = True) -> Play:
     number, jobs = np.arange(len(jobsets)), batch(list(jobsets))
     key, load = keys(1, number, np.zeros_like(number)), np.full(len(jobsets), 100)
-    return Play(Batched(jobs, CLUSTER, LIMIT, skip_forced=masked), jobs, key, load, number, int)
+    return Play(Batched(jobs, CLUSTER, LIMIT, skip_forced=masked), jobs, key, load, number)
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from log_samples import SAMPLES
 
 from pipeline.core.config import GroupsScenario
 from pipeline.errors import UserError
-from pipeline.interactive.groups.scheduling import SCHEDULING, job_columns, jobsets_of, log_settings
+from pipeline.interactive.groups.scheduling import SCHEDULING, from_whole_interval, job_columns, log_settings
 from pipeline.interactive.scheduling.schedule import ScheduleRequest, schedule
-from pipeline.interactive.scheduling.user_jobs import UserJobs, read_user_jobs
+from pipeline.interactive.scheduling.user_jobs import UserJobs, parts, read_user_jobs
 from pipeline.interactive.showing.show import place_of
 from pipeline.problems.groups.env.nouns import Jobs
 from pipeline.problems.groups.env.tables import SCHEDULE, shares_schema
@@ -174,10 +174,9 @@ def test_where_estimates_are_told_a_table_has_them() -> None:
 def test_jobsets_are_in_order_of_arrival_and_begin_at_a_whole_interval() -> None:
     Path("jobs.csv").write_text(f"jobset,{HEAD}\nx,1,112,4,1,1,0,short\ny,1,3,4,1,1,0,short\nx,2,101.5,4,1,1,0,long\n")
     found = found_in("jobs.csv")
-    first, second = jobsets_of(found, 5.0)
-    assert (first.name, first.since, first.rows.tolist()) == ("x", 100, [2, 0])
-    assert first.jobs.arrival.tolist() == [1.5, 12]
-    assert (second.name, second.since, second.jobs.arrival.tolist()) == ("y", 0, [3])
+    (first, since), (second, zero) = (from_whole_interval(part.jobs, 5.0) for part in parts(found, most=1))
+    assert (since, first.arrival.tolist()) == (100, [1.5, 12])
+    assert (zero, second.arrival.tolist()) == (0, [3])
 
 
 @pytest.mark.parametrize(
@@ -253,12 +252,11 @@ LINES = swf((11, 1000, 600, 2, 7), (12, 1060, 120, 1, 8), (13, 1300, 60, 1, 7), 
 def test_the_users_of_a_log_are_gathered_into_groups() -> None:
     Path("log.swf").write_text(LINES)
     found = found_in("log.swf", shared(**ONE).groups_scenario("shared"))
-    (one,) = jobsets_of(found, 5.0)
     assert found.ids["job"].to_pylist() == [11, 12, 13]  # the fourth is too wide
     assert found.jobs.group.tolist() == [0, 1, 0]
     assert found.jobs.queue.tolist() == [1, 0, 0]  # a queue's median is 3 or 12 units of a minute
     assert found.jobs.duration.tolist() == [10, 2, 1]
-    assert (one.jobs.arrival + one.since).tolist() == pytest.approx([1000 / 60, 1060 / 60, 1300 / 60])
+    assert found.jobs.arrival.tolist() == pytest.approx([1000 / 60, 1060 / 60, 1300 / 60])
     assert found.notes[-1] == "times are in units of 60 s"
     assert "left out: 1 jobs that want more than the cluster has" in found.notes
 

@@ -13,18 +13,18 @@ from pipeline.core import storage
 from pipeline.core.config import Params, check_params
 from pipeline.core.types import ANY_KIND, Observation, Policy, keys
 from pipeline.errors import UserError
+from pipeline.interactive.explaining.decisions import Decisions, Play, record
 from pipeline.interactive.explaining.differences import differences, jobs, machines
 from pipeline.interactive.explaining.distilling import Named, examples, grow
 from pipeline.interactive.explaining.explain import ExplainRequest, explain
 from pipeline.interactive.explaining.placing import SCHEMAS as TABLES
-from pipeline.interactive.explaining.recording import Decisions, Play, record
 from pipeline.interactive.machines.explaining import EXPLAINING
 from pipeline.interactive.machines.scheduling import any_policy
 from pipeline.problems.machines.agents.learning import LEARNING
-from pipeline.problems.machines.env.drawing import draw
 from pipeline.problems.machines.env.nouns import DISPATCH, Jobs, Machines, end_to_end
 from pipeline.problems.machines.env.simulator.batch import Simulator
 from pipeline.problems.machines.env.storage import read_park
+from pipeline.problems.machines.env.workload.source import draw
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.simulation.rollout import choose, sjf
 from pipeline.stages.explain import run
@@ -94,7 +94,7 @@ def played(jobsets: Sequence[Jobs], machines: Machines, rule: Policy) -> Decisio
     batch, number = end_to_end(jobsets), np.arange(len(jobsets))
     simulator = Simulator(batch, machines, np.zeros(len(batch.arrival)))
     return record(
-        Play(simulator, batch, keys(1, number, np.zeros_like(number)), np.full(len(jobsets), 100), number, int), rule
+        Play(simulator, batch, keys(1, number, np.zeros_like(number)), np.full(len(jobsets), 100), number), rule
     )
 
 

@@ -14,10 +14,10 @@ from pipeline.core.types import Observation, legal_actions
 from pipeline.errors import UserError
 from pipeline.interactive.machines import scheduling
 from pipeline.interactive.machines.scheduling import SCHEDULING
-from pipeline.interactive.machines.user_jobs import SCHEDULE
 from pipeline.interactive.scheduling.schedule import ScheduleRequest, schedule
 from pipeline.learning.stored import weights_of
 from pipeline.problems.machines.agents.networks.loading import build, shape_of
+from pipeline.problems.machines.env.tables import SCHEDULE
 
 HEAD = "job,arrival,duration,cpu,memory"
 CARD = MachinesCard(

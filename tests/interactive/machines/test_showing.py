@@ -14,9 +14,9 @@ from pipeline.errors import UserError
 from pipeline.interactive.machines.showing import MOST_LANES, SHOWING, dominant, drawn_machines, watch
 from pipeline.interactive.showing.drawing import Window
 from pipeline.interactive.showing.show import Picture, ShowRequest, draw
-from pipeline.interactive.showing.traces import waiting
-from pipeline.problems.machines.env.drawing import draw as draw_jobsets
+from pipeline.interactive.showing.traces import queued
 from pipeline.problems.machines.env.nouns import Jobs, Machines
+from pipeline.problems.machines.env.workload.source import draw as draw_jobsets
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 
 KEY = keys(1, np.array([0]), np.array([0]))
@@ -92,7 +92,7 @@ def test_no_job_is_on_two_machines_too_few_and_the_queue_adds_up() -> None:
         trace = watch("sjf", HEURISTICS["sjf"], jobs, machines, KEY)
         for job in np.flatnonzero(~np.isnan(trace.start)).tolist():
             assert len(set(trace.machines(job).tolist())) == jobs.nodes[job]
-        times, queue = waiting(jobs.arrival, trace)
+        times, queue = queued(jobs.arrival, trace, Window(0.0, np.inf))
         assert (queue >= 0).all()
         never = np.isnan(trace.start).sum()
         assert queue[-2 if never else -1] == never

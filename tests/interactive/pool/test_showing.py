@@ -17,7 +17,7 @@ from pipeline.core.types import Observation, Policy, keys
 from pipeline.interactive.pool.showing import MOST_LINES, grid, late_jobs, placed, watch
 from pipeline.interactive.showing.drawing import Window, side_by_side
 from pipeline.interactive.showing.show import Chosen
-from pipeline.interactive.showing.traces import Trace, queued, waiting
+from pipeline.interactive.showing.traces import Trace, queued
 from pipeline.interactive.showing.traces import watched as as_shown
 from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.env.simulator.batch import Batched
@@ -56,7 +56,7 @@ def test_a_long_job_is_withheld_in_the_step_in_which_it_fitted() -> None:
     assert trace.withheld == [[], [0], []]
     assert (trace.withheld_steps, trace.withheld_jobs, trace.end, trace.unfinished) == (1, 1, 6, 0)
     assert trace.slowdown.mean() == pytest.approx((1 + 6 / 4 + 1) / 3)
-    assert [one.tolist() for one in waiting(jobs.arrival, trace)] == [[0, 1, 2], [1, 1, 0]]
+    assert [one.tolist() for one in queued(jobs.arrival, trace, Window(0, 6))] == [[0, 1, 2, 6], [1, 1, 0]]
 
 
 def test_a_job_placed_ahead_leaves_its_slot_at_once() -> None:
@@ -71,7 +71,7 @@ def test_what_the_cut_leaves_undone_is_told() -> None:
     trace = watch("sjf", HEURISTICS["sjf"], jobs, cluster(1), 3, KEY)
     np.testing.assert_array_equal(trace.start, [0, np.nan])
     assert (trace.end, trace.unfinished) == (3, 2)
-    assert [one.tolist() for one in waiting(jobs.arrival, trace)] == [[0, 3], [1, 0]]
+    assert [one.tolist() for one in queued(jobs.arrival, trace, Window(0, 5))] == [[0, 3, 5], [1, 0]]
     assert [one.tolist() for one in queued(jobs.arrival, trace, Window(1, 5))] == [[1, 3, 5], [1, 0]]
 
 

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.interactive.showing.drawing import Bar, bars
+from pipeline.interactive.showing.drawing import Box, bars
 
 
-def placed(*jobs: tuple[float, float, float], room: float = 1.0) -> list[Bar]:
+def placed(*jobs: tuple[float, float, float], room: float = 1.0) -> list[Box]:
     start, finish, held = (np.array(column) for column in zip(*jobs, strict=True))
     return bars(start, finish, held, room)
 
@@ -17,24 +17,24 @@ def placed(*jobs: tuple[float, float, float], room: float = 1.0) -> list[Bar]:
 def test_a_job_gets_the_lowest_gap_that_is_high_enough() -> None:
     # At 0, a lies from 0 to 0.5, b on it; at 1, b is gone, and c gets its place.
     assert placed((0, 3, 0.5), (0, 1, 0.25), (1, 4, 0.5)) == [
-        Bar(0, 0.0, 0.5, 0, 3),
-        Bar(1, 0.5, 0.25, 0, 1),
-        Bar(2, 0.5, 0.5, 1, 4),
+        Box(0, 0, 3, 0.0, 0.5),
+        Box(1, 0, 1, 0.5, 0.75),
+        Box(2, 1, 4, 0.5, 1.0),
     ]
 
 
 def test_a_job_is_split_where_no_gap_is_high_enough() -> None:
     # At 2, half of the lane is free: a quarter below b and one above it.
-    assert placed((0, 2, 0.25), (0, 5, 0.5), (2, 4, 0.5))[2:] == [Bar(2, 0.0, 0.25, 2, 4), Bar(2, 0.75, 0.25, 2, 4)]
+    assert placed((0, 2, 0.25), (0, 5, 0.5), (2, 4, 0.5))[2:] == [Box(2, 2, 4, 0.0, 0.25), Box(2, 2, 4, 0.75, 1.0)]
 
 
 def test_whole_units_of_a_resource_are_split_the_same_way() -> None:
     # At 2, units 0 and 2 are free, with b between them.
     assert placed((0, 2, 1), (0, 5, 1), (2, 4, 2), room=3) == [
-        Bar(0, 0, 1, 0, 2),
-        Bar(1, 1, 1, 0, 5),
-        Bar(2, 0, 1, 2, 4),
-        Bar(2, 2, 1, 2, 4),
+        Box(0, 0, 2, 0, 1),
+        Box(1, 0, 5, 1, 2),
+        Box(2, 2, 4, 0, 1),
+        Box(2, 2, 4, 2, 3),
     ]
 
 
@@ -48,10 +48,10 @@ def test_rectangles_never_overlap_and_hold_what_jobs_hold(jobs: list[tuple[int, 
     if not kept:
         return
     found = placed(*kept)
-    heights = np.bincount([bar.job for bar in found], [bar.height for bar in found], minlength=len(kept))
+    heights = np.bincount([box.job for box in found], [box.top - box.bottom for box in found], minlength=len(kept))
     assert np.allclose(heights, [share for _, _, share in kept])
     for a, b in combinations(found, 2):
         apart = a.end <= b.begin or b.end <= a.begin
-        above = a.bottom + a.height <= b.bottom + 1e-6 or b.bottom + b.height <= a.bottom + 1e-6
+        above = a.top <= b.bottom + 1e-6 or b.top <= a.bottom + 1e-6
         assert apart or above
-    assert max(bar.bottom + bar.height for bar in found) <= 1 + 1e-6
+    assert max(box.top for box in found) <= 1 + 1e-6

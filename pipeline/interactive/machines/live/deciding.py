@@ -36,7 +36,7 @@ from pipeline.interactive.machines.live.state import (
     RunningJob,
     Start,
 )
-from pipeline.interactive.machines.user_jobs import park_of
+from pipeline.interactive.machines.scheduling import park_of
 from pipeline.problems.machines.env.nouns import (
     EASY,
     EASY_DYNAMIC,
@@ -262,5 +262,5 @@ def example(params: Params, scenario: str) -> Mapping[str, Json]:
 
 
 LIVE: Live[MachinesState, MachinesDecision] = Live(
-    "decide", MachinesState, MachinesDecision, example, "fcfs", from_state, decider, places=True
+    "decide", MachinesState, MachinesDecision, example, "fcfs", decider, places=True
 )

@@ -26,12 +26,12 @@ from pipeline.interactive.live.deciding import (
 )
 from pipeline.interactive.live.states import amounts, in_order, last_arrival, others
 from pipeline.interactive.pool.live.state import PoolDecision, PoolStart, PoolState
-from pipeline.interactive.pool.policies import cluster_for
+from pipeline.interactive.pool.policies import base_by_name, cluster_for
 from pipeline.lookahead.planner import PREFIX
 from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.env.simulator.batch import Batched
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, heuristics_with
-from pipeline.problems.pool.lookahead.naming import network_base, plain_base, planned
+from pipeline.problems.pool.lookahead.naming import plain_base, planned
 from pipeline.problems.pool.lookahead.search import PoolPlanner
 
 LONGEST = 2**15 - 1  # steps of a running job in the simulator; the first steps of an older one are left out
@@ -44,12 +44,6 @@ class PoolNow(Now):
     resources: tuple[str, ...]  # [R]
     cluster: Cluster
     state: PoolState
-
-
-def from_state(params: Params, scenario: str, state: PoolState) -> PoolNow:
-    """Return a state of a scenario's cluster as an episode; see `episode_of`."""
-    row = params.pool_scenario(scenario)
-    return episode_of(state, row.resources, Cluster.of(row))
 
 
 def episode_of(state: PoolState, own: Mapping[str, int], cluster: Cluster) -> PoolNow:
@@ -149,8 +143,7 @@ def _policy(params: Params, scenario: str, cluster: Cluster, name: str, tuned: M
         return acting(external(name, row))
     base = name.removeprefix(PREFIX)
     if name != base and Path(base).is_dir():
-        model = storage.read_model(Path(base), PoolCard)
-        plan = planned(params, scenario, cluster, network_base(model.card, model.weights, row))
+        plan = planned(params, scenario, cluster, base_by_name(base, row, scenario))
         return _planner(plan, row, _network(Path(base), row).check_known)
     if base not in HEURISTICS:
         raise storage.unknown_policy(name, HEURISTICS)
@@ -232,4 +225,4 @@ def example(params: Params, scenario: str) -> Mapping[str, Json]:
     }
 
 
-LIVE = Live("decide", PoolState, PoolDecision, example, "fcfs", from_state, decider, plans=True)
+LIVE = Live("decide", PoolState, PoolDecision, example, "fcfs", decider, plans=True)

@@ -47,3 +47,31 @@ SUMMARY = table(
 )
 
 TABLES = ResultTables(JOB_RESULTS, JOBSET_RESULTS)
+
+LATEST, MOST_NODES, MOST_UNITS = 1e12, 1_000_000, 1e9  # of a user's jobs
+
+
+def user_job_columns(resources: Iterable[str]) -> dict[str, pa.Column]:
+    """Return the columns of a user's own job table; amounts of `resources` are units, on each of a job's nodes."""
+
+    def up_to(most: float, column: pa.Column) -> pa.Column:
+        column.checks = [*column.checks, pa.Check.le(most, error=f"at most {most:g}")]
+        return column
+
+    return {
+        "arrival": up_to(LATEST, numbers(0.0)),
+        **{name: up_to(LATEST, above_zero()) for name in ("duration", "estimate")},
+        "nodes": integers(1, MOST_NODES),
+        **{name: up_to(MOST_UNITS, numbers(0.0)) for name in resources},
+    }
+
+
+# What `schedule` writes, in the order of the job table; times are those of the jobs.
+MEASURED = ("start", "finish", "wait", "slowdown", "bounded_slowdown")
+SCHEDULE = table(
+    "Schedule",
+    {"jobset": pa.Column(), "job": pa.Column()}
+    | {name: numbers(1.0 if "slowdown" in name else 0.0) for name in MEASURED}
+    | {"machine": integers(0), "nodes": integers(1)},  # the first that it runs on, from 0, and how many in all
+    ["jobset", "job"],
+)

@@ -13,7 +13,7 @@ from pipeline.core.config import Params
 from pipeline.interactive.live.deciding import MOST_STARTS, Decider, LivePolicy, RefusedError, heuristic
 from pipeline.interactive.machines.live.deciding import check_known, decider, episode_of, worded
 from pipeline.interactive.machines.live.state import MachinesState
-from pipeline.interactive.machines.user_jobs import park_of
+from pipeline.interactive.machines.scheduling import park_of
 from pipeline.problems import problem_of
 from pipeline.problems.machines.env.nouns import EASY_DYNAMIC, EASY_SHORTEST, GREEDY
 from pipeline.problems.machines.heuristics.rules import HEURISTICS

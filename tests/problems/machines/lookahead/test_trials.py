@@ -197,7 +197,7 @@ def test_the_same_jobs_give_the_same_schedule_in_any_company() -> None:
 
 
 def test_a_policy_without_a_compiled_rule_or_a_past_cannot_look_ahead() -> None:
-    with pytest.raises(UserError, match="policy 'plan_own': expected a heuristic that is compiled"):
+    with pytest.raises(UserError, match="policy 'plan_own': expected a compiled heuristic after plan_, got 'own'"):
         planned(Heuristic(HEURISTICS["sjf"]), "own", past())
     with pytest.raises(UserError, match="policy 'plan_sjf': expected more than 10 jobs"):
         planned(HEURISTICS["sjf"], "sjf", arrival_model([drawn(np.random.default_rng(1), 10)]))

@@ -11,7 +11,7 @@ from pipeline.core.logs.predictions import predict_run_times
 from pipeline.core.logs.registry import read
 from pipeline.core.logs.windows import periods
 from pipeline.errors import UserError
-from pipeline.interactive.pool.scheduling.schedule import job_columns
+from pipeline.interactive.pool.scheduling import job_columns
 from pipeline.interactive.scheduling.user_jobs import read_user_jobs
 from pipeline.problems.pool.env.nouns import JobSet
 from pipeline.problems.pool.env.workload.source import DrawnSource, LogSource, source

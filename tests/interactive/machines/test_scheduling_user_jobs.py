@@ -10,7 +10,7 @@ from machine_rows import LOG, few, write_log
 from pipeline.core.config import Params
 from pipeline.core.types import ANY_KIND
 from pipeline.errors import UserError
-from pipeline.interactive.machines.user_jobs import job_columns, park_of
+from pipeline.interactive.machines.scheduling import job_columns, park_of
 from pipeline.interactive.scheduling.user_jobs import UserJobs, read_user_jobs
 from pipeline.problems.machines.env.nouns import Jobs
 

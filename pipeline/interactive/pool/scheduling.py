@@ -5,7 +5,7 @@ a slot shows it or not. A search consists of several, each from the best order s
 50, 1,000 and 15,000 jobs, pieces of 200 schedules and more found as much as one search.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -59,13 +59,11 @@ def schedule(
     limit = int(mine.jobs.arrival.max()) + (1 if masked else PATIENCE) * longest + cluster.horizon
     start, rule = np.empty(len(mine.number), dtype=np.int64), compiled_rule_of(policy)
 
-    def begin(part: Part[JobSet], key: KeyArray) -> tuple[Batched, Iterator[int], Callable[[], int]]:
+    def begin(part: Part[JobSet], key: KeyArray) -> tuple[Batched, Iterator[int]]:
         simulator = Batched(JobBatch(part.first, *part.jobs[:-1]), cluster, limit, skip_forced=masked)
-        if rule is not None:
-            left = play_compiled(simulator, players([rule] * len(key), key))
-        else:
-            left = play_together(simulator, [policy], np.zeros(len(key), dtype=np.int64), key)
-        return simulator, left, lambda: simulator.started
+        if rule is None:
+            return simulator, play_together(simulator, [policy], np.zeros(len(key), dtype=np.int64), key)
+        return simulator, play_compiled(simulator, players([rule] * len(key), key))
 
     for part, simulator in played(mine, abreast(cluster.horizon), begin, seed, on_progress, at_once):
         end = simulator.schedule()

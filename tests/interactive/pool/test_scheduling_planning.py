@@ -7,8 +7,8 @@ from builders import random_jobset
 
 from pipeline.core.types import IntArray
 from pipeline.errors import UserError
-from pipeline.interactive.pool.scheduling import schedule as planning
-from pipeline.interactive.pool.scheduling.schedule import best_drawn, must_be_searchable, schedule, searched
+from pipeline.interactive.pool import scheduling as planning
+from pipeline.interactive.pool.scheduling import best_drawn, must_be_searchable, schedule, searched
 from pipeline.interactive.scheduling.user_jobs import UserJobs
 from pipeline.problems.pool.env.nouns import Cluster, JobSet
 from pipeline.problems.pool.heuristics.scores import HEURISTICS

@@ -7,7 +7,7 @@ from builders import jobset, random_jobset
 
 from pipeline.core.types import Observation, Policy
 from pipeline.errors import UserError
-from pipeline.interactive.pool.scheduling.schedule import PATIENCE, schedule
+from pipeline.interactive.pool.scheduling import PATIENCE, schedule
 from pipeline.interactive.scheduling import schedule as scheduling
 from pipeline.interactive.scheduling.user_jobs import UserJobs
 from pipeline.problems.pool.env.nouns import Cluster, JobSet

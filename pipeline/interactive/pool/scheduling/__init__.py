@@ -1,1 +1,0 @@
-"""Schedule a user's own jobs: play a policy, or plan with all of them known, and write when each starts."""
