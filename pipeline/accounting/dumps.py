@@ -1,7 +1,7 @@
-"""Rows of Slurm's accounting dumps, read in chunks, as texts under the field names of sacct.
+"""Rows of Slurm's accounting dumps, read in chunks, as text under the field names of sacct.
 
 The first line tells the format: `sacct --parsable2`, whose first line names its fields, or the file of
-`jobcomp/filetxt`, one line of words a job. Names and folders may contain any byte, word and line break.
+`jobcomp/filetxt`, one line of words per job. Names and folders may contain any byte, word or line break.
 """
 
 import re

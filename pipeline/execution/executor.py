@@ -151,8 +151,8 @@ def launch(
 ) -> list[int]:
     """Run copies of a command where a setting says; return the exit codes of those that ended, up to the first failure.
 
-    A code below 0 or above 128 means that the command was killed. Ray runs as many copies as it has cores, and they
-    have one code, the highest. `on_line` is called with each line of their output, `on_look` every second. Raises
+    A code below 0 or above 128 means that the command was killed. Ray runs at most one copy per core, and they have
+    one code, the highest. `on_line` is called with each line of their output, `on_look` every second. Raises
     UserError: Slurm cannot be reached.
     """
     codes = list[int]()

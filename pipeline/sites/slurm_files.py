@@ -25,7 +25,7 @@ class ExpectedWaits(NamedTuple):
 
 
 def settings_files(settings: SlurmSettings, today: ExpectedWaits, planned: ExpectedWaits) -> dict[str, str]:
-    """Return the files to install, by name; they begin in the mode `observe`, with all partitions.
+    """Return the files to install, by name; initially in mode `observe`, for all partitions.
 
     The waits are those of replays of the site's present rule and of the order. A UserError reports an unsuitable name.
     """

@@ -87,7 +87,7 @@ def _entries(reading: Reading, skipped: Mapping[int, str]) -> tuple[dict[int, Jo
 
 
 def _joined(nodes: Sequence[NodeRow], homes: Iterable[Sequence[str]]) -> dict[str, str]:
-    """Return for each partition the first of those that it is joined with."""
+    """Return for each partition the first one of its pool, in which partitions share nodes or jobs."""
     root = {node.partition: node.partition for node in nodes}
 
     def first(name: str) -> str:

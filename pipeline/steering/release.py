@@ -252,5 +252,5 @@ class Releaser:
 
 
 def _may_be_pinned(job: JobRow) -> bool:
-    """Whether the policy may place a job: its user did not, and it is one job."""
+    """Return whether the policy may place a job: its user did not, and it is one job, no tasks of an array."""
     return not job.wanted and not job.several

@@ -179,7 +179,7 @@ def claim_cluster(slurm: Mapping[str, str]) -> socket.socket:
 
 
 def _holder(name: str) -> tuple[int, int]:
-    """Return the process that holds a socket, and its user; root's if it has disappeared."""
+    """Return the process that holds a socket, and its user; 0, 0 if it has disappeared."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         asking.settimeout(PATIENCE_S)
         try:

@@ -59,7 +59,7 @@ def _limit(job: JobRow) -> float:
 
 
 def _running(pool: Pool, now: float, resources: Sequence[str], unit_s: float) -> list[Json]:
-    """Return all that holds a part of the pool's nodes."""
+    """Return everything that holds a part of the pool's nodes."""
     free = {node.name: {name: node.units[name] for name in resources} for node in pool.nodes}
     found: list[Json] = []
     for node in pool.nodes:

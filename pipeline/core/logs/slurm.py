@@ -2,7 +2,7 @@
 
 The first line of `log.csv` names its columns. A job holds cpu, memory (GiB) and gpu on each of its nodes; it counts as
 submitted when it is eligible. With a file of nodes, the kinds of machines are the sets of partitions that nodes belong
-to, such as "cpu+long": a job runs on every kind with its partition.
+to, such as "cpu+long": a job fits every kind with its partition.
 """
 
 import re
