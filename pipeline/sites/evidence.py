@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.core import storage
-from pipeline.core.config import MachinesLog, Params
-from pipeline.core.config.records import check_known
+from pipeline.core.config import MachinesLog, Params, check_known
 from pipeline.core.logs.trace import Trace
 from pipeline.core.schemas import LIMITS
 from pipeline.core.types import THOUSANDTHS, Json

@@ -31,7 +31,7 @@ def run(params: Params, site: str) -> None:
     """Write reports/advice/<site>, then update the page and the list of all sites."""
     with tracking.stage("advise", site, params) as run:
         log = SiteLog(params, site)
-        run.inputs(storage.LOGS / site)
+        run.inputs(storage.scenario_log(site))
         row = params.sites[site]
         with progress(f"advise {site}, orders", steps(row)) as advance:
             done = [0]

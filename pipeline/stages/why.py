@@ -1,7 +1,6 @@
 """`why`: the reasons for the start of a site's job under an order of its queue."""
 
-from pipeline.core.config import Params
-from pipeline.core.config.records import check_known
+from pipeline.core.config import Params, check_known
 from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.progress import progress
