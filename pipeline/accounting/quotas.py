@@ -79,7 +79,7 @@ def _of_accounts(rows: list[Row], numbers: Numbers, left: Counter[str], path: Pa
     for name, row in accounts.items():
         if values := _limits(row, ("GrpTRES", "GrpJobs"), left, f"{path}, account {name}"):
             mine = () if name == "root" else tuple(sorted(number[one] for one in above if name in above[one]))
-            yield Quota(accounts=mine, **values)
+            yield Quota(accounts=mine, cpus=values.get("cpus"), jobs=values.get("jobs"))
         if row["MaxJobs"]:
             jobs = _whole(row["MaxJobs"], "MaxJobs", f"{path}, account {name}")
             most.setdefault(jobs, []).append(number[name])

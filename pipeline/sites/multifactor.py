@@ -27,12 +27,13 @@ REPLAYED = ("FairShare", "JobSize")  # weights other than that of age; that of p
 NO_DECAY_DAYS = 3_650.0
 
 
-def weights_of(config: SlurmConfig) -> Multifactor | None:
+def weights_of(config: SlurmConfig, qos_known: bool) -> Multifactor | None:
     """Return the weights of a site's Slurm that are replayed; None if it starts jobs in order of submission.
 
-    That of partitions is replayed if the configuration has them.
+    That of partitions is replayed if the configuration has them, that of QOS if their priorities are known.
     """
-    size, fair, qos = (config.weights[name] for name in ("JobSize", "FairShare", "QOS"))
+    size, fair = config.weights["JobSize"], config.weights["FairShare"]
+    qos = config.weights["QOS"] if qos_known else 0
     partition = config.weights["Partition"] if len({part.job_factor for part in config.partitions}) > 1 else 0
     if config.priority_type != PLUGIN or not (size or fair or partition or qos):
         return None

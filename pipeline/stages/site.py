@@ -92,7 +92,7 @@ def _settings(texts: Mapping[str, Path], qos_known: bool) -> dict[str, Json]:
         say(f"not modelled: {line}")
     if "config" not in texts:
         return rows
-    if (weights := weights_of(found)) is None:
+    if (weights := weights_of(found, qos_known)) is None:
         kept = "'today: fcfs'; an existing row keeps its order"
         say(f"{texts['config']}: only the order of submission is replayed, {kept}")
         return rows

@@ -58,10 +58,11 @@ def _said(backfill: Backfilling) -> str:
 
 def _replayed_scale(params: Params, site: str, order: SlurmOrder, config: SlurmConfig) -> float | None:
     """Return the scale of the replay, None without weights of the site's Slurm; UserError if they have changed."""
-    weights = params.sites[site].slurm
+    row = params.sites[site]
+    weights = row.slurm
     if weights is None:
         return None
-    if weights_of(config) != weights:
+    if weights_of(config, bool(row.qos)) != weights:
         again = f"run 'site ... --name {site} --config' and 'dvc repro advise@{site}' again"
         raise UserError(
             f"--config: expected the weights of sites.{site}.slurm, with which the advice was made, found others: "

@@ -28,8 +28,10 @@ QUEUE = queue([8, 8], Job(0, 60, 4, limit=HOUR), Job(9, 60, 8, limit=2 * HOUR, n
 
 def test_weights_come_from_the_configuration() -> None:
     found = parse_config(CONFIG)
-    assert weights_of(found._replace(decay_half_life_s=7 * DAY)) == WEIGHTS.model_copy(update={"favor_small": True})
-    assert weights_of(found._replace(decay_half_life_s=None)).half_life_days == 3_650  # type: ignore[union-attr]
+    assert weights_of(found._replace(decay_half_life_s=7 * DAY), True) == WEIGHTS.model_copy(
+        update={"favor_small": True}
+    )
+    assert weights_of(found._replace(decay_half_life_s=None), True).half_life_days == 3_650  # type: ignore[union-attr]
     assert [line.partition("=")[0] for line in unsupported(found, REPLAYED)] == [
         "PriorityWeightQOS",
         "PriorityFlags without NO_FAIR_TREE: Fair Tree, replayed as the classic formula with equal shares",
@@ -42,7 +44,7 @@ def test_weights_come_from_the_configuration() -> None:
     "changed", [{"priority_type": "priority/basic"}, {"weights": {"FairShare": 0, "JobSize": 0, "QOS": 0}}]
 )
 def test_a_slurm_that_orders_by_submission_has_no_weights(changed: dict[str, object]) -> None:
-    assert weights_of(parse_config(CONFIG)._replace(**changed)) is None  # type: ignore[arg-type]
+    assert weights_of(parse_config(CONFIG)._replace(**changed), True) is None  # type: ignore[arg-type]
 
 
 def test_the_present_order_has_age_size_and_fair_share() -> None:
@@ -79,11 +81,11 @@ def test_the_factor_of_a_partition_counts_next_to_the_others() -> None:
     assert (found.static - plain.static).tolist() == pytest.approx([100, 500])
     parts = "PartitionName=a PriorityJobFactor=2\nPartitionName=b PriorityJobFactor=10\n"
     config = CONFIG + "PriorityWeightPartition = 500\n"
-    assert weights_of(parse_config(config, partitions=parts)).partition == 500  # type: ignore[union-attr]
-    assert weights_of(parse_config(config)).partition == 0  # type: ignore[union-attr]
+    assert weights_of(parse_config(config, partitions=parts), True).partition == 500  # type: ignore[union-attr]
+    assert weights_of(parse_config(config), True).partition == 0  # type: ignore[union-attr]
     only = "PriorityType = priority/multifactor\nPriorityWeightPartition = 500\n"
-    assert weights_of(parse_config(only, partitions=parts)) is not None
-    assert weights_of(parse_config(only, partitions=parts.replace("10", "2"))) is None  # the same for all jobs
+    assert weights_of(parse_config(only, partitions=parts), True) is not None
+    assert weights_of(parse_config(only, partitions=parts.replace("10", "2")), True) is None  # the same for all jobs
 
 
 def test_the_priority_of_a_qos_counts_next_to_the_others() -> None:
