@@ -84,8 +84,8 @@ def site(
     log: Annotated[Path, Argument(help="The site's log, plain or .gz; see docs/logs.md.")],
     name: Annotated[str, Option(help="Name of its scenario; an existing one is updated.")] = "site",
     machines: Annotated[list[str] | None, Option(help="Machines, as '4 cpu=64,memory=256'; repeatable.")] = None,
-    nodes: Annotated[Path | None, Option(help="Output of 'scontrol show node', of a log of 'import slurm'.")] = None,
-    config: Annotated[Path | None, Option(help="Output of 'scontrol show config', for the order of today.")] = None,
+    nodes: Annotated[Path | None, Option(help="Output of 'scontrol show node', for a log from 'import slurm'.")] = None,
+    config: Annotated[Path | None, Option(help="Output of 'scontrol show config', for today's order.")] = None,
     partitions: Annotated[
         Path | None, Option(help="Output of 'scontrol show partition', for tiers and factors.")
     ] = None,

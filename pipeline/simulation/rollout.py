@@ -5,7 +5,7 @@ Heuristics score the waiting jobs of an observation; `choose` settles legality, 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from pipeline.core.types import (
 )
 from pipeline.progress import ShareCallback
 from pipeline.simulation.results import MOST_JOBSETS
-from pipeline.simulation.simulator import Simulator
 
 DECISIONS_AT_ONCE = 1_000_000  # of compiled play between two progress reports: a few tenths of a second
 
@@ -31,7 +30,6 @@ DECISIONS_AT_ONCE = 1_000_000  # of compiled play between two progress reports: 
 # and jobsets. Long horizons allow fewer (steps of all their horizons).
 MOST_ABREAST = 16_384
 
-Episodes = Simulator[Observation, IntArray]  # of a problem whose policies place jobs
 Score = Callable[[Observation], FloatArray]
 Watch = Callable[[IntArray, Observation, IntArray], None]  # (episodes, their observations, actions)
 Column = FloatArray | IntArray
@@ -90,7 +88,25 @@ def random(view: Observation, draws: FloatArray) -> IntArray:
     return np.asarray((legal.cumsum(axis=1) > place[:, None]).argmax(axis=1))
 
 
-class CompiledEpisodes(Simulator[Observation, IntArray], Protocol[Who_contra]):
+class Waiting(Protocol):
+    """Episodes of any problem, some of which await a decision."""
+
+    @property
+    def rows(self) -> IntArray:
+        """Return the episodes [B'] that await a decision."""
+
+
+class Episodes(Waiting, Protocol):
+    """The part of a simulator that a rollout needs if policies place jobs; reference simulators have it, too."""
+
+    def observe(self, rows: IntArray) -> Observation:
+        """Return the observation of some episodes."""
+
+    def step(self, rows: IntArray, actions: IntArray) -> object:
+        """Carry out one decision in each of some episodes."""
+
+
+class CompiledEpisodes(Episodes, Protocol[Who_contra]):
     """Episodes that compiled heuristics can play on their own."""
 
     @property
@@ -125,7 +141,7 @@ class Insider(Protocol):
         """Return the actions [B'] of a turn."""
 
 
-def to_end(simulator: Simulator[Any, Any], advance: Callable[[IntArray], object]) -> Iterator[int]:
+def to_end(simulator: Waiting, advance: Callable[[IntArray], object]) -> Iterator[int]:
     """Advance the episodes that await a decision until there are none; yield their number after each step."""
     while len(rows := simulator.rows):
         advance(rows)

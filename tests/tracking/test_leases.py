@@ -1,4 +1,4 @@
-"""One clone at a time: what a lease lets through, and what becomes of one whose holder died."""
+"""One writer at a time: what a lease lets through, and what becomes of one whose holder died."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""What learning of every problem shares: budgets, evolution strategies, and cards that describe stored networks."""
+"""Configuration of learning for all problems: budgets, evolution strategies, and cards of stored networks."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args

@@ -102,7 +102,7 @@ def knobs_for(name: str, scenario: str) -> dict[str, float]:
 
 
 def write_curve(path: Path, updates: Sequence[tuple[int, Mapping[str, float]]]) -> None:
-    """Write a learning curve, one row an update and metric."""
+    """Write a learning curve, one row per update and metric."""
     rows = [(step, metric, float(value)) for step, metrics in updates for metric, value in metrics.items()]
     write_table(path, pd.DataFrame(rows, columns=list(CURVE.columns)), CURVE)
 

@@ -57,7 +57,7 @@ class Decisions(NamedTuple):
 
     @property
     def slots(self) -> int:
-        """Return M, which is void, too."""
+        """Return M, which is also void."""
         return int(self.features.may_start.shape[1])
 
     @property

@@ -1,4 +1,4 @@
-"""Groups that share a live cluster: the state that a service receives, and the shares that a controller answers.
+"""Groups that share a live cluster: the state that a service receives, and the shares that a controller returns.
 
 Groups are identified by their numbers, from 0, as in params.yaml; queues by their names.
 """

@@ -90,7 +90,7 @@ class GroupsAgent(Frozen):
 
 
 def check_groups(params: "Params", where: str) -> None:
-    """Check them; raise UserError with one line for the first row that does not match another."""
+    """Check the rows of groups' agents; UserError in one line for the first that does not match another."""
     for name, agent in params.agents_with(GroupsAgent).items():
         check_algorithm(params, where, name, agent.finetune.name)
         check_jobsets_drawn(params, where, name)

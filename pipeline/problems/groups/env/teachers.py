@@ -57,8 +57,8 @@ def shortest_first(cluster: SharedCluster, order: int) -> Controller:
 
     It mimics an operator who minimizes the mean delay. Groups keep the units of their running jobs. The rest goes to
     the queues in ascending order of the mean work (units times the estimate) of their waiting jobs, for as many whole
-    jobs as fit, each with its queue's mean. What remains is shared in proportion to the unmet demand; equally without
-    any.
+    jobs as fit, each with its queue's mean demand. What remains is shared in proportion to the unmet demand, equally if
+    there is none.
     """
 
     def share(view: Observation) -> FloatArray:

@@ -61,7 +61,7 @@ class Fitted(NamedTuple):
 
 
 def read_log(workload: MachinesLog, place: Path, on_progress: ProgressCallback) -> Trace:
-    """Read a log, or that of a folder with the log and its file of machines."""
+    """Read a log file, or the log of a folder that also holds its file of machines."""
     linked, nodes = place.is_dir(), None
     if workload.nodes is not None:
         nodes = (place / NODES_NAME if linked else Path(workload.nodes)).resolve()

@@ -11,7 +11,7 @@ from pipeline.simulation.features import JOB, LONG, QUEUE, Features
 
 @njit(cache=True, parallel=True)
 def encode(s: State, rules: Rules, rows: IntArray, scale: float, seen: Features, legal: BoolArray) -> int:
-    """Write features and legal actions [rows, A] of some episodes; return 0, the number that end."""
+    """Write features and legal actions [rows, A] of some episodes; return 0, since none of them ends."""
     for i in prange(rows.shape[0]):
         # calls: numba removes writes to a tuple's arrays within prange as dead code
         longest = _write_jobs(s, rows[i], scale, seen, legal, i)
