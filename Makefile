@@ -1,4 +1,4 @@
-# Run `make` to see what there is. Everything happens in .venv, which the first target makes.
+# Run `make` to list the targets. Everything happens in .venv, which the first target creates.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,7 @@ COMPILED := $(VENV)/.compiled
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export DVC_NO_ANALYTICS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
-# Where this is set, each of a run's hundreds of processes compiles our modules anew, and pytest all its tests.
+# If this were set, each of a run's hundreds of processes would compile our modules again, and pytest all its tests.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
@@ -18,24 +18,24 @@ help:  ## List the targets
 
 setup: $(READY)  ## Make .venv with the pinned packages (done by every other target)
 
-# By uv, which comes with it, in a third of the time; by pip where there is none (INSTALLER=pip).
+# With uv, which the script installs, in a third of the time; with pip if there is no uv (or INSTALLER=pip).
 $(READY): requirements.lock pyproject.toml .ci/install.py
 	@echo "setting up .venv (a minute, once; by pip three)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python .ci/install.py
 	@touch $(READY)
 
-# On several cores and once; what changes behind it, each stage compiles when it gets there.
+# On several cores, once; later changes are compiled by the first stage that needs them.
 $(COMPILED): $(READY)
 	@echo "compiling what the stages run (some minutes, once)"
 	$(BIN)/python -m pipeline compile
 	@touch $(COMPILED)
 
-# Several stages at a time, to the bytes of `dvc repro`; PIPELINE_WORKERS=1 makes one after the other.
+# Several stages at a time, with the same bytes as `dvc repro`; PIPELINE_WORKERS=1 runs one after the other.
 repro: $(COMPILED)  ## Run the pipeline: whatever params.yaml, code or data make stale, then MLflow's view and the report
 	python -m pipeline repro
 
-# A file's tests stay together, for those that are slow to set up share that; the longest files begin first
+# A file's tests run together, because slow ones share their set-up; the longest files begin first
 # (tests/support/order.py).
 test: $(COMPILED)  ## Run the tests (without those marked slow, live or whole)
 	python -m pytest -m "not slow and not live and not whole" -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder

@@ -1,4 +1,4 @@
-"""Fail if dvc.lock is not of this code and these parameters; missing data is no matter, so CI needs none."""
+"""Fail if dvc.lock does not match the code and the parameters; missing data is ignored, so CI needs no data."""
 
 import json
 import subprocess
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-NO_MATTER = ("deleted", "not in cache")  # of a file: its content is elsewhere
+NO_MATTER = ("deleted", "not in cache")  # states of files whose content is elsewhere
 
 
 def stale(changes: list[Any]) -> Iterator[str]:
-    """Tell what changed since dvc.lock was written, in one stage's part of `dvc status --json`."""
+    """Yield what changed since dvc.lock was written, from one stage's part of `dvc status --json`."""
     for change in changes:
         if isinstance(change, str):
             yield change
@@ -25,7 +25,7 @@ def stale(changes: list[Any]) -> Iterator[str]:
 
 
 def empty(folder: Path) -> bool:
-    """Return whether a folder holds nothing but what git keeps it by: its content is elsewhere, too."""
+    """Return whether a folder holds nothing but .gitkeep: then its content is elsewhere, too."""
     return folder.is_dir() and {found.name for found in folder.iterdir()} <= {".gitkeep"}
 
 

@@ -1,7 +1,7 @@
-"""Install what requirements.lock pins into the environment of this Python, and the project: by uv, or else by pip.
+"""Install the packages of requirements.lock and the project into this Python's environment: with uv, or else with pip.
 
-uv takes a third of pip's time, but reads neither pip's files nor PIP_*: it is given what `pip config list` says, so
-that both look in the same places, and no file of ours names a place. INSTALLER=pip leaves uv out.
+uv takes a third of pip's time, but reads neither pip's configuration files nor PIP_*. It therefore gets the output of
+`pip config list`: both look in the same places, and no file of the project names one. INSTALLER=pip skips uv.
 """
 
 import ast
@@ -15,7 +15,7 @@ from pathlib import Path
 
 LOCK = Path("requirements.lock")
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-UV = {  # a setting of pip: uv's variable, and what is between several values there
+UV = {  # setting of pip: uv's variable, and the separator between several values
     "index-url": ("UV_DEFAULT_INDEX", " "),
     "extra-index-url": ("UV_INDEX", " "),
     "find-links": ("UV_FIND_LINKS", ","),
@@ -26,11 +26,11 @@ UV = {  # a setting of pip: uv's variable, and what is between several values th
     "proxy": ("ALL_PROXY", " "),
     "timeout": ("UV_HTTP_TIMEOUT", " "),
 }
-SECTIONS = ("global", "install", ":env:")  # the later ones win, as in pip
+SECTIONS = ("global", "install", ":env:")  # later ones win, as in pip
 
 
 def settings(listed: str) -> dict[str, str]:
-    r"""Return pip's settings, of what `pip config list` printed.
+    r"""Return pip's settings from the output of `pip config list`.
 
     >>> settings("global.timeout='5'\n:env:.find-links='/a'\nglobal.find-links='/b'")
     {'timeout': '5', 'find-links': '/a'}
@@ -49,9 +49,9 @@ def for_uv(configured: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     given = {UV[name][0]: UV[name][1].join(value.split()) for name, value in configured.items() if name in UV}
     options = ["--no-index"] if configured.get("no-index", "").lower() in ("1", "true", "yes", "on") else []
     if "extra-index-url" in configured:
-        given["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # the best of all places, as pip takes it
+        given["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # the best version in all indexes, as pip chooses
     if "find-links" not in configured and not options:
-        options = ["--torch-backend", "cpu"]  # where no place was named, the default one brings gigabytes of CUDA
+        options = ["--torch-backend", "cpu"]  # no source is set: the default index brings gigabytes of CUDA
     return given, options
 
 
@@ -61,7 +61,7 @@ def places() -> tuple[dict[str, str], list[str]]:
 
 
 def uv(lock: str) -> str | None:
-    """Return where uv is, installed by pip if it is not there yet; nothing where it cannot be."""
+    """Return the path of uv, which pip installs if it is missing; None if INSTALLER is pip or if that fails."""
     if os.environ.get("INSTALLER") == "pip":
         return None
     installed = Path(sys.executable).with_name("uv")
@@ -73,21 +73,21 @@ def uv(lock: str) -> str | None:
 
 
 def by_uv(found: str) -> bool:
-    """Install all at once; return whether uv could."""
+    """Install everything with one command; return whether uv succeeded."""
     given, options = places()
     words = [found, "pip", "install", "--quiet", "--python", sys.executable, "--no-deps", "--requirement", str(LOCK)]
     return subprocess.run([*words, *options, "--editable", "."], check=False, env=given | os.environ).returncode == 0
 
 
 def by_pip(lock: str) -> None:
-    """Install PyTorch first and by itself: any other way, pip may choose a build with gigabytes of CUDA."""
+    """Install PyTorch first, on its own: otherwise pip may choose a build with gigabytes of CUDA."""
     (torch,) = re.findall(r"^torch==\S+", lock, flags=re.MULTILINE)
     for words in ([torch], ["--no-deps", "--requirement", str(LOCK)], ["--no-deps", "--editable", "."]):
         subprocess.run([*PIP, "install", "--quiet", *words], check=True)
 
 
 def main() -> int:
-    """Install; return 1 where neither could; each has printed why."""
+    """Install; return 0, or pip's exit code if neither uv nor pip succeeds."""
     lock = LOCK.read_text()
     found = uv(lock)
     if found and by_uv(found):

@@ -1,4 +1,4 @@
-"""Draw the plots of DVC that differ from a revision as PNG files: python .ci/pictures.py REVISION FOLDER."""
+"""Draw as PNG files the DVC plots that differ from a revision: python .ci/pictures.py REVISION FOLDER."""
 
 import json
 import re
@@ -10,11 +10,11 @@ from typing import Any
 
 import vl_convert
 
-MOST = 12  # pictures of one report
+MOST = 12  # pictures in one report
 
 
 def changed(plots: dict[str, list[dict[str, Any]]]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the Vega-Lite specification of each plot with other points than before."""
+    """Yield the name and the Vega-Lite specification of each plot whose points changed."""
     for path, drawn in plots.items():
         for plot in drawn[:1]:
             if plot["type"] != "vega":

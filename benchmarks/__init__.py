@@ -1,1 +1,1 @@
-"""What `make bench` measures: speed of the engine against baselines measured in the same run."""
+"""Measurements of `make bench`: speed of the engine, compared with baselines measured in the same run."""

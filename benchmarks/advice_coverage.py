@@ -1,9 +1,9 @@
-"""How often the intervals of site advice cover the truth, and how often its estimate of more days comes true.
+"""Coverage of the intervals of site advice, and how often its estimate of the days still needed proves right.
 
     python -m benchmarks.advice_coverage LOG.swf.gz > coverage.csv
 
-A long log is drawn from the weeks of a real one, with replacement. Its replays under two orders give the truth: the
-change over all of it. Stretches of consecutive blocks are then judged as `advise` judges a test period.
+Weeks drawn from a real log, with replacement, form a long log. Its replays under two orders give the true change, that
+over all of it. Stretches of consecutive blocks are then judged as `advise` judges a test period.
 """
 
 import csv
@@ -43,18 +43,18 @@ class Judged(NamedTuple):
     width: float  # mean width of the interval of `gain`
     decided: float  # share of the stretches with an interval below 0
     estimated: int  # undecided stretches for which a number of days was estimated
-    came_true: float  # share of these that are decided with that many days more
+    came_true: float  # share of these that are decided after that many more days
 
 
 def long_queue(log: Path) -> Queue:
-    """A queue of weeks that are drawn from a log."""
+    """Return a queue of weeks drawn from a log."""
     trace, params = read(log), load_params()
     rows = site_rows("mine", log, "swf", trace, [], params)
     scenario, site = MachinesScenario.model_validate(rows.scenario), Site.model_validate(rows.site)
     queue = queue_of(fitted(trace, scenario.workload, scenario), site)  # type: ignore[arg-type]
     week = (queue.submit // WEEK_S).astype(int)
     rng = np.random.default_rng(SEED)
-    whole = rng.integers(0, week.max(), WEEKS)  # the last week is not whole
+    whole = rng.integers(0, week.max(), WEEKS)  # the last week is incomplete
     places = [np.flatnonzero(week == one) for one in whole]
     submit = [
         queue.submit[at] - one * WEEK_S + k * WEEK_S for k, (at, one) in enumerate(zip(places, whole, strict=True))
@@ -64,7 +64,7 @@ def long_queue(log: Path) -> Queue:
 
 
 def period_of(queue: Queue) -> Period:
-    """A period of all jobs of a queue, with moved submissions."""
+    """Return a period of all jobs of a queue, with moved submissions."""
     rng = np.random.default_rng(SEED + 1)
     submit = queue.submit + rng.uniform(-MOVED_S, MOVED_S, (REPLAYS, len(queue.submit)))
     unknown = np.full(len(queue.submit), np.nan)

@@ -33,7 +33,7 @@ class Cost(NamedTuple):
     seconds: tuple[float, ...]  # of each iteration
     decisions: tuple[int, ...]
     peak_mib: float  # of the whole process so far
-    above_mib: float  # of it, beyond the memory before the first problem
+    above_mib: float  # of that, the part beyond the memory before the first problem
 
 
 def alone(work: Callable[Given, Found], *given: Given.args, **named: Given.kwargs) -> Found:

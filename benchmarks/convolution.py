@@ -1,4 +1,4 @@
-"""Forward and backward pass of the CNN, against eager float32 convolutions of whole drawn images."""
+"""Forward and backward pass of the CNN, compared with eager float32 convolutions of whole drawn images."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -58,7 +58,7 @@ def _eager(network: Network, observed: CompactObservation) -> engine.Work:
 
 
 def _distinct(observed: CompactObservation, network: Network, most: int) -> IntArray:
-    """Return the places of up to `most` states with distinct images."""
+    """Return the indices of up to `most` states with distinct images."""
     first: dict[bytes, int] = {}
     for place in range(len(observed.cells)):
         image = engine.images(observed.take(slice(place, place + 1)), network.layout)

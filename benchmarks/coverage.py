@@ -1,6 +1,6 @@
 """Coverage of the intervals that the project reports, by resampling results that are in the repository.
 
-    python -m benchmarks.coverage 400        # repeats a case; writes docs/results/intervals/coverage.csv
+    python -m benchmarks.coverage 400        # 400 repeats of each case; writes docs/results/intervals/coverage.csv
 
 The stored jobsets of a case serve as the whole population, so that the true ratio of means is known. A repeat draws as
 many jobsets (or windows) as the project judges on, computes the interval with the project's own code, and counts
@@ -26,7 +26,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 TABLE = RESULTS / "intervals" / "coverage.csv"
 SETTINGS = Evaluation(resamples=1000, confidence=0.95)
 MEAN, OTHER = "mean", "other"
-BOUND, LEVEL, LONG = 0.25, 0.05, 365  # of the monitoring: cut of a regret, chance of a false alarm, windows of a stream
+BOUND, LEVEL, LONG = 0.25, 0.05, 365  # monitoring: bound of a regret, chance of a false alarm, windows of a stream
 
 
 class Population(NamedTuple):
@@ -97,7 +97,7 @@ def population(case: Case) -> Population:
 
 
 def drawn(whole: Population, n: int, rng: np.random.Generator) -> Population:
-    """Draw n jobsets per load, or windows; of several trainings, draw seeds with the spread of the stored ones."""
+    """Draw n jobsets (or windows) per load; of several trainings, also seeds with the spread of the stored ones."""
     size = len(next(iter(whole.costs.values())))
     together = rng.integers(0, size, n or size) if whole.windows else None
     seeds = _mine_each(whole)
@@ -105,7 +105,7 @@ def drawn(whole: Population, n: int, rng: np.random.Generator) -> Population:
     found = {}
     for load, cost in whole.costs.items():
         some = cost[together if together is not None else rng.integers(0, len(cost), n or len(cost))].copy()
-        if len(seeds) > 1:  # each seed is the stored seeds' mean, shifted, with the noise of its own jobsets
+        if len(seeds) > 1:  # each seed: mean of the stored seeds, shifted, with the noise of its own jobsets
             own = some[:, :-1] - cost[:, :-1].mean(axis=0)
             some[:, :-1] = own + cost[:, :-1].mean() * (1 + spread / seeds.mean())
         found[load] = some
@@ -113,7 +113,7 @@ def drawn(whole: Population, n: int, rng: np.random.Generator) -> Population:
 
 
 def interval(sample: Population, seed: int = 1) -> tuple[float, float]:
-    """Return the interval over all loads that the project reports for a sample; `seed` is that of its resamples."""
+    """Return the interval over all loads that the project reports for a sample; `seed` is for the resamples."""
     mine = [f"seed_{k}" for k in range(next(iter(sample.costs.values())).shape[1] - 1)]
     frames = []
     for load, cost in sample.costs.items():
@@ -130,7 +130,7 @@ def interval(sample: Population, seed: int = 1) -> tuple[float, float]:
 
 
 def measured(name: str, repeats: int) -> dict[str, object]:
-    """Return how often intervals of a case miss the true value, on either side."""
+    """Return how often intervals of a case miss the true value on each side."""
     case = CASES[name]
     whole = population(case)
     n = case.n or len(next(iter(whole.costs.values())))

@@ -1,7 +1,7 @@
 """One iteration of REINFORCE as DeepRM describes it (section 3.3, Figure 3): the baseline of the engine.
 
-Every image is drawn as float32 and goes through a dense first layer; actions are sampled; autograd gives the gradient;
-the baseline of a decision is the mean return at the same decision of the same jobset; RMSprop takes the step. Rollouts
+Every image is drawn as float32 and goes through a dense first layer. Actions are sampled. Autograd gives the gradient.
+The baseline of a decision is the mean return at the same decision of the same jobset. RMSprop takes the step. Rollouts
 use the same compiled simulator, all episodes in lock step, and the same draws as the engine, so that both have the same
 gradient. Images are drawn about a thousand at a time, and again for the gradient, because those of a whole iteration
 would need gigabytes.

@@ -1,4 +1,4 @@
-"""Adapter to the measured engine: everything the benchmark uses of `training`, `policies` and `evaluation`."""
+"""Adapter to the measured engine: all that the benchmark uses of the pipeline's training, policies and evaluation."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,7 +33,7 @@ Play = Callable[[Problem, list[JobSet]], Callable[[], int]]
 
 
 def hold_to(threads: int) -> None:
-    """Limit torch to some threads; numba reads its number from the environment."""
+    """Limit torch to a number of threads; numba reads the number from the environment."""
     torch.set_num_threads(threads)
 
 
@@ -190,7 +190,7 @@ def all_heuristics_watching(problem: Problem, streams: list[JobSet]) -> Work:
 
 
 def lock_step(problem: Problem, jobsets: list[JobSet]) -> Callable[[], int]:
-    """Return compiled SJF, called for each decision of many episodes in lock step; it returns their number."""
+    """Return a function that calls compiled SJF for each decision of many episodes in lock step and counts them."""
     simulator, who = _sjf(problem, jobsets)
 
     def work() -> int:
@@ -202,7 +202,7 @@ def lock_step(problem: Problem, jobsets: list[JobSet]) -> Callable[[], int]:
 
 
 def whole_episodes(problem: Problem, jobsets: list[JobSet]) -> Callable[[], int]:
-    """Return compiled SJF, which runs whole episodes by itself; it returns the number of decisions."""
+    """Return a function in which compiled SJF runs whole episodes by itself, and which counts the decisions."""
     simulator, who = _sjf(problem, jobsets)
 
     def work() -> int:

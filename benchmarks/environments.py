@@ -45,7 +45,7 @@ def _stepped(envs: Any, steps: int) -> float:
 
 
 def _compiled(envs: Any, steps: int) -> float:
-    """Return the same for the simulator's own calls, while all of its episodes run."""
+    """Return the same rate for direct calls of the simulator, counting only episodes that still run."""
     envs.reset(seed=1)
     episodes = envs.episodes
     simulator, rows, spent = episodes.simulator, episodes.rows, 0.0

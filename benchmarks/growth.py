@@ -8,7 +8,7 @@ from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Axis, Sizes
 
 MOST = Target(most=1.1)
-LEAST_MIB = 1 / 16  # of memory; below it, pages dominate the sizes
+LEAST_MIB = 1 / 16  # least memory in a fit; below it, memory pages dominate the sizes
 
 
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:

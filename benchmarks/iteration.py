@@ -1,4 +1,4 @@
-"""One iteration of REINFORCE at the paper's scale, against the path that the paper describes."""
+"""One iteration of REINFORCE at the paper's scale, compared with the method that the paper describes."""
 
 from collections.abc import Iterator
 

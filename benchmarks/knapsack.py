@@ -27,13 +27,13 @@ class Question(NamedTuple):
     total: IntArray  # [R]
 
     def gap(self, reached: FloatArray, most: FloatArray) -> float:
-        """Return the gap to the maximum, in per cent of its gain over no units for any group."""
+        """Return the gap to the maximum, in percent of the maximum's gain over giving no group any units."""
         nothing = self.value[:, :, 0].sum()
         return float(100 * (most[0] - reached[0]) / (most[0] - nothing))
 
 
 def asked(groups: int, levels: int, total: int, resources: int, number: int) -> Question:
-    """Draw a question: values are concave, so that every level can be optimal; units rise, but independently."""
+    """Draw a question: values are concave, so that every level can be optimal; units rise with the level, at random."""
     rng = np.random.default_rng([11, number])
     even = np.linspace(0, SHARES * total / groups, levels)[:, None] * rng.uniform(0.6, 1.4, (levels, resources))
     units = np.sort(even.round().astype(np.int64), axis=0)

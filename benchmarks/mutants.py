@@ -5,7 +5,7 @@
 
 `draw` lists 60 mutants (a comparison, a constant, an arithmetic operator or a removed call each). `run` applies each to
 this working copy and runs tests in up to three rounds until one fails: those of the module, those that import it, and
-those of the modules that import it. Use a separate copy, in which these tests pass. Rows with `killed` stay.
+those of the modules that import it. Use a separate copy, in which these tests pass. Rows with `killed` are not run.
 """
 
 import argparse
@@ -46,7 +46,7 @@ class Mutant:
 
 
 def draw() -> list[Mutant]:
-    """The seeded sample, the same for the same sources."""
+    """Return the seeded sample, the same for the same sources."""
     rng = random.Random(SEED)
     drawn = []
     for package, count in SHARES.items():
@@ -102,7 +102,7 @@ def _operator(kind: str, left: ast.expr, right: ast.expr, source: str, table: di
 
 
 def tests_of(path: str) -> list[list[str]]:
-    """Three rounds of test files: the module's own, those that import it, and those of the modules that import it."""
+    """Return three rounds of test files: of the module, of those that import it, and of the modules that import it."""
     own = [str(_mirrored(path))] if _mirrored(path).exists() else []
     if re.search(r"^\s*>>> ", Path(path).read_text(), re.MULTILINE):
         own.append(path)
@@ -136,7 +136,7 @@ def _imports(path: Path, module: str) -> bool:
 
 
 def run(mutant: Mutant, rounds: list[list[str]], marked: str) -> Mutant:
-    """Whether the tests notice the mutant: killed, survived, unfinished or stale (its line is no longer there)."""
+    """Return the mutant with its result: killed, survived, unfinished or stale (its line is no longer there)."""
     path = Path(mutant.path)
     original, kept = path.read_bytes(), path.stat()
     lines = original.decode().splitlines()
@@ -155,7 +155,7 @@ def run(mutant: Mutant, rounds: list[list[str]], marked: str) -> Mutant:
                 break
     finally:
         path.write_bytes(original)
-        os.utime(path, ns=(kept.st_atime_ns, kept.st_mtime_ns))  # numba and Python keep compiled code by this time
+        os.utime(path, ns=(kept.st_atime_ns, kept.st_mtime_ns))  # by this time numba and Python recognise compiled code
         if compiled != plain:
             shutil.rmtree(compiled, ignore_errors=True)
     return replace(mutant, result=result, noticed_by=noticed_by)
@@ -172,13 +172,13 @@ def _tested(tests: list[str], marked: str) -> tuple[str, str]:
 
 
 def _compiled_code() -> Path:
-    """Folder of numba's compiled code, which pipeline/__init__.py names after the present sources."""
+    """Return the folder of numba's compiled code, which pipeline/__init__.py names after the current sources."""
     command = [sys.executable, "-c", "import os, pipeline; print(os.environ['NUMBA_CACHE_DIR'])"]
     return Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
 
 
 def _in_compiled_function(source: str, line: int) -> bool:
-    """Whether other compiled functions may contain a copy of this line."""
+    """Return whether other compiled functions may contain a copy of this line."""
     functions = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef))
     around = [node for node in functions if node.lineno <= line <= (node.end_lineno or 0)]
     written = " ".join(ast.unparse(decorator) for node in around for decorator in node.decorator_list)
@@ -186,7 +186,7 @@ def _in_compiled_function(source: str, line: int) -> bool:
 
 
 def main() -> None:
-    """Draw or run, as the first argument says."""
+    """Draw or run, depending on the first argument."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("draw", "run"))
     parser.add_argument("table", nargs="?", help="the mutants to run, as `draw` printed them")

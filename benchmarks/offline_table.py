@@ -37,8 +37,8 @@ class Line(NamedTuple):
     evaluations: int | None  # per jobset
     seconds: float  # per jobset
     slowdown: float  # mean over all jobsets; nan if only some were requested
-    solved: float  # mean over the jobsets of CP-SAT
-    worst: float  # of those, the largest excess over CP-SAT's longest run; nan if there is none
+    solved: float  # mean over the jobsets given to CP-SAT
+    worst: float  # largest excess of one of those over CP-SAT's longest run; nan if there is none
 
 
 class Solved(NamedTuple):

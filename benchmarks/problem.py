@@ -23,7 +23,7 @@ from pipeline.problems.pool.env.workload.synthetic import draw_jobset
 WORKLOAD = Synthetic(name="synthetic", short=(1, 3), long=(10, 15), short_share=0.8)
 DEMAND = Demand(dominant=(0.5, 1.0), other=(0.1, 0.2))
 UNITS, HORIZON, BACKLOG = 10, 20, 60
-LEEWAY = 40  # factor on the steps of arrivals after which an episode is cut
+LEEWAY = 40  # an episode is cut after this many times the steps with arrivals
 
 DEEPRM = Mlp(name="mlp", hidden=20, clock=False)
 DEEPRM2 = Cnn(name="cnn", channels=(8, 16), hidden=72, clock=True)

@@ -59,7 +59,7 @@ class Target(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> "Target":
-        """Return the target that `text` wrote.
+        """Parse a target as `text` writes it.
 
         >>> Target.read("<= 1 s, >= 15 x")
         Target(most=1.0, least=None, ratio=15.0)
@@ -88,7 +88,7 @@ NOTHING = Target()
 
 
 def half_of(ratio: float | None = None, cost: float | None = None) -> Target:
-    """Return a target of half the measured value (docs/benchmarks.md), which a tenfold slowdown misses.
+    """Return a target of half the measured performance (docs/benchmarks.md), which a tenfold slowdown misses.
 
     Args:
         ratio: factor by which it is better than its baseline.

@@ -1,4 +1,4 @@
-"""The local search of known jobs: schedules a second, against list scheduling of one order at a time."""
+"""Local search of known jobs: schedules a second, compared with list scheduling of one order at a time."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -79,7 +79,7 @@ def list_plainly(asked: Question, orders: IntArray) -> list[IntArray]:
 
 
 def listed(jobs: JobBatch, capacity: tuple[int, ...], order: IntArray) -> IntArray:
-    """Return the start [J] of every job of one jobset, each in turn as early as it fits, after the last full step."""
+    """Return the start [J] of every job of one jobset: each in turn, as early as it fits, after any full step."""
     free = np.tile(capacity, (int(jobs.arrival.max() + jobs.duration.sum()), 1))
     start = np.zeros(len(order), dtype=np.int64)
     for job in order:

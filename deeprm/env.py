@@ -21,13 +21,13 @@ PEER_SLOTS = 128  # RLScheduler's window
 class Settings(TypedDict, total=False):
     """Arguments of every environment, which select its cluster, its jobs and what a policy sees."""
 
-    scenario: Scenario | None  # another one of ./params.yaml by name, or changed keys of the id's own
+    scenario: Scenario | None  # name of one in ./params.yaml, or changed keys of the default one
     slots: int | None  # number of waiting jobs in an observation
-    objective: str | None  # of the reward; default: slowdown, of Groups delay, of RLScheduler bounded_slowdown
+    objective: str | None  # of the reward; default: slowdown, for Groups delay, for RLScheduler bounded_slowdown
     jobs: str | Path | None  # path of a log, the source of jobs
     policies_know: str | None  # durations, estimates or predictions
-    obs: str  # features, or DeepRM's image (of pooled clusters)
-    skip_forced: bool  # make moves without a choice automatically (other clusters than pooled ones: always)
+    obs: str  # features, or DeepRM's image (pooled clusters only)
+    skip_forced: bool  # make forced moves automatically (always, except on pooled clusters)
 
 
 ARGUMENTS = (*Settings.__annotations__, "load", "illegal", "render_mode", "autoreset_mode")
@@ -59,7 +59,7 @@ def game_of(own: str, **chosen: Unpack[Settings]) -> Game:
 
 
 class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
-    """A scheduler's environment: one decision a step.
+    """A scheduler's environment: one decision per step.
 
     An observation has arrays in [0, 1] by name. `info` has `action_mask` [A] (1: legal), `elapsed` (simulated time
     since the last decision), `illegal` (number of illegal actions) and, in the last step, `metrics`.
@@ -76,7 +76,7 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
         own: default scenario of the environment's id; Gymnasium's registry supplies it.
         render_mode: ansi or rgb_array.
         load: percent; None: any of the scenario's, drawn for each episode.
-        illegal: void counts illegal actions and takes void instead; raise raises ValueError.
+        illegal: `void` counts illegal actions and takes void instead; `raise` raises ValueError.
         settings: see `Settings`.
 
     Raises:

@@ -1,7 +1,7 @@
 """The episodes of one or many environments, as rows of one simulator.
 
 Every environment has two rows: one is played, the other holds its next episode. When an environment needs an episode
-that is not ready, all missing ones are drawn at once, so that hundreds share the cost of a reset.
+that is not ready, all missing ones are drawn at once, so that hundreds of environments share the cost of a reset.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,9 +20,9 @@ from pipeline.simulation.results import outcome_of
 
 JOBSETS = 1000  # training jobsets of each load
 KEPT = 4_000_000  # jobs of drawn jobsets that are kept in memory
-AHEAD = 16  # numbers that each of many environments draws at once
+AHEAD = 16  # random numbers that an environment draws at once if there are several environments
 OPTIONS = ("load", "jobset", "split")
-FEW = 256  # environments; below, waking a second thread takes longer than it saves
+FEW = 256  # environments; with fewer, waking a second thread takes longer than it saves
 
 
 @contextmanager
@@ -56,12 +56,12 @@ class Episodes:
             self._check_load(load)
         self._raises = illegal == "raise"
         self.random = [seeding.np_random()[0] for _ in range(count)]
-        self.illegal = np.zeros(count, dtype=np.int64)  # actions of this episode
+        self.illegal = np.zeros(count, dtype=np.int64)  # illegal actions in the present episode
         self.mask = np.ones((count, 0), dtype=np.bool_)
         self._side = np.zeros(count, dtype=np.int64)  # the row that is played, 0 or 1
         self._ready = np.zeros(count, dtype=np.bool_)  # does the other row hold the next episode?
         self._numbers: list[list[int]] = [[] for _ in range(count)]  # drawn for the next episodes, the next one last
-        self._known: dict[tuple[int, int], tuple[Jobs, int]] = {}  # jobsets by load and number, and their places
+        self._known: dict[tuple[int, int], tuple[Jobs, int]] = {}  # jobsets by load and number, with the places needed
         self._room = 0
         self.simulator: Any  # of the game's problem, made for the first episodes
 
@@ -105,7 +105,7 @@ class Episodes:
             return self.game.look(self.simulator, rows)
 
     def step(self, which: IntArray, actions: IntArray) -> Taken:
-        """Apply one action in each of some environments; one outside of the space, or refused, raises ValueError."""
+        """Apply one action in each of some environments; ValueError if it is outside of the space, or refused."""
         rows, actions = self.rows[which], self._legal(which, np.asarray(actions, dtype=np.int64))
         simulator = self.simulator
         gained, now = simulator.gained[rows], simulator.now[rows].astype(np.float64)
@@ -162,7 +162,7 @@ class Episodes:
         self._ready[which] = True
 
     def _make_room(self, jobs: Jobs, room: int) -> None:
-        """Make a simulator with room for longer episodes, which takes over the present ones."""
+        """Make a simulator with room for longer episodes, and copy the present ones into it."""
         larger, rows = self.game.simulator([jobs] * (2 * self.count), room), 2 * np.arange(2 * self.count)
         if self._room:
             larger.overwrite(rows, self.simulator, rows)
@@ -189,7 +189,7 @@ class Episodes:
         return self._known[key]
 
     def _requested(self, load: int, number: int, options: Mapping[str, Any]) -> tuple[Jobs, int]:
-        """Return the jobset of the options, with drawn values for missing ones; wrong ones raise UserError."""
+        """Return the jobset that the options name; missing options are drawn, wrong ones raise UserError."""
         for key in options:
             if key not in OPTIONS:
                 raise UserError(f"options: expected keys {', '.join(OPTIONS)}, got '{key}'")

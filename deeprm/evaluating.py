@@ -40,7 +40,7 @@ class Evaluation(NamedTuple):
     name: str  # of the policy
     scenario: str
     jobsets: pd.DataFrame  # metrics of each jobset, for all policies
-    comparison: pd.DataFrame  # of the policy with each heuristic and BEST, by load and over all; as comparison.csv
+    comparison: pd.DataFrame  # of the policy with each heuristic and BEST, by load and over all; as in comparison.csv
     illegal: int = 0  # actions of the policy that became void
 
     @property
@@ -132,9 +132,9 @@ def load_policy(name: str | Path, env: Scenario = "deeprm/Pool-v0", **settings: 
     'sjf'
 
     Args:
-        name: of an untuned heuristic, a folder written by a training, or an external policy in the notation of
-            params.yaml: `file.py:name`, `module:name`, `model.zip` or `model.onnx`. Its callables are given
-            (view, draws), a `pipeline.core.types.Observation` and uniform numbers [B].
+        name: an untuned heuristic, a model directory, or an external policy in the notation of params.yaml:
+            `file.py:name`, `module:name`, `model.zip` or `model.onnx`. A callable is given (view, draws): a
+            `pipeline.core.types.Observation` and uniform numbers [B].
         env: an id, or a scenario of ./params.yaml, which the network must fit.
         settings: see `Settings`.
 
@@ -167,7 +167,7 @@ class _Parts(NamedTuple):
     heuristics: Mapping[str, Any]  # untuned, in the form of the simulator
     score: Callable[..., dict[str, Results]]  # (policies, jobsets, seed=)
     network: Callable[[str], Any]  # folder -> policy; the loaders import torch
-    player: Callable[[Any], Any] = lambda decide: decide  # a deciding function in the form of `score`
+    player: Callable[[Any], Any] = lambda decide: decide  # deciding function -> policy for `score`
 
 
 def _parts(game: Any) -> _Parts:

@@ -67,7 +67,7 @@ class Game:
         return splits[name]
 
     def simulator(self, jobsets: Sequence[Jobs], room: int = 0) -> Simulator[Any, Any]:
-        """Return a simulator of jobsets at their first decision; with `room` (jobs of an episode), a reusable one."""
+        """Return a simulator of jobsets at their first decision; with `room` for some jobs each, a reusable one."""
         raise NotImplementedError
 
     def look(self, simulator: Any, rows: IntArray) -> tuple[Observations, BoolArray]:
@@ -75,7 +75,7 @@ class Game:
         return self.features(simulator.observe(rows))
 
     def features(self, view: Any) -> tuple[Observations, BoolArray]:
-        """Return the same of a view, which the problem's own policies get."""
+        """Return observations and masks from a view, the observation that the problem's own policies get."""
         raise NotImplementedError
 
     def decode(self, actions: IntArray) -> Any:
@@ -88,7 +88,7 @@ def _boxes(**shapes: tuple[int, ...]) -> spaces.Dict:
 
 
 def _flat(seen: Features) -> Observations:
-    """Return features as vectors: SB3 takes arrays of more dimensions for images, with a warning."""
+    """Return features as vectors: SB3 mistakes arrays of more dimensions for images, and warns."""
     return {name: value.reshape(len(value), -1) for name, value in seen._asdict().items()}
 
 
@@ -136,7 +136,7 @@ class PoolGame(PlacingGame):
     def simulator(self, jobsets: Sequence[pool.JobSet], room: int = 0) -> Batched:
         """Return a simulator of jobsets; see `Game`."""
         jobs = pool.batch(jobsets)
-        jobs = roomy(jobs._replace(load=None), room) if room else jobs  # loads come with the episodes that overwrite
+        jobs = roomy(jobs._replace(load=None), room) if room else jobs  # the episodes that overwrite them have loads
         limit = self.row.step_limit
         return Batched(jobs, self.cluster, limit, self._objective, self._skip_forced, reusable=True)
 

@@ -52,7 +52,7 @@ class VecEnv(Base):
         self._actions = actions
 
     def step_wait(self) -> Any:
-        """Apply the actions; return observations, rewards [N], dones [N] and N infos (SB3's keys at an end)."""
+        """Apply the actions; return observations, rewards [N], dones [N] and N infos (SB3's keys at the end)."""
         seen, rewards, terminations, truncations, infos = self.envs.step(self._actions)
         over = terminations | truncations
         self._returns += rewards
@@ -89,7 +89,7 @@ class VecEnv(Base):
         raise AttributeError(f"set_attr: expected settings where VecEnv is made, got {attr_name}")
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """Return that environments are wrapped only by SB3's Monitor, whose returns and lengths are in the infos."""
+        """Return whether the wrapper is SB3's Monitor: its returns and lengths are in the infos."""
         from stable_baselines3.common.monitor import Monitor
 
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]

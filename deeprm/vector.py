@@ -19,8 +19,8 @@ Stepped = tuple[Observations, FloatArray, BoolArray, BoolArray, Infos]
 class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
     """`num_envs` environments; each is, bit for bit, a `SchedulingEnv` seeded with `seed` + its number.
 
-    Arrays of observations and infos begin with the axis N of environments; infos also have masks `_name` [N]. Other
-    arguments than the following ones are those of `SchedulingEnv`.
+    Arrays of observations and infos begin with the axis N of environments; infos also have masks `_name` [N].
+    Arguments that are not listed below are those of `SchedulingEnv`.
 
     >>> import deeprm
     >>> envs = deeprm.make_vec("deeprm/Pool-v0", num_envs=3, load=130)
@@ -31,8 +31,8 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
     Args:
         num_envs: number of environments, N below.
         own: default scenario of the environment's id; Gymnasium's registry supplies it.
-        autoreset_mode: NEXT_STEP (an episode begins at the step after its last; that step's action is ignored) or
-            SAME_STEP (it begins at once; the last observation and info are in `final_obs` and `final_info`).
+        autoreset_mode: NEXT_STEP (the step after the end of an episode begins the next one and ignores its action) or
+            SAME_STEP (the next one begins at once; the last observation and info are `final_obs` and `final_info`).
 
     Raises:
         UserError: an argument is wrong, or a log cannot be read.
@@ -113,7 +113,7 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
         return tuple(rendered(self.episodes, k, self.render_mode) for k in range(self.num_envs))
 
     def _replaced(self, seen: Observations, infos: Infos, ends: IntArray) -> Infos:
-        """Begin new episodes in place of ended ones, also in `seen`; return infos with the last ones of the old."""
+        """Begin new episodes in place of ended ones, also in `seen`; return infos that include the final ones."""
         over, last = infos["_metrics"], np.full(self.num_envs, None, dtype=object)
         kept = {name: value[ends] for name, value in seen.items()}
         for place, k in enumerate(ends):

@@ -1,4 +1,4 @@
-"""Learn cluster schedulers and prove whether they beat the heuristics people already use."""
+"""Learn cluster schedulers and test whether they beat the heuristics people already use."""
 
 import hashlib
 import os
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 COMPILED = "compiled-"  # prefix of the folders of compiled code
-# Folders that neither hold compiled code nor define its arguments; all of `sites` is in one file, which numba checks.
+# Folders that neither hold compiled code nor define its arguments; `sites` compiles in one file, which numba checks.
 PLAIN = {
     *("accounting", "champions", "cli", "comparing", "config", "logs", "papers", "report", "schemas", "serving"),
     *("sites", "stages", "steering", "storage", "tracking"),
@@ -16,7 +16,7 @@ PLAIN = {
 def _key_compiled_code_by_sources() -> None:
     """Make numba keep compiled code in a folder named after a digest of all its sources.
 
-    By default it checks one file only, and would keep a kernel whose inlined functions, from other files, have changed.
+    By default it checks only a kernel's own file, and would reuse the kernel after changes of code inlined from others.
     If the folder cannot be written to, numba uses the user's cache folder.
     """
     here, digest, sources = Path(__file__).parent, hashlib.sha256(), list[Path]()
@@ -30,8 +30,8 @@ def _key_compiled_code_by_sources() -> None:
     given = Path(os.environ.get("NUMBA_CACHE_DIR", here / "__pycache__"))
     place_of_all = here / "__pycache__" if given.name.startswith(COMPILED) else given  # inherited from a parent process
     os.environ["NUMBA_CACHE_DIR"] = str(place_of_all / f"{COMPILED}{digest.hexdigest()[:16]}")
-    if "numba" in sys.modules:  # it has read its environment already
+    if "numba" in sys.modules:  # numba has already read its environment
         sys.modules["numba"].config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
 
 
-_key_compiled_code_by_sources()  # on import: later would be too late for numba
+_key_compiled_code_by_sources()  # on import, because numba reads its environment once

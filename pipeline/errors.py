@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-EXTRAS = {  # of pyproject.toml, with their packages; the first that has a package is named
+EXTRAS = {  # extras of pyproject.toml and their packages; a message names the first one with the missing package
     "plots": ("matplotlib",),
     "learn": ("torch", "sklearn", "threadpoolctl", "ortools", "matplotlib"),
     "ops": (
@@ -17,7 +17,7 @@ EXTRAS = {  # of pyproject.toml, with their packages; the first that has a packa
 
 
 class UserError(Exception):
-    """Something the user can correct: says where, what was expected and what was found."""
+    """A mistake that the user can correct; the message says where it is, what was expected and what was found."""
 
 
 class TooShortError(UserError):
@@ -26,7 +26,7 @@ class TooShortError(UserError):
 
 @contextmanager
 def missing_packages_named() -> Iterator[None]:
-    """Turn the import of a package that is not installed into the line that says how to install it.
+    """Turn the failed import of a package into one line that says how to install the package.
 
     Raises:
         UserError: a package is not installed; a missing module of our own stays a ModuleNotFoundError.

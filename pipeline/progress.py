@@ -28,7 +28,7 @@ def progress(title: str, total: float, start: float = 0, brief: bool = False) ->
         title: name of the work.
         total: amount of work.
         start: amount done before.
-        brief: the work is mostly short: show nothing before its first progress, and no line before some time.
+        brief: the work is usually short: show no bar before its first progress, and no line for LINES_EVERY_S seconds.
     """
     shown = _bar if sys.stderr.isatty() else _lines
     return shown(title, total, start, brief)
@@ -51,7 +51,7 @@ def _bar(title: str, total: float, start: float, brief: bool) -> Iterator[Advanc
 @contextmanager
 def _lines(title: str, total: float, start: float, brief: bool) -> Iterator[Advance]:
     begun = shown_at = time.monotonic()
-    first: tuple[float, float] | None = None  # step and its time; the time before it may include compilation
+    first: tuple[float, float] | None = None  # amount done first, and its time; the time before may include compilation
     shown, latest, over = not brief, (start, ""), threading.Event()
     if shown and not start:
         say(f"{title}: started")
@@ -92,7 +92,7 @@ def say(*lines: str) -> None:
 
 
 def folded(line: str, stream: TextIO) -> str:
-    """Return a line, on a terminal broken between words at its width; elsewhere programs expect one line."""
+    """Return a line, wrapped between words for a terminal; for other streams unchanged, as programs expect."""
     if not stream.isatty():
         return line
     width, indent = shutil.get_terminal_size().columns, " " * (len(line) - len(line.lstrip(" ")) + 2)

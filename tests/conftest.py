@@ -1,4 +1,4 @@
-"""What all tests share: params.yaml, no deadline where the first call compiles, and one thread for small batches."""
+"""Shared set-up of all tests: params.yaml, no deadline where the first call compiles, one thread for small batches."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-# Before what reads them once: as many threads on every machine, and in every worker; the second is for `two_threads`.
+# Set before libraries read them once: the same threads on every machine and in every worker; two for `two_threads`.
 os.environ |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "2"}
 
 import numba
@@ -27,14 +27,14 @@ from pipeline.core.config import Params
 
 if (
     signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-):  # as shells start what runs in the background; children inherit it
+):  # shells start background jobs with SIGINT ignored, and children inherit this
     signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("compiled", deadline=None)
 settings.load_profile("compiled")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what needs a real server, and what runs the whole pipeline."""
+    """Mark tests that need a real server, and tests that run the whole pipeline."""
     for marker, files in {"live": LIVE, "whole": WHOLE}.items():
         if item.path.stem in files:
             item.add_marker(marker)
@@ -42,12 +42,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, behind pytest-randomly's shuffle."""
+    """Begin with the tests that take longest, after pytest-randomly has shuffled all."""
     items.sort(key=place)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say why tests were skipped, a line a reason."""
+    """Print why tests were skipped, one line per reason."""
     skipped = terminalreporter.stats.get("skipped", [])
     for line in reasons(report.longrepr[2] for report in skipped):
         terminalreporter.write_line(line)
@@ -59,7 +59,7 @@ def params() -> Params:
 
 
 def pin() -> None:
-    """One thread: waking a second one for a few episodes takes longer than playing them."""
+    """Use one thread: waking a second one for a few episodes takes longer than running them."""
     numba.set_num_threads(1)
     torch.set_num_threads(1)
 
@@ -70,7 +70,7 @@ OF_THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_S
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """Undo what a test sets, as commands within its process do; else results would depend on the order of tests."""
+    """Undo what a test or a command in its process sets, so that results do not depend on the order of tests."""
     before = {name: os.environ.get(name) for name in OF_THREADS}
     yield
     pin()
@@ -83,13 +83,13 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture
 def two_threads() -> None:
-    """As many as params.yaml says, where there are so many."""
+    """Use as many threads as params.yaml says, if there are that many."""
     numba.set_num_threads(min(2, numba.config.NUMBA_NUM_THREADS))
 
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What lets every process of these tests share compiled code, and keeps DVC's own notes out of the system's."""
+    """Environment in which all test processes share compiled code, and DVC's notes stay out of the system's folders."""
     place = tmp_path_factory.mktemp("shared")
     return {
         "PYTHONPATH": str(REPOSITORY / "tests" / "support" / "in_processes"),
@@ -101,7 +101,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def warm_environment(environment: dict[str, str]) -> Iterator[dict[str, str]]:
-    """The same, and `python` begins DVC and the pipeline as `warm` has it."""
+    """The same environment, in which `python` forks DVC and the pipeline from the warm process (`warm`)."""
     with TemporaryDirectory(prefix="warm") as place, warm(Path(place)) as programs:
         tools = Path(sys.executable).parent
         yield environment | {"PATH": os.pathsep.join(map(str, (programs, tools, os.environ["PATH"])))}
@@ -109,7 +109,7 @@ def warm_environment(environment: dict[str, str]) -> Iterator[dict[str, str]]:
 
 @pytest.fixture(scope="session")
 def reproduced(tmp_path_factory: pytest.TempPathFactory, warm_environment: dict[str, str]) -> tuple[Folder, str]:
-    """A repository in which `dvc repro` ran once, its dvc.lock committed, and what DVC said; not to be changed."""
+    """A repository after one `dvc repro`, with its dvc.lock committed, and DVC's output; tests must not change it."""
 
     def make(place: Path) -> str:
         folder = begin(place / "repository", warm_environment)
@@ -124,5 +124,5 @@ def reproduced(tmp_path_factory: pytest.TempPathFactory, warm_environment: dict[
 
 @pytest.fixture
 def folder(reproduced: tuple[Folder, str], tmp_path: Path) -> Folder:
-    """A copy of it, to be changed."""
+    """A copy of that repository, which tests may change."""
     return reproduced[0].copied(tmp_path / "copy")

@@ -1,4 +1,4 @@
-"""Table of mistakes that users may make: each gives one line, exit code 2, no traceback, and leaves no file.
+"""Table of mistakes that users may make: each produces one line, exit code 2, no traceback, and leaves no file.
 
 Most cases run in this process, from the command's arguments to its exit. One of each kind also runs as a separate
 process. `tests/data/bad_inputs.md` is this table with its lines, and `docs/bad-inputs.md` has examples. To write them:
@@ -38,9 +38,9 @@ from pipeline.problems.pool.env.nouns import Cluster
 
 DOCUMENT = REPOSITORY / "docs" / "bad-inputs.md"
 SNAPSHOT = REPOSITORY / "tests" / "data" / "bad_inputs.md"
-EXAMPLES = 1  # of each group, in the document
+EXAMPLES = 1  # rows of each group in the document
 EXAMPLED = "These are examples; `tests/data/bad_inputs.md` has every tested mistake. Both are written by"
-THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")  # which a command sets
+THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")  # variables that a command sets
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"
 JOBS = f"{HEAD}\n0,a,0,3,6,2\n0,b,0,1,6,2\n0,c,1,2,4,8\n"
@@ -63,7 +63,7 @@ Files = dict[str, bytes | None]  # by path; None is a folder
 
 
 class Case(NamedTuple):
-    """One mistake, and what the line must say."""
+    """One mistake, and what its line must say."""
 
     what: str
     words: str  # of the command
@@ -86,14 +86,14 @@ def log(*rows: str) -> bytes:
 
 
 def params(old: str, new: str) -> Files:
-    """The repository's params.yaml with one passage changed."""
+    """Return the repository's params.yaml with one passage changed."""
     whole = (REPOSITORY / "params.yaml").read_text()
     assert whole.count(old) >= 1, old
     return {"params.yaml": whole.replace(old, new, 1).encode()}
 
 
 def groups(**rows: object) -> Files:
-    """The repository's params.yaml with other rows for its scenario of user groups."""
+    """Return the repository's params.yaml with other rows for its scenario of user groups."""
     values = YAML(typ="safe").load(REPOSITORY / "params.yaml")
     values["scenarios"]["shares"] |= rows
     return {"params.yaml": json.dumps(values).encode()}
@@ -113,7 +113,7 @@ def parquet(**columns: object) -> bytes:
 
 @cache
 def model() -> Files:
-    """A model directory with the initial weights."""
+    """Return a model directory with the initial weights."""
     known = load_params(REPOSITORY / "params.yaml")
     network = build(known.agent("deeprm").network, Cluster.of(known.pool_scenario("online")), seed=3)
     with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +122,7 @@ def model() -> Files:
 
 
 def damaged(name: str, content: bytes | None) -> Files:
-    """A model directory with one file replaced, or left out."""
+    """Return a model directory with one file replaced or omitted."""
     files = {path: kept for path, kept in model().items() if not path.endswith(name)}
     return files if content is None else {**files, f"model/{name}": content}
 
@@ -875,7 +875,7 @@ STEER = "steer slurm --scenario machines"
 
 
 def dump(*rows: str, head: str = "JobIDRaw|User|Submit|Start|End|State|AllocCPUS") -> Files:
-    """A dump of sacct."""
+    """Return a dump of sacct."""
     return {"dump.txt": "\n".join([head, *rows, ""]).encode()}
 
 
@@ -1013,7 +1013,7 @@ CASES = [case for group in GROUPS.values() for case in group]
 AS_PROCESSES = [group[0] for group in GROUPS.values()]  # one of each kind
 LABELS = [f"{title}: {case.what}" for title, group in GROUPS.items() for case in group]
 
-# What is repaired or set aside, and what is said of it.
+# What is repaired or set aside, and what the program says about it.
 REPAIRED = [
     Case(
         "17 columns",
@@ -1065,7 +1065,7 @@ REPAIRED = [
 
 @contextlib.contextmanager
 def place(files: Files | None) -> Iterator[Path]:
-    """A folder with params.yaml (of as many threads as this process has begun), a job table, and a case's own files."""
+    """Make a folder with params.yaml (with this process's number of threads), a job table, and a case's own files."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         shutil.copy(REPOSITORY / "params.yaml", root)
@@ -1076,7 +1076,7 @@ def place(files: Files | None) -> Iterator[Path]:
             path.unlink(missing_ok=True)
             if content is None:
                 path.mkdir()
-            elif content != b"-":  # which leaves it out
+            elif content != b"-":  # this content means: no such file
                 path.write_bytes(content)
         path = root / "params.yaml"
         if path.is_file():
@@ -1111,7 +1111,7 @@ def within(root: Path, words: str) -> tuple[int, str]:
 
 
 def apart(root: Path, words: str) -> tuple[int, str]:
-    """Run a command as users do."""
+    """Run a command as users do: as a process."""
     named = {**os.environ, "PIPELINE_TRACKING": "off", "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-m", "pipeline", *words.split()]
     done = subprocess.run(command, check=False, cwd=root, env=named, capture_output=True, text=True)
@@ -1127,7 +1127,7 @@ def outcome(case: Case, *, process: bool = False) -> Outcome:
         return Outcome(code, tuple(lines), tuple(sorted(inside(root) - before)))
 
 
-seen: dict[str, Outcome] = {}  # by label: every case is run once, for its own test and for the document
+seen: dict[str, Outcome] = {}  # by label: every case runs once, both for its own test and for the document
 
 
 def run_once(label: str) -> Outcome:
@@ -1137,7 +1137,7 @@ def run_once(label: str) -> Outcome:
 
 
 def said_of(found: Outcome) -> list[str]:
-    """All lines but those of progress."""
+    """Return all lines except those of progress."""
     return [line for line in found.lines if not line.endswith(": started")]
 
 

@@ -1,4 +1,4 @@
-"""The benchmark: that it measures the same thing twice, writes what it says, and ends as it should."""
+"""The benchmark: it measures the same work on both sides, writes what it reports, and ends as it should."""
 
 import json
 import os
@@ -108,7 +108,7 @@ def test_the_exponent_of_a_power_law_is_its_power() -> None:
 
 
 def test_the_high_water_mark_rises_with_what_is_held() -> None:
-    """In a process of its own: this one may have held more before."""
+    """A separate process, because this one may have held more memory before."""
     lines = [
         "import numpy as np",
         "from benchmarks.measure import high_water",
@@ -166,7 +166,7 @@ def test_every_name_is_measured() -> None:
 
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measurements that take no time, `growth` of which misses its target."""
+    """Measurements that take no time; `growth` misses its target."""
 
     def bench(name: str, value: float) -> running.Bench:
         def measure(*_: object) -> Iterator[Row]:
@@ -269,11 +269,11 @@ def test_everything_is_measured_and_written(tmp_path: Path, environment: dict[st
     assert sum(one.name.startswith("looking ahead") for one in written) == 18
     engines = {one.name.split(":")[0] for one in written if one.name.startswith("executor")}
     assert "executor, processes" in engines
-    assert sum(one.name.startswith("executor") for one in written) == 4 * len(engines)  # Ray and Slurm where they are
+    assert sum(one.name.startswith("executor") for one in written) == 4 * len(engines)  # Ray and Slurm if installed
     figures = [one for one in written if not one.name.startswith(("executor", "looking ahead"))]
     assert len(figures) == 29
     assert all(one.min <= one.value <= one.max for one in figures)
-    # What is not compared: a worst gap, which is no speed, and decisions of a network of which no ratio was measured.
+    # Without a target: worst gaps, which are no speeds, and decisions of a network whose ratio was not measured.
     free = [one.name.split(",")[0] for one in figures if one.target is None]
     assert free == ["a decision of deeprm2"] * 2 + ["gap to optimum", "gap to bound"]
     alone = [one.name for one in figures if one.baseline is None and one.unit not in ("exponent", "%")]

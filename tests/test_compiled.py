@@ -1,4 +1,4 @@
-"""Compiled code is kept between processes, and made anew when any source of it has changed."""
+"""Compiled code is kept between processes, and compiled again when one of its sources has changed."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ SAY = "from pipeline.kernels.outer import outer; print(outer(1), sum(outer.stats
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A package with a kernel that has a function of another file within it."""
+    """A package with a kernel that contains a function of another file."""
     package = tmp_path / "pipeline"
     (package / "kernels").mkdir(parents=True)
     shutil.copy(REPOSITORY / "pipeline" / "__init__.py", package)
@@ -34,7 +34,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def said(root: Path, script: str = SAY, **more: str) -> list[str]:
-    """What a new process says; NUMBA_CACHE_DIR is that of the tests' own, as a child inherits it."""
+    """Return the output of a new process; NUMBA_CACHE_DIR is inherited from the tests."""
     named = os.environ | {"PYTHONPATH": str(root)} | more
     return subprocess.run(
         [sys.executable, "-c", script], check=True, cwd=root, env=named, capture_output=True, text=True
@@ -49,7 +49,7 @@ def test_a_change_in_another_file_is_compiled_and_one_of_no_kernel_s_is_not(root
     package = root / "pipeline"
     assert said(root) == ["2", "0"]
     (package / "kernels" / "plain.py").write_text("x = 1\n")
-    (package / "report").mkdir()  # no kernel is given a record of this package
+    (package / "report").mkdir()  # no kernel takes a record of this package
     (package / "report" / "page.py").write_text("from typing import NamedTuple\n")
     assert said(root) == ["2", "1"]
     assert len(folders(package / "__pycache__")) == 1
@@ -76,7 +76,7 @@ def test_all_that_sites_compiles_is_in_one_file_which_numba_itself_checks() -> N
     imports = [line for line in compiled[0].read_text().splitlines() if line.startswith("from pipeline")]
     assert imports == [
         "from pipeline.core.types import BoolArray, FloatArray, IntArray",
-        "from pipeline.simulation.compiled import inlined",  # a source of the digest
+        "from pipeline.simulation.compiled import inlined",  # a source in the digest
     ]
 
 
@@ -88,7 +88,7 @@ def test_a_source_is_known_by_its_folder_too(root: Path) -> None:
     (root / "pipeline" / "other").mkdir()
     (root / "pipeline" / "other" / "inner.py").write_text(INNER.format(number=1))
     found += said(root, NAMED)
-    (root / "pipeline" / "other").rename(root / "pipeline" / "others")  # of the same content and order
+    (root / "pipeline" / "other").rename(root / "pipeline" / "others")  # same content, same order
     found += said(root, NAMED)
     assert len(set(found)) == 3
     assert {Path(name).parent for name in found} == {root / "pipeline" / "__pycache__"}

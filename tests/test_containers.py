@@ -1,4 +1,4 @@
-"""The image and compose.yaml, as far as they can be tried without a daemon: read, held to what there is, and begun."""
+"""The image and compose.yaml, as far as possible without a daemon: parsed, compared with the project, started."""
 
 import json
 import os
@@ -29,7 +29,7 @@ PINNED = re.compile(r"[\w./-]+:v?\d+\.\d+[\w.-]*")
 
 
 def instructions() -> list[tuple[str, str]]:
-    """Each instruction of the Dockerfile and what follows it, on one line."""
+    """Each instruction of the Dockerfile and its arguments, on one line."""
     lines = (line for line in (CONTAINERS / "Dockerfile").read_text().splitlines() if not line.startswith("#"))
     joined = re.sub(r"\s*\\\n\s*", " ", "\n".join(lines))
     return [(word, rest) for word, _, rest in (line.partition(" ") for line in joined.splitlines() if line)]
@@ -69,7 +69,7 @@ def test_the_image_is_of_the_python_and_the_torch_that_are_tested_and_names_no_h
     lock = (REPOSITORY / "requirements.lock").read_text().splitlines()
     (torch,) = [line for line in lock if line.startswith("torch==")]
     installs = [rest for rest in of("RUN") if "pip install" in rest]
-    assert installs[0] == f"python -m pip install {torch}"  # first, and by itself
+    assert installs[0] == f"python -m pip install {torch}"  # first, and on its own
     assert not re.search(r"https?://(?!127\.0\.0\.1)", (CONTAINERS / "Dockerfile").read_text())
 
 
@@ -88,7 +88,7 @@ def test_what_the_image_installs_is_pinned() -> None:
 
 def test_what_is_copied_is_there_and_is_not_ignored() -> None:
     lines = (line for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if not line.startswith("#"))
-    # Docker's patterns begin at the root, git's only with a slash.
+    # Docker's patterns start at the root, git's only with a leading slash.
     ignored = GitIgnoreSpec.from_lines(re.sub(r"^(!?)(?!\*\*)", r"\1/", line) for line in lines)
     assert len(copied()) == 5
     for source in copied():
@@ -110,7 +110,7 @@ def test_the_images_command_and_its_health_are_what_there_is() -> None:
     known_options(json.loads(of("CMD")[0]))
     asked = re.search(r"http://127\.0\.0\.1:(\d+)(/[\w/]+)", " ".join(health()))
     assert asked
-    assert asked[2] in FREE  # also where a token is asked for
+    assert asked[2] in FREE  # which needs no token, even where the service asks for one
     assert [asked[1]] == of("EXPOSE") == [str(option("serve", "port"))]
 
 
@@ -191,7 +191,7 @@ def test_who_waits_for_another_waits_for_what_that_one_tells() -> None:
             healthy = "test" in SERVICES[name].get("healthcheck", {}) or "entrypoint" not in SERVICES[name]
             ends = SERVICES[name]["restart"] == "no"
             assert told["condition"] == ("service_completed_successfully" if ends else "service_healthy")
-            assert ends or healthy  # by itself, or by the image's own check
+            assert ends or healthy  # it ends, or its own check or that of its image passes
 
 
 def test_what_is_mounted_is_there() -> None:

@@ -1,4 +1,4 @@
-"""Documents that people are told to read: short, and with links that lead somewhere; and the site that they make."""
+"""Documents that people are pointed to: they are short, their links work, and the site is built from them."""
 
 import json
 import os
@@ -33,7 +33,7 @@ LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 MODULE = re.compile(r"`([a-z0-9_/]+\.py)`")
 MENTION = re.compile(r"(?<![\w/.@-])((?:[\w-]+/)+[\w-]+\.py)\b")  # a module with its folder
 SAID_IN = ("*.md", "dvc.yaml", "params.yaml", "champions.yaml", "pyproject.toml", "pipeline/**/*.py", "docs/**/*.md")
-MADE = {REPOSITORY / "docs" / "reference" / name for name in ("commands.md", "params.md")}  # pages of the site alone
+MADE = {REPOSITORY / "docs" / "reference" / name for name in ("commands.md", "params.md")}  # pages only of the site
 ROOMS = ("pipeline", "tests", "benchmarks", "docs", ".ci")
 
 
@@ -54,7 +54,7 @@ def test_the_readme_is_read_in_five_minutes() -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the site, built as `make docs` does: strict, so that a broken link or reference fails."""
+    """Return the site, built as by `make docs`: strictly, so that a broken link or reference fails."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     built = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
@@ -134,17 +134,17 @@ def test_a_decision_is_short_and_has_its_number() -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))
 def test_every_module_that_is_named_is_one_of_the_project(path: Path) -> None:
     modules = {found.name for room in ROOMS for found in (REPOSITORY / room).rglob("*.py")}
-    modules |= {"mine.py", "shortest.py"}  # the reader's own
+    modules |= {"mine.py", "shortest.py"}  # files of readers
     named = {name.rpartition("/")[2] for name in MODULE.findall(path.read_text())}
     assert sorted(named - modules) == []
 
 
 # Numbers.
-# Commands that documents list with a number print that number.
+# If a document lists a command with a number, the command prints that number.
 #
-# The README's own policies need what `make repro` leaves: skipped without it, run where it has run. Results of hours of
-# computing (docs/results/*.md but default.md) are not run here: their pages name the command and the data, and
-# tests/test_tables.py holds each page to its data.
+# The README's own policies need the results of `make repro`; without these, the tests are skipped. Results of hours of
+# computing (docs/results/*.md except default.md) are not computed here: their pages name the command and the data, and
+# tests/test_tables.py compares each page with its data.
 
 DOCS = REPOSITORY / "docs"
 ROW = re.compile(r"\| slowdown, (\d+) %: (.*?) \| `confirm (\w+)` \| `schedule jobs\.csv --out plan\.csv (.*?)` \|")
@@ -156,7 +156,7 @@ TABLED = re.compile(r"mean slowdown [\d.]+ \(([\d.]+) as tables of results have 
 
 
 def confirming(scenario: str, load: int, path: Path) -> None:
-    """Write the jobsets of one load that `confirm` draws as a job table."""
+    """Write a job table with the jobsets that `confirm` draws for one load."""
     params = load_params(REPOSITORY / "params.yaml")
     row = params.pool_scenario(scenario)
     few = row.model_copy(update={"loads": (load,), "jobsets": Counts(train=1, validation=1, test=row.jobsets.test)})
@@ -179,7 +179,7 @@ def run(words: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in the repository, within this process; return its standard error."""
+    """Run a command of the repository within this process; return its standard error."""
     monkeypatch.chdir(REPOSITORY)
 
     def run_here(words: str) -> str:
@@ -197,7 +197,7 @@ def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 
 def scheduled(load: int, scenario: str, words: str, tmp_path: Path, here: Run) -> str:
-    """Return the mean over jobsets that a README's command for one's own jobs prints of confirming jobsets."""
+    """Return the mean over jobsets that a README command for users' jobs prints for the jobsets of `confirm`."""
     confirming(scenario, load, tmp_path / "jobs.csv")
     said = here(f"schedule {tmp_path / 'jobs.csv'} --out {tmp_path / 'plan.csv'} {words}")
     found = TABLED.search(said)
@@ -242,7 +242,7 @@ def test_the_readmes_command_gives_the_number_beside_it(
         pytest.skip(OWN)
     number = listed.split(",", maxsplit=1)[0].split()[1]
     digits = len(number.partition(".")[2])
-    printed = float(scheduled(load, scenario, words, tmp_path, here))  # of four digits; the README's has fewer
+    printed = float(scheduled(load, scenario, words, tmp_path, here))  # with four digits; the README's number has fewer
     assert printed == pytest.approx(float(number), abs=0.5 * 10**-digits + 0.5 * 10**-3)
 
 
@@ -271,7 +271,7 @@ def test_the_readme_s_program_prints_the_rows_that_follow_it(tmp_path: Path) -> 
 
 
 def test_the_readme_s_gain_of_a_site_is_that_of_its_page() -> None:
-    """A test of the page derives the numbers."""
+    """A test of that page derives the numbers."""
     readme, page = ((REPOSITORY / name).read_text() for name in ("README.md", "docs/how-to/advise-a-site.md"))
     wait = re.search(r"\| mean wait .*\| -(\d+) % \| -(\d+) to -(\d+) \|", page)
     longest = re.search(r"\| longest wait \| \+(\d+) % \|", page)
@@ -293,7 +293,7 @@ def test_the_layers_of_the_document_are_those_that_are_checked() -> None:
 
 
 def test_every_module_that_is_mentioned_is_there() -> None:
-    """A module may be named from any folder above it."""
+    """A module may be named relative to any folder above it."""
     folders = ("pipeline", "docs", "tests", "benchmarks")
     there = {f"/{path.relative_to(REPOSITORY)}" for folder in folders for path in (REPOSITORY / folder).rglob("*.py")}
     files = {path for pattern in SAID_IN for path in REPOSITORY.glob(pattern) if path.name != "CHANGELOG.md"}
@@ -303,5 +303,5 @@ def test_every_module_that_is_mentioned_is_there() -> None:
         for name in MENTION.findall(path.read_text())
     }
     assert len(said) > 30
-    said = {one for one in said if one[1] not in ("path/to/file.py", "a/b.py")}  # a user's
+    said = {one for one in said if one[1] not in ("path/to/file.py", "a/b.py")}  # modules of users
     assert sorted(one for one in said if not any(place.endswith(f"/{one[1]}") for place in there)) == []

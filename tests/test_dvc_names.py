@@ -1,4 +1,4 @@
-"""Names of params.yaml under DVC: no shell runs them, and none removes what is not an output."""
+"""Names in params.yaml under DVC: no shell executes them, and none removes a file that is not an output."""
 
 import os
 from pathlib import Path
@@ -32,7 +32,7 @@ HOSTILE = (
     "*",
     "a b",
 )
-# A row of each section that has stages, of hostile names; the names inside are as hostile.
+# A row of each section that has stages, with hostile names; the names in its values are just as hostile.
 ROWS = {
     "scenarios": {"problem": "pool"},
     "agents": {"problem": "pool", "scenario": "{}", "finetune": {"recipe": "{}"}},
@@ -41,7 +41,7 @@ ROWS = {
     "policies": {"problem": "pool", "scenario": "{}"},
     "sites": {"today": "{}"},
 }
-KINDS = 11  # that have a stage for each row
+KINDS = 11  # kinds of stages that have one stage for each row
 
 
 def filled(row: Any, name: str) -> Any:
@@ -131,7 +131,7 @@ def test_a_repro_refuses_a_name_that_leads_elsewhere_before_dvc_removes_what_is_
     (tmp_path / "victim").mkdir()
     for place in ("pipeline/core/types.py", "pipeline/stages/log.py", "docs/mine", "../victim/mine", "champions.yaml"):
         (root / place).write_text("x")
-    (root / "python").write_text("#!/bin/sh\nexit 2\n")  # as `log` ends where a name is wrong
+    (root / "python").write_text("#!/bin/sh\nexit 2\n")  # stands for `log`, which exits with 2 if a name is wrong
     (root / "python").chmod(0o755)
     monkeypatch.setenv("PATH", f"{root}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir(root)
@@ -139,7 +139,7 @@ def test_a_repro_refuses_a_name_that_leads_elsewhere_before_dvc_removes_what_is_
     if section == "hindsight":
         rows["hindsight"]["scenarios"] = [name]
     else:
-        rows[section] = {name: filled(ROWS[section], "elsewhere")}  # nothing that it needs has a stage
+        rows[section] = {name: filled(ROWS[section], "elsewhere")}  # none of the rows that it refers to has a stage
     with laid_out(root, rows) as repo, pytest.raises(DvcException):
         repo.reproduce(on_error="keep-going")
     assert (root / "docs/mine").exists()

@@ -1,4 +1,4 @@
-"""What DVC prints and draws of two runs is what a person needs: names, digits, order, policies apart from revisions."""
+"""DVC's comparison of two runs shows what a reader needs: names, digits, order, policies apart from revisions."""
 
 import csv
 import io
@@ -18,14 +18,14 @@ TEMPLATES = sorted(path.stem for path in (REPOSITORY / ".dvc" / "plots").iterdir
 
 @pytest.fixture(scope="module")
 def changed(reproduced: tuple[Folder, str], tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """A repository in which one experiment, `early`, changed one knob and thereby the heuristic `tetris`."""
+    """A repository with one experiment, `early`, that changed one knob and thereby the heuristic `tetris`."""
     folder = reproduced[0].copied(tmp_path_factory.mktemp("views") / "copy")
     folder.dvc("exp", "run", "-n", "early", "-S", f"{KNOB}=[0.9]", "compare")
     return folder
 
 
 def table(said: str) -> list[list[str]]:
-    """The rows of a Markdown table, without the line under its head."""
+    """Return the rows of a Markdown table, without the line below its header."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if "|" in line]
     return [row for row in rows if not set(row[0]) <= {"-", ":"} or not row[0]]
 
@@ -39,7 +39,7 @@ def test_metrics_are_few_and_in_order_of_name(changed: Folder) -> None:
     (scenario,) = shown.values()
     assert list(scenario) == sorted(scenario)
     numbers = {"percent_from_best", "percent_from_sjf", "slowdown"}
-    own = {"cloned": {"makespan", "makespan_percent_from_sjf"}, "plain": set()}  # what one was trained for
+    own = {"cloned": {"makespan", "makespan_percent_from_sjf"}, "plain": set()}  # measures of an agent's own objective
     found = {name: set(row) for name, row in scenario.items() if name in AGENTS}
     assert found == {name: numbers | own[name] for name in AGENTS}
     assert {name for name in scenario if name not in AGENTS} == {
@@ -89,7 +89,7 @@ def test_all_experiments_side_by_side_show_only_what_differs(changed: Folder) ->
 def test_the_table_of_experiments_has_a_column_a_number(changed: Folder) -> None:
     columns = next(csv.reader(io.StringIO(changed.dvc("exp", "show", "--csv"))))
     metrics = [name for name in columns if name.startswith("online.")]
-    # Three numbers an agent and two of its own objective, six heuristics, unfinished jobs: no curve by load.
+    # Three numbers for each agent and two of its own objective, six heuristics, unfinished jobs; no curves by load.
     assert len(metrics) == 3 * len(AGENTS) + 2 + 7
     assert metrics == sorted(metrics)
 
@@ -98,7 +98,7 @@ def test_the_table_of_experiments_has_a_column_a_number(changed: Folder) -> None
 def drawn(changed: Folder) -> dict[str, dict[str, Any]]:
     """What `dvc plots diff` would draw, as Vega-Lite, by file."""
     plots = json.loads(changed.dvc("plots", "diff", "HEAD", "--json"))["data"]
-    shown = {name: plot[0] for name, plot in plots.items() if plot}  # an empty table is not
+    shown = {name: plot[0] for name, plot in plots.items() if plot}  # an empty table is not drawn
     found = {name: plot for name, plot in shown.items() if plot["type"] == "vega"}
     for plot in found.values():
         plot["content"] = json.loads(plot["content"]) if isinstance(plot["content"], str) else plot["content"]

@@ -1,6 +1,6 @@
-"""dvc.yaml: a stage depends on the code it imports and the params it reads, or its result could be stale unseen.
+"""dvc.yaml: a stage depends on the code that it imports and the params that it reads; otherwise results could be stale.
 
-What code a stage runs, and what of it is left out, stands in `stage_code`.
+`stage_code` defines which code a stage runs, and what is left out.
 """
 
 import re
@@ -29,7 +29,7 @@ FILES = {
     "evaluate compare": "compare",
     "evaluate papers": "papers",
 }
-OF_PAGES = ("pipeline/report", "pipeline/comparing")  # the page of an advice is no output of its stage
+OF_PAGES = ("pipeline/report", "pipeline/comparing")  # an advice's page is not an output of its stage
 AGENT_STAGES = ("pretrain", "finetune", "evaluate")
 
 
@@ -37,12 +37,12 @@ class Stage(NamedTuple):
     """A stage as DVC resolves it."""
 
     name: str
-    words: list[str]  # of the command, behind `python -m pipeline`
+    words: list[str]  # of the command, after `python -m pipeline`
     deps: list[str]
     params: list[str]
     outs: list[str]
-    uncached: list[str]  # of them, those that DVC's cache does not hold
-    shown: list[str]  # of them, metrics and plots
+    uncached: list[str]  # those outputs that DVC's cache does not hold
+    shown: list[str]  # those outputs that are metrics or plots
 
     @property
     def kind(self) -> str:
@@ -50,12 +50,12 @@ class Stage(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """The scenario or agent it is about."""
+        """The scenario, agent or other row of this stage."""
         return self.name.partition("@")[2]
 
     @property
     def file(self) -> Path:
-        """Where its code begins."""
+        """The file in which its code begins."""
         words = " ".join(self.words)
         name = next((name for start, name in FILES.items() if words.startswith(start)), self.words[0])
         return Path("pipeline/stages") / f"{name}.py"
@@ -139,7 +139,7 @@ POLICIES = {
 
 
 def problems_of(stage: Stage, rows: dict[str, Any]) -> list[str]:
-    """The problems whose parts a stage asks for: that of its scenario or agent, or all that there are."""
+    """The problems whose parts a stage asks for: that of its row, or all that exist."""
     sections = {
         **dict.fromkeys(AGENT_STAGES, "agents"),
         **dict.fromkeys(("generate", "heuristics", "hindsight"), "scenarios"),
@@ -154,7 +154,7 @@ def problems_of(stage: Stage, rows: dict[str, Any]) -> list[str]:
 
 
 def unseen(root: Path, stage: Stage, problems: list[str]) -> list[str]:
-    """The code of a stage that could change without DVC noticing."""
+    """The code of a stage that could change without DVC noticing it."""
     return sorted(file.as_posix() for file in closure(root, stage.file, problems) if not covered(file, stage.deps))
 
 
@@ -218,7 +218,7 @@ def test_the_closure_of_a_stage_reaches_what_it_runs_of_its_problem() -> None:
 
 
 def hidden(root: Path, files: Iterable[Path]) -> list[str]:
-    """Those of some files that DVC does not look at, as DVC itself says."""
+    """Files that DVC ignores, according to DVC itself."""
     with Repo(str(root)) as repo:
         return sorted(str(file) for file in files if repo.dvcignore.is_ignored_file(str(root / file)))
 
@@ -262,7 +262,7 @@ def stale(stages: dict[str, Stage], file: str) -> list[str]:
 
 
 def sources(*places: str) -> list[str]:
-    """The source files in some folders, or of some names."""
+    """The source files in some folders, or those with some names."""
     found = (path for place in places for path in (REPOSITORY / "pipeline").glob(place))
     files = {inside for path in found for inside in ([path] if path.is_file() else path.rglob("*"))}
     return sorted(file.relative_to(REPOSITORY).as_posix() for file in files if file.suffix in (".py", ".css", ".html"))
@@ -348,7 +348,7 @@ def test_code_that_no_dependency_covers_is_found(
 
 
 def unlisted(stage: Stage, wanted: set[str]) -> set[str]:
-    """Those of these rows that a change of would not make the stage stale."""
+    """Those of the wanted rows whose change would not make the stage stale."""
     return {row for row in wanted if not any(row == name or row.startswith(f"{name}.") for name in stage.params)}
 
 
@@ -424,7 +424,7 @@ def test_the_gate_waits_for_the_advice_for_every_site(every: Every, stages: dict
 def test_the_comparison_lists_what_it_compares(stages: dict[str, Stage]) -> None:
     assert set(stages["compare"].params) == {*SECTIONS, "hindsight"}
     assert stages["papers"].params == []
-    assert set(stages["gate"].params) == {"threads", "device", "gate"}  # of the rows: what was compared
+    assert set(stages["gate"].params) == {"threads", "device", "gate"}  # the compared rows come from `compare`
     assert all(COMPARED.as_posix() in stages[name].deps for name in ("gate", "papers"))
     assert COMPARED.as_posix() in stages["compare"].outs
 
@@ -439,7 +439,7 @@ def leaves(values: Any, place: str = "") -> Iterator[str]:
 
 def test_no_parameter_can_change_unseen(stages: dict[str, Stage], rows: dict[str, Any]) -> None:
     listed = {name for stage in stages.values() if stage.kind not in ("compare", "papers") for name in stage.params}
-    listed |= {"evaluation"} & set(stages["compare"].params)  # the only rows that are its own
+    listed |= {"evaluation"} & set(stages["compare"].params)  # the only rows that no other stage lists
     used = {row["finetune"]["recipe"] for row in rows["agents"].values()}
     spare = tuple(f"recipes.{name}." for name in rows["recipes"] if name not in used)
 
@@ -475,7 +475,7 @@ def test_outputs_lie_in_data_models_and_reports(stages: dict[str, Stage]) -> Non
 
 
 def test_every_uncached_output_is_a_metric_or_a_plot(stages: dict[str, Stage]) -> None:
-    # DVC's run cache keeps no stage with any other one; logs, which must not be copied, are the exception.
+    # An uncached output keeps a stage out of DVC's run cache; only logs, which must not be copied, are an exception.
     logs = {"data/log", "data/logs", "data/policies"}  # links
     assert {out for stage in stages.values() for out in stage.uncached if out not in stage.shown} == logs
 
@@ -536,7 +536,7 @@ def test_the_stage_of_a_plan_depends_on_all_the_code_it_runs_and_no_more(
     assert all(covered(Path(stage.outs[0]), resolved(tmp_path)[name].deps) for name in ("compare", "gate", "papers"))
     assert unseen(REPOSITORY, stage, [problem]) == []
     run = closure(REPOSITORY, stage.file, [problem])
-    # One list for both problems; what trains is in the models, which are a dependency as well.
+    # Both problems share one list; the models, which are a dependency as well, contain the results of training code.
     code = [dep for dep in stage.deps if dep.startswith("pipeline") and not dep.endswith("/training")]
     assert [dep for dep in code if not any(covered(file, [dep]) for file in run)] == []
 

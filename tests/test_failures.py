@@ -1,4 +1,4 @@
-"""What the machine does to users: full disks, closed folders, damaged caches. One line each, and nothing is lost."""
+"""Failures of the machine: full disks, closed folders, damaged caches. Each produces one line, and no data is lost."""
 
 import json
 import os
@@ -26,7 +26,7 @@ HEAD = "jobset,job,arrival,duration,cpu,memory"
 RESOURCES = {"cpu": 10, "memory": 10}
 SJF = "schedule jobs.csv --scenario online --policy sjf --out"
 
-MANY = 30_000  # jobs of which every kind of schedule takes more than 20 KB
+MANY = 30_000  # enough jobs for every kind of schedule to exceed 20 KB
 
 needs_root = pytest.mark.skipif(not ROOT, reason="only root may act as another user, or mount a file system")
 
@@ -65,7 +65,7 @@ def fill(folder: Path, jobs: int = 3) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 600 KB, of which a file takes all but 20."""
+    """A file system of 600 KB, in which a file leaves only some 20 KB."""
     place = tmp_path / "disk"
     place.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(place)], check=False)
@@ -121,7 +121,7 @@ def test_a_file_larger_than_allowed_keeps_the_older_schedule(tmp_path: Path, nam
 # Closed folders
 
 
-# Python itself may lie where root alone can read: the same command runs once as root, so that all is imported.
+# Python itself may be readable by root only: the same command first runs as root, so that everything is imported.
 AS_NOBODY = """
 import json, os, sys, tempfile, traceback
 from pipeline.cli import main
@@ -176,17 +176,17 @@ UNREAD = {
 
 
 class Nobody(NamedTuple):
-    """What a user who is not root was told, one command behind the other, each in a folder of its own."""
+    """What commands told a user who is not root; they run one after the other, each in its own folder."""
 
-    said: dict[str, Said]  # by the command, or the file that may not be read
-    changed: dict[str, bool]  # is there anything else in its folder behind it?
+    said: dict[str, Said]  # by the command, or by the file that may not be read
+    changed: dict[str, bool]  # whether its folder contains anything else afterwards
 
 
 FEWER = ("jobsets: {train: 100, validation: 50, test: 200}", "jobsets: {train: 40, validation: 10, test: 10}")
 
 
 def closed(tmp_path: Path) -> Path:
-    """A folder of root's, with all that commands read, for a user who is not root."""
+    """Make a folder owned by root, with all files that commands read, for a user who is not root."""
     for place in (tmp_path / "open", tmp_path / "closed"):
         place.mkdir(parents=True)
         fill(place)
@@ -200,7 +200,7 @@ def closed(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def nobody(tmp_path_factory: pytest.TempPathFactory) -> Nobody:
-    """All of it in one process, most of whose time is that of its beginning."""
+    """All these commands in one process, because starting a process takes most of the time."""
     place = tmp_path_factory.mktemp("nobody")
     of_pytest = takewhile(lambda folder: folder.name.startswith(("pytest-", "popen-")), place.parents)
     for folder in (place, *of_pytest):
@@ -263,7 +263,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory, warm_environment: dict[s
 
 @pytest.fixture
 def folder(generated: Folder, tmp_path: Path, warm_environment: dict[str, str]) -> Folder:
-    """A copy of it, to be changed."""
+    """A copy of that repository, which tests may change."""
     shutil.copytree(generated.root, tmp_path / "copy", symlinks=True)
     return Folder(tmp_path / "copy", warm_environment)
 
@@ -288,14 +288,14 @@ def damage(path: Path) -> None:
 
 
 def cached(folder: Folder, content: bytes) -> Path:
-    """Where DVC's cache holds some content."""
+    """Return the path of some content in DVC's cache."""
     found = [path for path in (folder.root / ".dvc/cache/files/md5").rglob("*") if path.is_file()]
     (path,) = [path for path in found if path.read_bytes() == content]
     return path
 
 
 def test_jobsets_from_a_damaged_cache_are_not_taken(folder: Folder) -> None:
-    # DVC does not look into files of its cache that nobody may write to: it puts the damaged ones in place.
+    # DVC does not check cache files that are write-protected: it puts the damaged ones in place.
     place = folder.root / "data/jobsets/online"
     whole = {split: (place / f"{split}.parquet").read_bytes() for split in ("train", "validation", "test")}
     for content in whole.values():
@@ -321,7 +321,7 @@ def test_no_damaged_byte_gives_other_jobsets(tmp_path: Path) -> None:
     jobs = JobSet(arrival, duration, rng.integers(1, 10, (60, 2)))
     write_jobsets(tmp_path, "train", {50: [jobs]}, RESOURCES)
     whole = (tmp_path / "train.parquet").read_bytes()
-    values = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")  # what stands before the footer
+    values = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")  # position of the footer: the values are before it
     refusals = 0
     for place in range(4, values, 3):
         (tmp_path / "train.parquet").write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])

@@ -1,4 +1,4 @@
-"""The hooks, installed in a clone and met by commits, pushes and checkouts as a contributor makes them."""
+"""The hooks, installed in a clone and triggered by commits, pushes and checkouts as a contributor makes them."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ DVC = {"dvc-status": "pre-commit", "dvc-push": "pre-push", "dvc-checkout": "post
 
 @pytest.fixture
 def hooked(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    """A clone with the hooks, its origin a bare repository; no hook may use a network."""
+    """A clone with the hooks, whose origin is a bare repository; no hook may use a network."""
     for name in [name for name in os.environ if name.endswith("_proxy")]:
         monkeypatch.delenv(name)
     for name in (CONFIG, "pyproject.toml"):
@@ -32,7 +32,7 @@ def hooked(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> F
 
 
 def refused(folder: Folder, *words: str) -> str:
-    """What git says where a hook stops it."""
+    """Return git's message when a hook stops it."""
     with pytest.raises(AssertionError) as error:
         folder.git(*words)
     return str(error.value)
@@ -79,7 +79,7 @@ def test_a_stale_lock_is_told_at_commit_and_stopped_at_push(hooked: Folder, tmp_
 
     hooked.dvc("repro")
     hooked.git("commit", "--quiet", "--all", "-m", "rerun")
-    said = hooked.git("push", "origin", "main")  # no remote for data: nothing to push
+    said = hooked.git("push", "origin", "main")  # without a remote for data there is nothing to push
     assert "main -> main" in said
     hooked.dvc("remote", "add", "--local", "--default", "here", str(tmp_path / "data"))
     (hooked.root / "note.txt").write_text("a note\n")

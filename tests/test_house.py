@@ -1,6 +1,6 @@
-"""What holds of the whole house: problems apart from what all share, one name one class, tests where their modules are.
+"""Rules of the whole code: shared code knows no problem, class names are unique, tests are where their modules are.
 
-That problems do not import each other, and that imports point down, is import-linter's to say (`lint-imports`).
+import-linter (`lint-imports`) checks that problems do not import each other, and that imports point down.
 """
 
 import ast
@@ -21,9 +21,9 @@ from pipeline.core.config import Frozen
 from pipeline.problems import PROBLEMS
 
 PACKAGE = REPOSITORY / "pipeline"
-SHARED = ("cli", "stages", "comparing", "report", "serving")  # they know the seam and no problem
+SHARED = ("cli", "stages", "comparing", "report", "serving")  # they know the seam (pipeline.problems), but no problem
 OF_THE_SEAM = ("pipeline.interactive.live.deciding", "pipeline.interactive.live.states", "pipeline.problems.parts")
-# Tests of the whole: of processes, repositories and files that no one module answers for.
+# Tests of the whole: of processes, repositories and files that belong to no single module.
 AT_THE_ROOT = {
     *(
         "bad_input",
@@ -63,14 +63,14 @@ AT_THE_ROOT = {
 
 
 def trees(*packages: str) -> Iterator[tuple[str, ast.Module]]:
-    """Each source file of some packages, with its syntax tree."""
+    """Yield each source file of some packages, with its syntax tree."""
     for package in packages:
         for file in sorted((PACKAGE / package).rglob("*.py")):
             yield file.relative_to(REPOSITORY).as_posix(), ast.parse(file.read_text())
 
 
 def docstrings(tree: ast.Module) -> set[ast.AST]:
-    """The constants that are docstrings."""
+    """Return the constants that are docstrings."""
     return {
         node.body[0].value
         for node in ast.walk(tree)
@@ -81,7 +81,7 @@ def docstrings(tree: ast.Module) -> set[ast.AST]:
 
 
 def names_in(node: ast.expr) -> set[str]:
-    """All names that stand in an expression."""
+    """Return all names in an expression."""
     return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} | {
         name.attr for name in ast.walk(node) if isinstance(name, ast.Attribute)
     }
@@ -91,7 +91,7 @@ def names_in(node: ast.expr) -> set[str]:
 
 
 def loops_over_episodes(tree: ast.Module) -> list[int]:
-    """The lines at which a file plays on as long as there are rows that await a decision."""
+    """Return the lines of loops that run as long as some rows await a decision."""
     loops = [node for node in ast.walk(tree) if isinstance(node, ast.While)]
     return [loop.lineno for loop in loops if re.search(r"len\(+rows", ast.unparse(loop.test))]
 
@@ -104,7 +104,7 @@ def test_one_module_plays_episodes_to_their_end() -> None:
 
 
 def named(tree: ast.Module) -> Iterator[str]:
-    """What in a file speaks of one problem, of a kind of config, or of no type at all."""
+    """Yield everything in a file that refers to one problem or to a kind of config, or that uses the type Any."""
     said = docstrings(tree)
     for node in ast.walk(tree):
         if node not in said and (fault := fault_of(node)):
@@ -112,7 +112,7 @@ def named(tree: ast.Module) -> Iterator[str]:
 
 
 def fault_of(node: ast.AST) -> str:
-    """What is wrong with a piece of code; nothing if nothing is."""
+    """Return what is wrong with a piece of code, or an empty string."""
     own = tuple(f"{word}_" for word in PROBLEMS)
     match node:
         case ast.ImportFrom(module=str(module)) if (
@@ -131,7 +131,7 @@ def fault_of(node: ast.AST) -> str:
 
 
 def is_row(what: object) -> bool:
-    """Is it a class of rows, or a union of such?"""
+    """Is it a class of rows, or a union of such classes?"""
     if get_origin(what) in (Union, UnionType):
         return any(is_row(one) for one in get_args(what))
     return isinstance(what, type) and issubclass(what, Frozen)
@@ -172,7 +172,7 @@ def test_what_is_said_in_docstrings_is_free() -> None:
 
 
 def packages() -> list[str]:
-    """The packages in which a class name is given once: each problem is one."""
+    """Return the packages in which class names must be unique; each problem is one package."""
     nested = ("problems", "core", "interactive")
     tops = [*PACKAGE.iterdir(), *(path for name in nested for path in (PACKAGE / name).iterdir())]
     found = [path.relative_to(PACKAGE).as_posix() for path in tops if (path / "__init__.py").exists()]
@@ -180,7 +180,7 @@ def packages() -> list[str]:
 
 
 def classes_twice(*found: ast.Module) -> list[str]:
-    """The names that several classes have."""
+    """Return the names that several classes have."""
     names = Counter(node.name for tree in found for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     return sorted(name for name, count in names.items() if count > 1)
 
@@ -198,11 +198,11 @@ def test_two_classes_of_one_name_are_found() -> None:
 
 
 def is_of_a_module(test: Path, root: Path) -> bool:
-    """Has a test file's name that of a module or package at the mirrored place, maybe with a topic behind it?"""
+    """Does a test file have the name of a module or package at the mirrored place, possibly followed by a topic?"""
     words = test.stem.removeprefix("test_").split("_")
     names = ["_".join(words[:k]) for k in range(1, len(words) + 1)]
     at = root / test.parent
-    own = [test.parent.name] if test.parent != Path() else []  # a package's own tests may lie in it
+    own = [test.parent.name] if test.parent != Path() else []  # a package's tests may be inside its folder
     return (
         any((at / f"{name}.py").exists() or (at / name / "__init__.py").exists() for name in names) or names[0] in own
     )
@@ -211,7 +211,7 @@ def is_of_a_module(test: Path, root: Path) -> bool:
 def test_tests_mirror_the_package() -> None:
     files = [path.relative_to(REPOSITORY / "tests") for path in (REPOSITORY / "tests").rglob("test_*.py")]
     assert len(files) > 100
-    # the reference simulators, which only tests and benchmarks use; and the library beside the package
+    # the reference simulators, which only tests and benchmarks use; and the packages next to `pipeline`
     roots = {"oracles": REPOSITORY / "tests", "deeprm": REPOSITORY, "benchmarks": REPOSITORY}
     orphans = [file for file in files if len(file.parts) > 1]
     orphans = [file for file in orphans if not is_of_a_module(file, roots.get(file.parts[0], PACKAGE))]
@@ -243,12 +243,12 @@ def test_an_orphan_is_found(tmp_path: Path) -> None:
 
 
 def functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
-    """All functions of a file by name, methods among them."""
+    """Return all functions of a file by name, including methods."""
     return {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
 
 def asserts(test: ast.FunctionDef, known: dict[str, ast.FunctionDef], seen: frozenset[str] = frozenset()) -> bool:
-    """Can a test fail by what it finds: by an assertion, its own or a helper's, or an error that it waits for?"""
+    """Can a test fail because of a result: by an assertion (its own or a helper's), or by an error that it expects?"""
     for node in ast.walk(test):
         match node:
             case ast.Assert():
@@ -265,7 +265,7 @@ def asserts(test: ast.FunctionDef, known: dict[str, ast.FunctionDef], seen: froz
 
 
 def without_assertion(text: str, helpers: dict[str, ast.FunctionDef]) -> list[str]:
-    """The tests of a file that only fail where something raises."""
+    """Return the tests of a file that can only fail if something raises."""
     own = functions(ast.parse(text))
     return [name for name, one in own.items() if name.startswith("test_") and not asserts(one, helpers | own)]
 

@@ -1,4 +1,4 @@
-"""Kills at random moments and during writes: the next `dvc repro` goes on, to the bytes of a run that nobody disturbed.
+"""Kills at random moments and during writes: the next `dvc repro` resumes, to the same bytes as an undisturbed run.
 
 `python -m pytest -m slow tests/test_kills.py -s` prints a table of the kills.
 """
@@ -21,7 +21,7 @@ import pytest
 from repositories import CLONE, NOTHING, STAGES, Folder, begin, bytes_of, ran
 
 SEED = 20260101
-KILLS = {  # of each stage; half of them during writes
+KILLS = {  # number for each stage; half of them during writes
     "log": 8,
     "generate@online": 8,
     "heuristics@online": 8,
@@ -35,14 +35,14 @@ KILLS = {  # of each stage; half of them during writes
     "papers": 6,
 }
 FEW_WRITES = {"log": 1, "evaluate@plain": 2, "evaluate@cloned": 2}  # the others write three files or more
-LONG = {"pretrain@cloned", "finetune@plain", "finetune@cloned"}  # they go on, so that less is left after each kill
+LONG = {"pretrain@cloned", "finetune@plain", "finetune@cloned"}  # they resume, so less work is left after each kill
 MOMENTS = ("half", "whole", "named", "half")
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 ANSWERS = {signal.SIGTERM: "terminated; run again to resume", signal.SIGINT: "interrupted; run again to resume"}
 
-# Python runs this at the start of every process whose PYTHONPATH has it. KILL_AT="compare 1 named 9,log 3 half 9" sends
-# signal 9 to the process group at the third write of the stage `log`, when half of the file is written; `whole` is when
-# all of it is but it has not got its name, `named` when it has and the next file has not.
+# Python runs this at the start of every process that has it on PYTHONPATH. KILL_AT="compare 1 named 9,log 3 half 9"
+# sends signal 9 to the process group at the third write of the stage `log`, when half of the file is written. With
+# `whole`, all of it is written but not yet renamed; with `named`, it is renamed and the next file is not yet begun.
 HOOK = """
 import os
 
@@ -82,40 +82,40 @@ if "KILL_AT" in os.environ and "DVC_STAGE" in os.environ:
 
 
 class Kill(NamedTuple):
-    """One kill to come, or that was."""
+    """A planned or past kill."""
 
     stage: str
     sent: signal.Signals
     moment: str  # of a write: half, whole, named; or random
-    share: float = 0.0  # of the time of the stage, where the moment is random
-    number: int = 0  # of the write, otherwise
+    share: float = 0.0  # for random moments: fraction of the stage's duration
+    number: int = 0  # otherwise: number of the write
 
 
 class Seen(NamedTuple):
-    """What a `dvc repro` did before it ended or was killed."""
+    """Observations of a `dvc repro` that ended or was killed."""
 
     said: list[str]
-    struck: str  # the stage that was running; "" if it ended first
-    seconds: float  # that the stage ran before
+    struck: str  # the stage that was killed; "" if `dvc repro` ended first
+    seconds: float  # for which the stage had run
 
 
 def planned(rng: random.Random) -> dict[str, list[Kill]]:
-    """The kills of each stage."""
+    """Plan the kills of each stage."""
     plan: dict[str, list[Kill]] = {}
     for stage, count in KILLS.items():
         for k in range(count):
             moment = rng.choice(MOMENTS) if k % 2 == 0 else "random"
-            share = rng.uniform(0, 0.5)  # or it could be done before
+            share = rng.uniform(0, 0.5)  # later, the stage could have ended already
             kill = Kill(stage, rng.choice(SIGNALS), moment, share, rng.randint(1, FEW_WRITES.get(stage, 3)))
             plan.setdefault(stage, []).append(kill)
     return plan
 
 
 class Victim(Folder):
-    """A repository whose `dvc repro` is watched, and killed."""
+    """A repository whose `dvc repro` is watched and killed."""
 
     def watched(self, kills: Sequence[Kill] = (), lasts: Mapping[str, float] | None = None) -> Seen:
-        """Run `dvc repro` in a process group of its own, to its end or the first kill; there is one a stage at most."""
+        """Run `dvc repro` in its own process group, until its end or the first kill; each stage has at most one."""
         of_writes = (kill for kill in kills if kill.moment != "random")
         at = ",".join(f"{kill.stage} {kill.number} {kill.moment} {int(kill.sent)}" for kill in of_writes)
         process = subprocess.Popen(
@@ -145,7 +145,7 @@ class Victim(Folder):
                 kill = kills.get(stage)
                 if kill and kill.moment == "random":
                     time.sleep(kill.share * lasts[stage])
-                    with suppress(ProcessLookupError):  # it was faster than the run that nobody disturbed
+                    with suppress(ProcessLookupError):  # it was faster than in the undisturbed run
                         os.killpg(process.pid, kill.sent)
                         struck = (stage, time.monotonic() - begun)
             elif line.startswith("struck by the test"):
@@ -161,7 +161,7 @@ class Victim(Folder):
 
 
 def ended(group: int) -> None:
-    """Wait until no process of a group is left."""
+    """Wait until all processes of a group have ended."""
     until = time.monotonic() + 60
     while any(_of(group, process) for process in psutil.process_iter(["status"])):
         assert time.monotonic() < until, "a process outlived its signal"
@@ -176,7 +176,7 @@ def _of(group: int, process: psutil.Process) -> bool:
 
 
 def victim(root: Path, environment: Mapping[str, str]) -> Victim:
-    """The small problem with trainings of some seconds, and a checkpoint every moment."""
+    """Make the small problem, with trainings of some seconds and a checkpoint every 0.1 s."""
     hook = root.parent / "hook"
     hook.mkdir(parents=True)
     (hook / "sitecustomize.py").write_text(HOOK)
@@ -194,7 +194,7 @@ def victim(root: Path, environment: Mapping[str, str]) -> Victim:
 
 
 def after(kill: Kill, seen: Seen) -> str:
-    """What the next run made of a killed stage."""
+    """Return what the next run did with a killed stage."""
     title = kill.stage.replace("@", " ")
     resumed = [line for line in seen.said if re.match(rf"{title}: resumed at update \d+ of \d+$", line)]
     if resumed:
@@ -214,12 +214,12 @@ def test_whatever_is_killed_the_next_repro_goes_on_to_the_same_bytes(
     environment: dict[str, str],
 ) -> None:
     first, calm, hit = (victim(tmp_path / name / "repository", environment) for name in ("first", "calm", "hit"))
-    first.watched()  # compiles, so that stages last as long in the calm run as in the one that is hit
+    first.watched()  # compiles, so that a stage takes equally long in the calm and in the killed run
     assert set(ran("\n".join(calm.watched().said))) == STAGES == set(KILLS)
     plan = planned(random.Random(SEED))
     sys.stdout.write("\n| stage | signal | moment | s into it | the next run |\n| --- | --- | --- | ---: | --- |\n")
     fates: list[tuple[Kill, str]] = []
-    before: tuple[Kill, Seen] | None = None  # the kill whose fate the next run shows
+    before: tuple[Kill, Seen] | None = None  # the kill whose effect the next run shows
     while before or not fates:
         left = set(parts(hit.root))
         seen = hit.watched([kills[0] for kills in plan.values() if kills], calm.lasted)
@@ -247,6 +247,6 @@ def test_whatever_is_killed_the_next_repro_goes_on_to_the_same_bytes(
 
 
 def row(kill: Kill, seen: Seen, fate: str) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     moment = "random" if kill.moment == "random" else f"write {kill.number}, {kill.moment}"
     return f"| {seen.struck} | {kill.sent.name} | {moment} | {seen.seconds:.1f} | {fate} |\n"

@@ -1,4 +1,4 @@
-"""Logs and job tables larger than memory: in small chunks all is the same, and in large files memory is bounded.
+"""Logs and job tables larger than memory: small chunks change no result, and large files need bounded memory.
 
 The slow tests make their own files: a log of 5 million jobs, tables of 10 million rows.
 """
@@ -39,7 +39,7 @@ HEAD = "jobset,job,arrival,duration,cpu,memory"
 
 
 def job(k: int, rng: np.random.Generator) -> str:
-    """A line of a log: most are plain, some are anything that is repaired or set aside."""
+    """Return a line of a log: most are plain, some have a fault that is repaired or sets the line aside."""
     fields = [k, 10 * k, 5, int(rng.integers(1, 9000)), 2, -1, 100, 2, 60, -1, 1, 1, 1, 1, 1, -1, -1, -1]
     kind = rng.integers(0, 40)
     if kind == 0:
@@ -58,7 +58,7 @@ def job(k: int, rng: np.random.Generator) -> str:
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log of 4,000 lines, of which one in seven is not plain; those of its second half all are."""
+    """A log of 4,000 lines, of which one in seven is not plain; those of its second half are all plain."""
     rng = np.random.default_rng(5)
     path = tmp_path_factory.mktemp("log") / "log.swf"
     rows = [job(k, rng) for k in range(2_000)]
@@ -125,7 +125,7 @@ def test_what_is_kept_of_a_log_is_little(mixed: Path, monkeypatch: pytest.Monkey
     log = read_log(mixed)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 16 * (1 << 14) + 250 * len(log.id)  # some copies of a chunk; 76 bytes a job, sorted and summed up
+    assert peak < 16 * (1 << 14) + 250 * len(log.id)  # some copies of a chunk; 76 bytes per job, sorted and aggregated
 
 
 def test_reading_is_heard_of(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +204,7 @@ def test_a_schedule_is_the_same_in_chunks_of_any_size(tmp_path: Path, online: Po
     for folder, rows in (("one", 10**6), ("more", 33)):
         write_schedule(tmp_path / folder / name, jobs, start, rows)
     one, more = tmp_path / "one" / name, tmp_path / "more" / name
-    if name == "out.parquet":  # of other row groups, so of other bytes
+    if name == "out.parquet":  # its row groups differ, and so do its bytes
         pd.testing.assert_frame_equal(pd.read_parquet(one), pd.read_parquet(more))
     else:
         assert one.read_bytes() == more.read_bytes()
@@ -270,7 +270,7 @@ def test_a_table_is_held_in_few_bytes(tmp_path: Path, online: PoolScenario, word
 
 
 def measured(folder: Path, *words: str) -> tuple[float, str]:
-    """Run a command as users do; return its peak of memory in MiB, and what it said."""
+    """Run a command as users do; return its peak memory in MiB, and its output."""
     named = {**os.environ, "PIPELINE_TRACKING": "off", "PYTHONPATH": str(REPOSITORY)}
     with (folder / "said").open("w+") as said:
         begun = subprocess.Popen([sys.executable, "-m", "pipeline", *words], cwd=folder, env=named, stderr=said)
@@ -314,7 +314,7 @@ def test_a_log_of_five_million_jobs_becomes_jobsets(tmp_path: Path, name: str) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["jobs.csv", "jobs.csv.gz", "jobs.parquet"])
-@pytest.mark.parametrize(("jobsets", "each"), [(10_000, 1_000), (1, 10_000_000)])  # the one stream takes 15 minutes
+@pytest.mark.parametrize(("jobsets", "each"), [(10_000, 1_000), (1, 10_000_000)])  # the single stream takes 15 minutes
 def test_a_table_of_ten_million_rows_is_scheduled(tmp_path: Path, name: str, jobsets: int, each: int) -> None:
     if jobsets == 1 and name != "jobs.csv":
         pytest.skip("the one stream is played once; formats differ in reading only")

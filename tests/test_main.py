@@ -1,4 +1,4 @@
-"""How `python -m pipeline` ends: at once, but behind all that must be done before."""
+"""How `python -m pipeline` ends: without taking down modules, but after its threads and exit handlers."""
 
 import os
 import subprocess
@@ -27,9 +27,9 @@ runpy.run_module("pipeline", run_name="__main__")
 
 
 def ended(end: str, to: str = "") -> tuple[int, list[str], str]:
-    """Run a command that ends so, and return its code and what it said; `to`: where the shell sends it."""
+    """Run a command with this end, and return its code and output; `to`: where the shell redirects it."""
     words = ["sh", "-c", f'exec "$@" {to}', "sh", sys.executable, "-c", COMMAND.format(end=end)]
-    buffered = os.environ | {"PYTHONUNBUFFERED": ""}  # so that there is something left to be written at the end
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}  # so that some output is still to be written at the end
     done = subprocess.run(words, check=False, cwd=REPOSITORY, env=buffered, capture_output=True, text=True)
     return done.returncode, done.stdout.splitlines(), done.stderr
 
@@ -53,6 +53,6 @@ def test_a_closed_output_is_none_to_write_to() -> None:
 
 def test_what_could_not_be_written_is_told() -> None:
     code, _, wrong = ended("sys.exit()", ">/dev/full")
-    assert code == 120  # Python's own, for what its end could not write
+    assert code == 120  # Python's own code if output cannot be written at its end
     assert "No space left on device" in wrong
     assert "_leave" not in wrong

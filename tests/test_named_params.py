@@ -1,4 +1,4 @@
-"""Named parameter files: patches of params.yaml for what the default run leaves out."""
+"""Named parameter files: patches of params.yaml for runs that the default leaves out."""
 
 from pathlib import Path
 
@@ -71,7 +71,7 @@ def test_a_patch_adds_what_it_says_and_nothing_else(patch: Path, tmp_path: Path,
     for section, value in after.items():
         added = ADDS[patch.stem].get(section, set())
         rest = {name: row for name, row in value.items() if name not in added} if added else value
-        was = before.get(section, {})  # a section without rows is left out
+        was = before.get(section, {})  # a section without rows is omitted
         assert rest == was
         assert not added or set(value) - set(was) == added
 

@@ -1,4 +1,4 @@
-"""What operators are given to load elsewhere: manifests, alerts and a dashboard."""
+"""Files that operators load elsewhere: manifests, alerts and a dashboard."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from pipeline.serving.records import Metrics
 OPERATE = REPOSITORY / "docs" / "operate"
 MANIFESTS = sorted((OPERATE / "kubernetes").glob("*.yaml"))
 SCHEMA = json.loads((REPOSITORY / "tests" / "data" / "kubernetes" / "schema.json").read_text())
-# k8s.io/kube-scheduler/config/v1/types.go, Extender; none of its keys is another's
+# k8s.io/kube-scheduler/config/v1/types.go, Extender; it has no other keys
 EXTENDER = {
     "urlPrefix": str,
     "filterVerb": str,
@@ -36,7 +36,7 @@ def documents(file: Path) -> list[dict[str, Any]]:
 
 
 def assert_valid(told: dict[str, Any]) -> None:
-    """Hold an object to the schema of its kind; keys that are not known are faults, too."""
+    """Check an object against the schema of its kind; unknown keys are faults as well."""
     kind = SCHEMA["kinds"][told["kind"]]
     jsonschema.validate(told, {"$ref": f"#/$defs/{kind}", "$defs": SCHEMA["$defs"]})
 
@@ -115,7 +115,7 @@ def test_the_example_waits_for_the_policy() -> None:
 
 
 def metrics() -> set[str]:
-    """What the service tells, when each of its counters has counted once."""
+    """The service's metrics after each of its counters has counted once."""
     found = Metrics()
     found.count_decision(0.1, "no answer")
     found.count_refusal(422)
@@ -123,7 +123,7 @@ def metrics() -> set[str]:
 
 
 def assert_asks_for_what_there_is(said: str) -> None:
-    """Hold an expression to metrics that there are, and to brackets that close."""
+    """Check that an expression uses existing metrics, and that its brackets are balanced."""
     named = set(re.findall(r"\bdeeprm_\w+", said))
     assert named <= metrics()
     assert named or said.startswith("up{")

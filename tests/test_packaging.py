@@ -1,4 +1,4 @@
-"""The package as others meet it: what it needs, its script, set-up, notebook, and its wheel in fresh environments."""
+"""The package from outside: dependencies, script, set-up, notebook, and its wheel in fresh environments."""
 
 import ast
 import importlib.util
@@ -25,17 +25,17 @@ TRIAL = REPOSITORY / "pipeline" / "stages" / "trial"
 
 
 def bare(requirement: str) -> str:
-    """The name of a requirement, as metadata spells it."""
+    """Return the name in a requirement, spelled as in metadata."""
     return re.split(r"[\[=<>~;]", requirement)[0].lower().replace("_", "-")
 
 
 @cache
 def brought() -> Mapping[str, list[str]]:
-    return packages_distributions()  # reads every file of the environment: a second
+    return packages_distributions()  # reads every file of the environment, which takes a second
 
 
 def distributions(package: str) -> set[str]:
-    """What brings a package; mlflow is also parts of itself."""
+    """Return the distributions that provide a package; mlflow is split into several."""
     return {bare(name) for name in brought()[package]} - {"mlflow-skinny", "mlflow-tracing"}
 
 
@@ -45,7 +45,7 @@ def run(*words: object, cwd: Path, **given: str) -> "subprocess.CompletedProcess
     return subprocess.run(told, check=False, cwd=cwd, env=own | given, capture_output=True, text=True)
 
 
-# What it needs
+# Dependencies
 
 
 def test_what_the_code_imports_is_a_dependency_or_of_the_extra_that_is_named() -> None:
@@ -72,7 +72,7 @@ def test_what_the_code_imports_is_a_dependency_or_of_the_extra_that_is_named() -
 
 def test_the_lock_pins_whatever_is_needed_and_names_no_place() -> None:
     lines = (REPOSITORY / "requirements.lock").read_text().splitlines()[1:]
-    assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.!]+", line)] == []  # no place, no local version
+    assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.!]+", line)] == []  # no source, no local version
     wanted = [*PROJECT["dependencies"], *(one for extra in PROJECT["optional-dependencies"].values() for one in extra)]
     assert {bare(one) for one in wanted} - {bare(line) for line in lines} == {bare(PROJECT["name"])}
     assert "torch==2.13.0" in lines
@@ -80,7 +80,7 @@ def test_the_lock_pins_whatever_is_needed_and_names_no_place() -> None:
 
 
 def test_every_pinned_package_takes_the_oldest_python_that_is_supported() -> None:
-    """Distributions stay at an early patch release: Debian 12 has Python 3.11.2."""
+    """Some distributions keep an early patch release: Debian 12 has Python 3.11.2."""
     oldest = PROJECT["requires-python"].removeprefix(">=") + ".0"
     pins = re.findall(r"^([\w.-]+)==", (REPOSITORY / "requirements.lock").read_text(), re.MULTILINE)
     needed = {name: metadata(name).get("Requires-Python") for name in pins}
@@ -93,7 +93,7 @@ def test_a_missing_package_is_one_line_that_names_its_extra() -> None:
                          ("numpy", "numpy: pip install deeprm-pipeline")):  # fmt: skip
         with pytest.raises(UserError, match=re.escape(f"needs {wanted}; in a clone")), missing_packages_named():
             raise ModuleNotFoundError(name=name)
-    with pytest.raises(ModuleNotFoundError), missing_packages_named():  # a fault of ours stays one
+    with pytest.raises(ModuleNotFoundError), missing_packages_named():  # an error in our own code remains one
         raise ModuleNotFoundError(name="pipeline.gone")
 
 
@@ -108,7 +108,7 @@ sys.exit(EntryPoint("deeprm", sys.argv.pop(1), "console_scripts").load()())
 
 
 def script(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
-    """Run what the console script does, from this repository."""
+    """Run the console script's entry point from this repository."""
     found = (sys.executable, "-c", AS_INSTALLED, PROJECT["scripts"]["deeprm"], *words)
     return run(*found, cwd=cwd, PYTHONPATH=str(REPOSITORY))
 
@@ -124,7 +124,7 @@ def test_the_console_script_is_the_module(tmp_path: Path, words: str, code: int)
     one, other = (ask(*words.split(), cwd=tmp_path) for ask in (script, module))
     assert (one.returncode, other.returncode) == (code, code)
     assert one.stderr == other.stderr
-    # Shells complete a name of one word only, which the help tells; lines are broken by the width of what is left.
+    # Shells complete only names of one word, and the help says so; its line breaks depend on the remaining width.
     texts = [
         re.sub(r"│ --(install|show)-completion .*?(?=│ -)", "", ask.stdout, flags=re.DOTALL) for ask in (one, other)
     ]
@@ -142,7 +142,7 @@ def test_outside_of_a_repository_one_line_says_what_is_missing(tmp_path: Path) -
 
 
 def loaded() -> ModuleType:
-    """What `make setup` runs."""
+    """The script that `make setup` runs."""
     spec = importlib.util.spec_from_file_location("install", REPOSITORY / ".ci" / "install.py")
     assert spec
     assert spec.loader
@@ -178,8 +178,8 @@ def test_uv_is_given_what_pip_is_configured_with(
         monkeypatch.delenv(name)
     (tmp_path / "pip.conf").write_text(CONF)
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
-    monkeypatch.setenv("PIP_TIMEOUT", "9")  # the environment wins in pip
-    monkeypatch.setenv("UV_CONSTRAINT", "/own.txt")  # and what uv itself was told wins here
+    monkeypatch.setenv("PIP_TIMEOUT", "9")  # in pip, the environment takes precedence
+    monkeypatch.setenv("UV_CONSTRAINT", "/own.txt")  # here, settings for uv itself take precedence
     (tmp_path / "uv").write_text(f'#!/bin/sh\nenv > {tmp_path}/given\necho "$@" > {tmp_path}/words\n')
     (tmp_path / "uv").chmod(0o755)
     assert install.by_uv(str(tmp_path / "uv"))
@@ -250,7 +250,7 @@ def test_no_file_of_set_up_names_a_place_of_packages() -> None:
 
 
 def interpreter(version: str) -> str | None:
-    """A Python of a version that answers."""
+    """Return a Python of some version that runs."""
     pyenv = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
     for found in filter(None, (shutil.which(f"python{version}"), *map(str, pyenv))):
         if run(found, "-c", "", cwd=REPOSITORY).returncode == 0:
@@ -273,7 +273,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def places() -> tuple[dict[str, str], list[str]]:
-    """Where pip looks for packages, as uv's variables and options."""
+    """Return where pip looks for packages, as uv's variables and options."""
     found: tuple[dict[str, str], list[str]] = loaded().places()
     return found
 
@@ -283,7 +283,7 @@ def uv(*words: object) -> "subprocess.CompletedProcess[str]":
 
 
 def fresh(version: str, folder: Path, *wanted: object) -> Path:
-    """Make an environment, and return the console script there."""
+    """Make an environment, and return its console script."""
     found = interpreter(version)
     if found is None:
         pytest.skip(f"no Python {version} here")
@@ -294,7 +294,7 @@ def fresh(version: str, folder: Path, *wanted: object) -> Path:
 
 
 def lowest() -> list[str]:
-    """Each dependency that has a bound, at that."""
+    """Return each dependency that has a lower bound, pinned to it."""
     return [re.sub(r">=(.*)", r"==\1.*", one) for one in PROJECT["dependencies"] if ">=" in one]
 
 
@@ -326,7 +326,7 @@ def test_the_wheel_plays_an_episode_in_a_fresh_environment(
     assert run(deeprm, "--help", cwd=here).returncode == 0
     played = run(deeprm.with_name("python"), "-W", "error::UserWarning", "-c", EPISODE, cwd=here)
     assert played.returncode == 0, played.stderr
-    assert played.stdout == "light -7.667\n"  # the same on every Python
+    assert played.stdout == "light -7.667\n"  # the same with every Python
     shutil.copy(TRIAL / "params.yaml", here)
     words = ["schedule", TRIAL / "jobs.csv", "--scenario", "trial", "--policy", "sjf", "--out", "plan.csv"]
     played = run(deeprm, *words, cwd=here, NUMBA_DISABLE_JIT="1")

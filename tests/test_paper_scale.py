@@ -1,4 +1,4 @@
-"""The papers at their scale: the patch still turns params.yaml into that run, and the run goes through."""
+"""The papers at their scale: the patch still turns params.yaml into that run, and the run completes."""
 
 import os
 import re
@@ -151,7 +151,7 @@ def test_published_intervals_of_every_way_of_counting_can_be_computed_again(para
 
 
 def shrunk(path: Path) -> None:
-    """Make the run one of minutes: three updates of 4 x 3, few jobsets."""
+    """Reduce the run to minutes: three updates of 4 x 3, few jobsets."""
     file = YAML()
     raw: dict[str, Any] = file.load(path)
     for scenario in raw["scenarios"].values():
@@ -165,14 +165,14 @@ def shrunk(path: Path) -> None:
 
 
 def run_small(folder: Folder, environment: dict[str, str]) -> str:
-    """Run the pipeline with a small budget, recorded; put its results on the page as the page says."""
+    """Run the pipeline with a small budget and tracking; put its results on the page as the page describes."""
     for name in ("paper-scale", "paper-scale.md", "layout.py", "tables.py", "as_published.py"):
         source, target = PATCH.parents[1] / name, folder.root / "docs" / "results" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
     shrunk(folder.root / "params.yaml")
     folder.run(sys.executable, "-m", "pipeline", "repro", PIPELINE_TRACKING="on")
-    found = f"{folder.root}{os.pathsep}{environment['PYTHONPATH']}"  # compiled code is found by the second
+    found = f"{folder.root}{os.pathsep}{environment['PYTHONPATH']}"  # the second entry is where compiled code is found
     for script in ("experiments.py", "make.py"):
         folder.run(sys.executable, f"docs/results/paper-scale/{script}", ".", PYTHONPATH=found)
     folder.run(sys.executable, "docs/results/tables.py", "write", "docs/results/paper-scale.md", PYTHONPATH=found)

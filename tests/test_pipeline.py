@@ -1,4 +1,4 @@
-"""The pipeline as DVC runs it, on a problem of seconds: what runs, what is left alone, and what is the same twice."""
+"""The pipeline under DVC, on a problem of seconds: what runs, what does not run, and what is reproducible."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def test_one_repro_runs_every_stage_once(reproduced: tuple[Folder, str]) -> None
         "learning_plain.png",
         "learning_cloned.png",
     }
-    # `cloned` is trained for makespan, so of the papers' schedulers only DeepRM is there.
+    # `cloned` is trained for makespan; of the papers' schedulers there is only DeepRM.
     assert {path.name for path in (folder.root / "reports" / "papers").iterdir()} == {
         "loads_online.png",
         "objectives_online_60.png",
@@ -58,24 +58,24 @@ def test_nothing_of_a_run_but_results_is_left_for_git(reproduced: tuple[Folder, 
 
 
 def test_the_report_of_a_run_is_one_page_that_git_does_not_see(folder: Folder) -> None:
-    # a process of its own: it may have to compile, which one that numba was forked into cannot do on more threads
+    # a separate process: it may have to compile, which a fork cannot do on more threads than its parent
     folder.run(sys.executable, "-m", "pipeline", "report")
     page = (folder.root / "reports" / "index.html").read_text()
     assert "No changes: metrics, parameters and outputs are those of commit " in page
-    assert page.count("data:image/png;base64,") >= 4  # slowdown, two that learned, one schedule
+    assert page.count("data:image/png;base64,") >= 4  # slowdown, two learning curves, one schedule
     assert folder.git("status", "--porcelain") == ""
     assert folder.dvc("status").strip() == NOTHING
 
 
 @pytest.fixture(scope="module")
 def asked(reproduced: tuple[Folder, str], tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """A copy of the repository in which nothing runs: DVC only says what would."""
+    """A copy of the repository in which no stage runs: DVC only says what would run."""
     return reproduced[0].copied(tmp_path_factory.mktemp("asked") / "copy")
 
 
 @pytest.fixture
 def edited(asked: Folder) -> Iterator[Folder]:
-    """The same, whose files git restores behind the test."""
+    """The same copy, whose files git restores after the test."""
     yield asked
     asked.git("checkout", "--quiet", ".")
     assert asked.git("status", "--porcelain") == ""
@@ -120,7 +120,7 @@ def test_a_number_touches_only_the_stages_that_read_it_and_those_behind_them(
 
 
 def behind(folder: Folder, stages: set[str]) -> set[str]:
-    """The stages that read what some stages write, or what these lead to."""
+    """Return the stages that read an output of the given stages, directly or through others."""
     lock = YAML(typ="safe").load(folder.root / "dvc.lock")["stages"]
     paths = {kind: {name: {item["path"] for item in row.get(kind, [])} for name, row in lock.items()} for kind in KINDS}
     found = set(stages)
@@ -138,7 +138,7 @@ def behind(folder: Folder, stages: set[str]) -> set[str]:
 
 def test_an_agents_finetuning_runs_again_alone(folder: Folder) -> None:
     before = folder.outs()
-    said = folder.dvc("exp", "run", "-S", "agents.plain.finetune.updates=8", "compare")  # others come behind it
+    said = folder.dvc("exp", "run", "-S", "agents.plain.finetune.updates=8", "compare")  # other stages follow it
     changed = {path for path, md5 in folder.outs().items() if md5 != before[path]}
     assert "reports/curves/plain_finetune.csv" in changed
     assert set(ran(said)) == {"finetune@plain", "evaluate@plain", "compare"}
@@ -156,7 +156,7 @@ def test_a_row_that_was_tried_leaves_nothing_behind(folder: Folder) -> None:
     folder.git("commit", "--quiet", "--all", "-m", "one agent")
     before = bytes_of(folder.root)
 
-    (folder.root / "params.yaml").write_bytes(both)  # the row is tried: its training is in the cache
+    (folder.root / "params.yaml").write_bytes(both)  # the row is there again: its training is in the cache
     folder.dvc("repro", "compare")
     assert (folder.root / "models" / "cloned").is_dir()
     folder.git("checkout", "--quiet", "params.yaml")
@@ -193,7 +193,7 @@ def test_deleted_results_come_back_without_running(folder: Folder) -> None:
     assert bytes_of(folder.root) == before
 
 
-# Most of the time of a command is that of its beginning.
+# Starting a process takes most of a command's time.
 IN_ONE_PROCESS = """
 import sys
 from pipeline.cli import main
@@ -257,7 +257,7 @@ def test_a_temporary_experiment_logs_beside_the_repository_s_own_runs(folder: Fo
 
     words = ("--temp", "-n", "bold", "-S", "evaluation.confidence=0.8", "papers")
     said = folder.dvc("exp", "run", *words, PIPELINE_TRACKING="on")
-    # The link to the log is never cached, so there is none in a new folder.
+    # The link to the log is never cached, so a new folder has none.
     assert sorted(ran(said)) == ["compare", "log", "papers"]
     assert "tracking:" not in said
     found = tracked(folder.root)
@@ -291,7 +291,7 @@ def test_every_stage_of_a_tracked_repro_is_recorded(tmp_path: Path, environment:
     assert "tracking:" not in said
     (stages,) = tracked(folder.root).values()
     assert sorted(stages) == sorted(STAGES - {"log"})
-    # What is recorded must not change what is computed.
+    # Records must not change results.
     again = begin(tmp_path / "untracked", environment)
     again.dvc("repro")
     assert folder.outs() == again.outs()
@@ -301,7 +301,7 @@ def test_every_stage_of_a_tracked_repro_is_recorded(tmp_path: Path, environment:
 
 
 def write_log(path: Path, jobs: int, run_s: int = 3600) -> None:
-    """A log of 16 processors: job k comes in hour k / 2 and runs for one to seven times `run_s`."""
+    """Write a log of 16 processors: job k arrives in hour k / 2 and runs for one to seven times `run_s`."""
     lines = [
         f"{k} {k * 1800} 0 {run_s * (1 + k * k % 7)} {1 + k * 5 % 9} -1 1000 {1 + k * 5 % 9} -1 1000 1 1 1 1 1 -1 -1 -1"
         for k in range(1, jobs + 1)
@@ -312,9 +312,9 @@ def write_log(path: Path, jobs: int, run_s: int = 3600) -> None:
 
 @pytest.fixture
 def on_log(folder: Folder) -> Folder:
-    """The same, on a log that lies outside the repository."""
+    """The same repository, on a log outside of it."""
     write_log(folder.root.parent / "logs" / "small.swf", 400)
-    busy = {"accept": ["size", "load"]}  # more than its 16 processors can have done
+    busy = {"accept": ["size", "load"]}  # more than its 16 processors could have run
     folder.edit(workload={"name": "swf", "path": "../logs/small.swf", "window": 10, **busy})
     return folder
 
@@ -350,7 +350,7 @@ def test_a_relative_path_to_a_log_holds_in_a_temporary_experiment(on_log: Folder
 
 
 def reference(folder: Folder, experiment: str) -> str:
-    """The git reference of an experiment."""
+    """Return the git reference of an experiment."""
     found = folder.git("for-each-ref", "--format=%(refname)", "refs/exps").split()
     (name,) = [name for name in found if name.endswith(f"/{experiment}")]
     return name

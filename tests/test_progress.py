@@ -1,4 +1,4 @@
-"""Progress in plain lines: the time left is told by the work of this process."""
+"""Progress in plain lines: the remaining time follows from the work of this process."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ from pipeline.progress import progress
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time, to be set; stderr is no terminal."""
+    """The time, which tests set; stderr is not a terminal."""
     now = [1000.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
@@ -36,7 +36,7 @@ def test_work_done_before_a_kill_does_not_count_for_the_time_left(
 ) -> None:
     with progress("finetune deeprm", 400, start=100) as advance:
         clock[0] += 5
-        advance(101)  # too soon for a line
+        advance(101)  # too early for a line
         clock[0] += 19
         advance(120)
         clock[0] += 276
@@ -59,4 +59,4 @@ def test_a_long_step_says_where_the_work_is_though_nothing_moves_on(
     assert len(said) >= 2
     assert set(said) == {"trial of mine, plays: 1 of 80, time left unknown, fcfs"}
     time.sleep(0.1)
-    assert capsys.readouterr().err == ""  # nothing is said after the end
+    assert capsys.readouterr().err == ""  # no output after the end

@@ -1,4 +1,4 @@
-"""The recipe of an objective, apart from the others: it alone changes compiled code, and compiles for a minute."""
+"""The recipe of an objective, in its own file: it alone changes compiled code, which compiles for a minute."""
 
 import json
 import sys

@@ -23,7 +23,7 @@ def test_contributing_names_every_recipe() -> None:
 
 @pytest.mark.parametrize("copy", ["heuristic"], indirect=True)
 def test_a_new_heuristic_schedules(copy: Copy) -> None:
-    # Only one of these fits at a time; mean shares are 1.0, 0.6 and 1.0, and ties go to the first to arrive.
+    # Only one of these fits at a time; mean shares are 1.0, 0.6 and 1.0, and ties go to the job that arrived first.
     (copy.root / "jobs.csv").write_text(
         "jobset,job,arrival,duration,cpu,memory\n0,a,0,4,10,10\n0,b,0,6,6,6\n0,c,0,5,10,10\n"
     )
@@ -93,7 +93,7 @@ def test_a_new_log_format_becomes_jobsets(copy: Copy) -> None:
     copy.stages("log", "generate online")
     jobs = pd.read_parquet(copy.root / "data" / "jobsets" / "online" / "train.parquet")
     assert jobs.groupby("jobset").size().tolist() == [100] * 12  # 60 % of 2,000 jobs in windows of 100
-    assert jobs["duration"].head(5).tolist() == [1, 1, 2, 2, 3]  # of 0.5 to 2.5 hours, in steps of one
+    assert jobs["duration"].head(5).tolist() == [1, 1, 2, 2, 3]  # 0.5 to 2.5 hours, in steps of one hour
 
 
 @pytest.mark.parametrize("copy", ["problem"], indirect=True)

@@ -1,4 +1,4 @@
-"""Releases: one version, a workflow that is walked step by step, a citation, forms, and the supported Pythons."""
+"""Releases: one version, a workflow tested step by step, a citation, forms, and the supported Pythons."""
 
 import re
 import shutil
@@ -92,7 +92,7 @@ def test_supported_pythons_are_the_same_everywhere() -> None:
 
 
 def origin(shared: Path, heading: str) -> None:
-    """A repository of the working tree whose changelog has a heading for this version."""
+    """Make a repository from the working tree whose changelog has a heading for this version."""
     root = shared / "origin"
     listed = subprocess.check_output(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=REPOSITORY
@@ -109,7 +109,7 @@ def origin(shared: Path, heading: str) -> None:
 
 
 def release(shared: Path, environment: dict[str, str], tag: str, heading: str, **values: str) -> Walk:
-    """A walk through the release of a tag."""
+    """Walk through the release of a tag."""
     origin(shared, heading)
     given = {
         "github.ref_name": tag,

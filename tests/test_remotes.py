@@ -1,4 +1,4 @@
-"""Data shared through a remote, as docs/remotes.md tells it: a folder, and S3 as a server of this test speaks it."""
+"""Data shared through a remote, as docs/remotes.md describes: a folder, and S3 served by a server of the test."""
 
 import json
 import os
@@ -15,7 +15,7 @@ LOG = ("data/log", "data/policies")  # links or notes, never cached
 
 
 class Remote:
-    """Where it is, and what DVC must be told of it."""
+    """The address of a remote, and the settings that DVC needs for it."""
 
     def __init__(self, url: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self.url = url
@@ -46,13 +46,13 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Remote]:
 
 
 def uploads(folder: Folder, remote: Remote) -> list[str]:
-    """What DVC says is not in the remote."""
+    """Return DVC's list of files that are not in the remote."""
     status = json.loads(folder.dvc("data", "status", "--not-in-remote", "--json", **remote.environment))
     return [name.rstrip("/") for name in status.get("not_in_remote", [])]
 
 
 def goes_round(folder: Folder, remote: Remote, place: Path, environment: Mapping[str, str]) -> None:
-    """Push from one clone, then let others have all of it without running anything."""
+    """Push from one clone, then check that others get all of it without running a stage."""
     remote.name_in(folder)
     cached = {path for path in folder.outs() if not path.startswith(("reports/", *LOG))}
     own = ("reports/tables", "reports/compared.json", "reports/gate.json", "reports/comparison.md")
@@ -76,7 +76,7 @@ def goes_round(folder: Folder, remote: Remote, place: Path, environment: Mapping
         found = {path: content for path, content in found.items() if not path.startswith(LOG)}
         assert found == results
         assert clone.git("status", "--porcelain") == ""
-    # The run cache came with it: what was run there is not run here.
+    # The run cache came with it: runs in the first clone are not repeated here.
     for at in (clones[1], folder):
         at.edit(heuristics__pool__tetris_weights=[0.9])
     clones[1].dvc("repro", "heuristics@online")

@@ -1,4 +1,4 @@
-"""The parameter files of published results are still ones that the pipeline takes."""
+"""The pipeline still accepts the parameter files of published results."""
 
 from pathlib import Path
 

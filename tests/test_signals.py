@@ -1,4 +1,4 @@
-"""Signals: one line, nothing half written, and the next run goes on; a few kills, of the many in test_kills.py."""
+"""Signals: one line, no partly written file, and the next run resumes; a few of the kills in test_kills.py."""
 
 import json
 import shutil
@@ -20,15 +20,15 @@ UPDATES = 25
 def ready(tmp_path_factory: pytest.TempPathFactory, warm_environment: dict[str, str]) -> Trained:
     """A repository ready to finetune the agent `plain`.
 
-    A training to be killed, and the one that nobody kills, are processes of their own (`stage`, and `sys.executable`);
-    what comes before and behind them is forked from one that has imported its libraries (`pipeline`).
+    The killed training and the undisturbed one are separate processes (`stage`, and `sys.executable`); commands before
+    and after them are forked from a process that has imported its libraries (`pipeline`).
     """
     return ready_to_train(tmp_path_factory.mktemp("signals") / "ready", warm_environment, UPDATES)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(ready: Trained) -> dict[str, bytes]:
-    """All results of a training that nobody kills."""
+    """All results of an undisturbed training."""
     root = ready.root.with_name("undisturbed")
     shutil.copytree(ready.root, root)
     folder = Trained(root, ready._environment)
@@ -175,7 +175,7 @@ def test_200_trainings_that_are_killed_and_resumed_half_of_them_beside_others_ma
     told = folder.run(sys.executable, str(script), "200", "20261123", "plain", PYTHONPATH=here)
     found = json.loads(told.splitlines()[-1])
     assert found["found"] == {"same": 200}
-    assert found["killed"] > 100  # the others had ended before
+    assert found["killed"] > 100  # the other trainings ended before the signal
     assert bytes_of(folder.root) == undisturbed
 
 
@@ -185,14 +185,14 @@ def test_300_trainings_begun_beside_others_take_the_same_first_step(ready: Train
     folder = Trained(tmp_path / "copy", ready._environment)
     script = REPOSITORY / "tests" / "support" / "first_steps.py"
     here = f"{tmp_path / 'copy'}:{ready._environment['PYTHONPATH']}"
-    # Where MKL's functions are not called beforehand, 13 of 570 took another one: 300 starts would miss that once in a
-    # thousand.
+    # Without a prior call of MKL's functions, 13 of 570 trainings took a different first step: 300 starts would miss
+    # that once in a thousand times.
     told = folder.run(sys.executable, str(script), "300", "plain", PYTHONPATH=here)
     assert list(json.loads(told.splitlines()[-1]).values()) == [300]
 
 
 def test_whoever_clears_away_because_of_a_signal_is_not_stopped_by_the_one_that_comes_again() -> None:
-    """As a Slurm on loopback does, whose servers take a while to end on a busy machine."""
+    """A Slurm on loopback does this: its servers take a while to end on a busy machine."""
     done = subprocess.run([sys.executable, "-c", CLEARS_AWAY], check=False, capture_output=True, text=True)
     assert done.stdout == "cleared away\ncleared away\n"
     assert (done.returncode, done.stderr) == (143, "terminated; run again to resume\n")

@@ -1,4 +1,4 @@
-"""Tables of the README and of the pages of results are those that the data of the repository give."""
+"""Tables of the README and of result pages match the data in the repository."""
 
 import importlib.util
 import json
@@ -93,7 +93,7 @@ def test_every_policy_that_was_run_as_published_played_the_same_jobsets(folder: 
 @pytest.mark.skipif(has_own_results(), reason=OWN)
 def test_another_number_in_the_text_or_in_the_data_is_found() -> None:
     text = (RESULTS / "default.md").read_text()
-    (cell,) = re.findall(r"\| sjf \| 1\.\d\d \|", text)  # whatever the run of the day has
+    (cell,) = re.findall(r"\| sjf \| 1\.\d\d \|", text)  # whichever value the latest run has
     written = {title: write() for title, write in DEFAULT.TABLES.items()}
     assert layout.filled(text.replace(cell, "| sjf | 1.99 |"), written) == text
     data = pd.read_csv(DEFAULT.DATA)
@@ -103,7 +103,7 @@ def test_another_number_in_the_text_or_in_the_data_is_found() -> None:
 
 @pytest.mark.parametrize(("title", "policy", "load"), [("short runs", "deeprm3", 110), ("streams", "deeprm3", 50)])
 def test_a_published_interval_comes_out_of_the_kept_jobsets_by_other_code(title: str, policy: str, load: int) -> None:
-    """By nothing of the project's: pairs of jobsets, drawn again in a loop; to the percent that the page tells."""
+    """Recompute without the project's code: resample pairs of jobsets; accurate to the percent that the page shows."""
     data = pd.read_csv(DEFAULT.DATA)
     scenario, places = DEFAULT.CONFIRMED[title], list(DEFAULT.shown(title, data).loads)
     rows = data[(data["scenario"] == scenario) & (data["load"] == load)]
@@ -117,7 +117,7 @@ def test_a_published_interval_comes_out_of_the_kept_jobsets_by_other_code(title:
     mean, difference, low, high = (float(part) for part in found[places.index(load)])
     assert mean == pytest.approx(mine.mean(), abs=0.006)
     assert difference == pytest.approx(100 * (mine.mean() / other.mean() - 1), abs=0.51)
-    for ends in (again, alike):  # the ratio of means, and the mean gap over the reference as it is: both are in use
+    for ends in (again, alike):  # ratio of means; mean gap over the reference's original mean: both are in use
         assert (low, high) == pytest.approx(tuple(100 * np.quantile(ends, [0.025, 0.975])), abs=2.0)
 
 
@@ -139,7 +139,7 @@ def test_a_document_without_the_markers_or_with_two_is_refused() -> None:
 def test_an_interval_in_reports_comes_out_of_the_test_jobsets_that_are_kept_by_other_code(
     name: str, measure: str, scenario: str, policy: str, against: str
 ) -> None:
-    """By nothing of the project's: pairs of jobsets of each load are drawn again, and the loads' means averaged."""
+    """Recompute without the project's code: resample pairs of jobsets of each load, and average the loads' means."""
     kept = pd.read_csv(DEFAULT.TESTED / f"{scenario}.csv.gz")
     found = pd.read_csv(REPOSITORY / "reports" / f"{name}.csv", dtype={"load": str})
     rows = found[(found["scenario"] == scenario) & (found["policy"] == policy) & (found["against"] == against)]
@@ -169,7 +169,7 @@ def test_every_compared_policy_is_kept_with_every_jobset() -> None:
 
 
 def outside_tables(path: str) -> str:
-    """A page without its tables and its code."""
+    """Return a page without its tables and its code."""
     text = (REPOSITORY / path).read_text()
     text = re.sub(r"<!-- table: .*?<!-- end of table -->", "", text, flags=re.DOTALL)
     text = re.sub(r"```.*?```|\*\*The mean wait falls[^*]*\*\*", "", text, flags=re.DOTALL)  # tested elsewhere
@@ -178,7 +178,7 @@ def outside_tables(path: str) -> str:
 
 @pytest.mark.parametrize("path", ["README.md", "docs/results/default.md"])
 def test_results_of_the_default_run_are_in_tables_and_not_in_sentences(path: str) -> None:
-    """Whatever runs again makes them stale: percentages are loads or the interval's, and nothing has decimals."""
+    """A rerun makes such numbers stale: percentages must be loads or the interval's, and no number has decimals."""
     params, text = DEFAULT.repository(), outside_tables(path)
     known = {load for row in params.scenarios.values() for load in row.loads} | {100 * params.evaluation.confidence}
     lists = re.findall(r"((?:\d+(?:, | and | to ))*\d+) %", text)
@@ -193,14 +193,14 @@ def hpc2n_windows() -> str:
 
 
 def slowdown_of_openb() -> str:
-    """Of PPO, below SJF's in the mean over loads, in percent."""
+    """How far PPO's slowdown, mean over loads, is below SJF's, in percent."""
     rows = pd.read_csv(RESULTS / "deepk8s" / "jobsets.csv.gz").query("scenario == 'openb'")
     means = rows.groupby(["policy", "load"])["mean_slowdown"].mean().groupby("policy").mean()
     return f"{100 * (1 - means['openb_ppo'] / means['sjf']):.0f}"
 
 
 def wait_to_easy(log: str) -> str:
-    """Of SAF given predictions, the 99th percentile of waits below EASY's, in percent."""
+    """How far SAF's 99th percentile of waits with known estimates is below EASY's, in percent."""
     rows = pd.read_csv(RESULTS / "run-times" / f"{log}_schedules.csv").set_index(["order", "told"])
     return f"{-100 * rows.loc[('SAF', 'estimates'), 'p99_wait_difference']:.0f}"
 
@@ -227,24 +227,24 @@ def test_a_number_in_a_sentence_is_that_of_the_data(path: str, sentence: str, nu
     assert re.findall(sentence, text) == [number()]
 
 
-# Looking ahead by RLScheduler's protocol.
+# Look-ahead under RLScheduler's protocol.
 
 AHEAD = tables.page("rlscheduler")
 
 
 def sequences(*ratios: float) -> pd.DataFrame:
-    """Sequences of which SJF is the best of five rules, and the planner so many times as slow."""
+    """Sequences in which SJF is the best of five rules; the planner's slowdowns are these multiples of SJF's."""
     wide = pd.DataFrame(dict.fromkeys(AHEAD.FIVE, 9.0), index=range(len(ratios))).assign(sjf=[1.0, 3.0, 4.0])
     return wide.assign(plan_saf=wide["sjf"] * list(ratios))
 
 
 def test_the_planner_is_held_to_the_best_rule_of_each_log_and_logs_count_alike() -> None:
     found = AHEAD.over_logs({"a": sequences(0.5, 0.5, 0.5), "b": sequences(2.0, 2.0, 2.0)})
-    assert found["difference"] == pytest.approx(0)  # half and twice; alike in every sequence, so that nothing is drawn
+    assert found["difference"] == pytest.approx(0)  # half and twice; the same in all sequences and resamples
     assert (found["difference_low"], found["difference_high"]) == (pytest.approx(0), pytest.approx(0))
     told = AHEAD.over_logs({"a": sequences(1.0, 1.0, 0.5)})
     assert told["difference"] == pytest.approx(-2 / 8)
-    # Of three sequences two are drawn: twice the third is the lowest, none of it the highest.
+    # Two sequences are drawn from the three: the lowest result has the third twice, the highest does not have it.
     assert (told["difference_low"], told["difference_high"]) == (pytest.approx(-0.5), pytest.approx(0))
 
 
@@ -255,8 +255,8 @@ def test_idle_is_what_is_free_while_a_waiting_job_would_fit() -> None:
     ahead = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(ahead)
     arrival, held = np.zeros(3), np.array([2.0, 3.0, 1.0])
-    # One job of 2 runs from 0 to 4; of 3 processors 1 is free, and the job of 1 would fit, until it starts at 3.
+    # A job of 2 processors runs from 0 to 4. Of 3, 1 is free: the job of 1 would fit there until it starts at 3.
     start, finish = np.array([0.0, 4.0, 3.0]), np.array([4.0, 8.0, 4.0])
     assert ahead.free_though_one_fits(arrival, start, finish, held, 3) == pytest.approx(3 / 12)
-    start, finish = np.array([0.0, 4.0, 0.0]), np.array([4.0, 8.0, 1.0])  # it starts at once: the rest fits nobody
+    start, finish = np.array([0.0, 4.0, 0.0]), np.array([4.0, 8.0, 1.0])  # it starts at once: no job fits the rest
     assert ahead.free_though_one_fits(arrival, start, finish, held, 3) == 0

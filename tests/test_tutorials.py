@@ -1,4 +1,4 @@
-"""The tutorials are notebooks: each runs in a fresh copy, and prints what it stores."""
+"""The tutorials are notebooks: each runs in a fresh copy, and its output is the stored output."""
 
 import importlib.util
 import os
@@ -14,9 +14,9 @@ from published import OWN, has_own_results
 
 FOLDER = REPOSITORY / "docs" / "tutorials"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-READS_RESULTS = "first-run"  # of the repository
+READS_RESULTS = "first-run"  # results of the repository
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-TRAINED = "trained"  # tag of cells whose numbers differ slightly on other processors
+TRAINED = "trained"  # tag of cells with numbers that differ slightly on other processors
 
 
 def loaded() -> ModuleType:
@@ -33,7 +33,7 @@ EXECUTE = loaded()
 
 
 def same(stored: str, printed: str, trained: bool) -> bool:
-    """Compare texts; numbers of trained agents within a tenth, or 1."""
+    """Compare texts; numbers of trained agents may differ by a tenth, or by 1."""
     if not trained:
         return stored == printed
     numbers = [[float(number) for number in NUMBER.findall(text)] for text in (stored, printed)]
@@ -61,7 +61,7 @@ def test_only_numbers_of_trained_agents_may_differ_and_only_slightly(
 
 @pytest.fixture
 def elsewhere(warm_environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of notebooks: commands begin in a warm process, `dvc` too."""
+    """The environment of notebooks: commands are forked from the warm process, including `dvc`."""
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "dvc").write_text('#!/bin/sh\nexec python -m dvc "$@"\n')

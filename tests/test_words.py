@@ -1,15 +1,15 @@
-"""Words of the style guide's table do not come back."""
+"""Words in the style guide's table do not come back."""
 
 import pytest
 from avoided_words import count, is_prose, read
 from builders import REPOSITORY
 
-# Falls with every rewrite and never rises. What is left in the package are old keys of params.yaml, refused by name;
-# in docs, columns and agents of published data.
+# These numbers fall with every rewrite and never rise. What remains: in the package, old keys of params.yaml that are
+# refused by name; in docs, columns and agents of published data.
 ALLOWED = {"pipeline": 2, "deeprm": 0, "docs": 26, "README.md": 0, "CHANGELOG.md": 0}
 
 
-MOST_WORDS = 45_000  # of all documents; shorten another page before adding one
+MOST_WORDS = 45_000  # in all documents; shorten another page before adding one
 
 
 def test_the_documents_do_not_grow() -> None:

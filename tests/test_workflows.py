@@ -1,4 +1,4 @@
-"""The workflows keep to their rules, and every one of their shell blocks does what it says, in a clone."""
+"""The workflows follow their rules, and every shell block in them does what it says, in a clone."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from repositories import Folder, ran
 from walks import STAND_INS, STATED, WORKFLOWS, Walk, lint, steps, workflow
 
 NAMES = ("audit", "check", "release", "rerun", "watch")
-JOINED = {"compare", "gate", "papers"}  # they read what every policy did
+JOINED = {"compare", "gate", "papers"}  # they read the results of every policy
 SETTING = "heuristics.pool.tetris_weights=[0.9]"
 
 
@@ -133,7 +133,7 @@ def test_ci_asks_whether_the_lock_is_fresh_and_ends_where_it_is_not(tmp_path: Pa
     shutil.copy(REPOSITORY / ".ci" / "run", root / ".ci")
     stand_ins = {"bin/make": 'make "$@"', "root/.venv/bin/python": 'python "$@"', "bin/id": "id"}
     for name, words in stand_ins.items():
-        ends = f"exit {code}" if name.endswith("python") else "echo 1000"  # no user who could install
+        ends = f"exit {code}" if name.endswith("python") else "echo 1000"  # simulates a user other than root
         (tmp_path / name).write_text(f"#!/bin/sh\necho {words} >> {said}\n{ends}\n")
         (tmp_path / name).chmod(0o755)
     given = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
@@ -152,7 +152,7 @@ exit "$CODE"
 
 
 def watch_step(tmp_path: Path, code: int, log: str = "grown.swf", scenario: str = "") -> tuple[int, str, str]:
-    """The exit code of the step that watches, its output, and what it ran; `watch` ends with a code."""
+    """Return the exit code of the watch step, its output, and the commands it ran; `watch` ends with a code."""
     (step,) = (step for step in steps("watch") if step.get("id") == "watch")
     python, output, said = tmp_path / "python", tmp_path / "output", tmp_path / "said"
     python.write_text(SAYS)
@@ -211,7 +211,7 @@ def shared(folder: Folder, tmp_path: Path) -> Path:
 
 
 def rerun(shared: Path, environment: dict[str, str], event: str, branch: str = "main", **values: str) -> Walk:
-    """A walk through the rerun of a branch; values are inputs, secrets and the like by the end of their name."""
+    """Walk through the rerun of a branch; values are inputs, secrets and the like, keyed by the end of their name."""
     given = {
         "github.head_ref || github.ref_name": branch,
         "github.event.pull_request.head.sha || github.sha": f"origin/{branch}",
@@ -243,7 +243,7 @@ def changed_files(origin: Path, old: str, new: str) -> list[str]:
 
 def test_a_rerun_that_changes_nothing_proposes_nothing(shared: Path, environment: dict[str, str]) -> None:
     before = branches(shared / "origin")
-    walk = rerun(shared, environment, "schedule")  # without cache and remote: there is nothing to run
+    walk = rerun(shared, environment, "schedule")  # without cache and remote there is nothing to run
     assert walk.run() == {"repro", "pictures"}
     assert ran(walk.values["log"]) == []
     assert branches(shared / "origin") == before
@@ -325,10 +325,10 @@ def test_a_labelled_pull_request_gets_the_difference_and_a_proposal(
     assert set(ran(walk.values["log"])) == JOINED
     said = walk.said.read_text().splitlines()
     assert said[0].startswith("pr comment 7 --edit-last --create-if-none --body-file ")
-    assert said[-1].startswith("pr edit 7 --body-file ")  # one is open from the last time
+    assert said[-1].startswith("pr edit 7 --body-file ")  # one is still open from the last time
     assert "evaluation.confidence" in walk.bodies.read_text()
     assert branches(shared / "origin")["main"] == base
-    # Whoever takes the proposal finds its data in the remote.
+    # After merging the proposal, its data come from the remote.
     taken = Folder(tmp_path / "taken", environment)
     folder.git("clone", "--quiet", "--branch", "rerun/wider", str(shared / "origin"), str(taken.root))
     taken.dvc("remote", "add", "--local", "--default", "here", str(tmp_path / "remote"))
@@ -363,7 +363,7 @@ def test_a_lock_is_fresh_without_data_and_stale_with_other_code(folder: Folder, 
     clone = Folder(tmp_path / "clone", {})
     folder.git("clone", "--quiet", str(folder.root), str(clone.root))
     (clone.root / "models").mkdir(exist_ok=True)
-    (clone.root / "models" / ".gitkeep").touch()  # as git has it
+    (clone.root / "models" / ".gitkeep").touch()  # present in every checkout
     assert fresh(clone).returncode == 0, fresh(clone).stderr
     with (clone.root / "pipeline" / "problems" / "pool" / "agents" / "networks" / "mlp.py").open("a") as file:
         file.write("# changed\n")

@@ -1,5 +1,5 @@
-"""Is the simulator of many machines right for a real Slurm? The same short jobs, played by both.
+"""Validation of the simulator of many machines against a real Slurm, on the same short jobs.
 
-`jobs` draws them, `played` has Slurm play them, `simulated` the simulator, `comparison` sets what became of them beside
-each other, as distributions: Slurm does not play the same jobs twice alike.
+A play is one run of the jobs. `jobs` draws them, `played` runs them on Slurm, and `simulated` in the simulator.
+`comparison` compares the outcomes as distributions, because Slurm never schedules the same jobs twice in the same way.
 """

@@ -1,4 +1,4 @@
-"""The command that holds the simulator to a real Slurm."""
+"""The command that compares the simulator with a real Slurm."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,9 +25,9 @@ def fidelity(
         str | None, typer.Option(help="SchedulerParameters to add, as 'bf_job_part_count_reserve=1'.")
     ] = None,
 ) -> None:
-    """Play short jobs on a real Slurm on loopback and in the simulator, and say where the two differ.
+    """Run short jobs on a real Slurm on loopback and in the simulator, and report where the two differ.
 
-    It takes about 80 s for each repeat, needs Slurm's programs and root, and touches no Slurm that runs here.
+    It takes about 80 s for each repeat, needs Slurm's programs and root, and affects no other Slurm on this host.
 
     Example: python -m pipeline fidelity --repeats 5 --out fidelity.csv
     """

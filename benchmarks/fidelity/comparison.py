@@ -1,10 +1,10 @@
-"""What plays came to, and whether the simulator's lies within the spread of Slurm's own repeats.
+"""Figures of plays, and whether those of the simulator lie within the range of Slurm's own repeats.
 
-Waits count from a job's arrival: in Slurm from its submission, both in whole seconds. Utilisation is what jobs slept,
-times their processors, over what the cluster had from the first arrival to the last end. The distance of two plays is
-that of their start times as distributions, in seconds (Wasserstein's first: the mean gap of both sorted).
+A wait counts from a job's arrival; in Slurm from its submission, with both times in whole seconds. Utilisation is the
+work of all jobs (time slept times processors) over the cluster's capacity from the first arrival to the last end. The
+distance of two plays is the 1-Wasserstein distance of their start times: the mean gap of both when sorted, in seconds.
 
-A play of Slurm lies outside the spread of n others with chance 2 / (n + 1), so not every figure can be inside.
+A play of Slurm lies outside the range of n others with probability 2 / (n + 1), so not every figure can be inside.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ SLURM = "slurm"
 
 
 class Within(NamedTuple):
-    """A figure of the simulator beside Slurm's."""
+    """A figure of the simulator and those of Slurm."""
 
     order: str
     measure: str
@@ -34,12 +34,12 @@ class Within(NamedTuple):
 
     @property
     def inside(self) -> bool:
-        """Return whether ours is one that Slurm might have had; a distance cannot be too small."""
+        """Return whether ours lies in the range of Slurm's repeats; a distance cannot be too small."""
         return (self.measure == "distance" or self.low <= self.ours) and self.ours <= self.high
 
 
 def figures(plays: pd.DataFrame, cluster: Cluster) -> pd.DataFrame:
-    """Return a row of MEASURES for each order, player and repeat."""
+    """Return a row of MEASURES for each order, player (Slurm or a simulator) and repeat."""
     rows = []
     for order, own in plays.groupby("order", sort=False):
         repeats = [play for _, play in own.sort_values("job").groupby("repeat")]
@@ -75,7 +75,7 @@ def _measured(
 
 
 def distance(one: FloatArray, other: FloatArray) -> float:
-    """Return the distance of two plays of as many jobs.
+    """Return the distance of two plays of the same number of jobs.
 
     >>> distance(np.array([0.0, 5.0]), np.array([6.0, 0.0]))
     0.5
@@ -84,7 +84,7 @@ def distance(one: FloatArray, other: FloatArray) -> float:
 
 
 def within(found: pd.DataFrame, player: str) -> list[Within]:
-    """Return each figure of a player beside the spread of Slurm's repeats."""
+    """Return each figure of a player with the range of Slurm's repeats."""
     rows = []
     for order, own in found.groupby("order", sort=False):
         theirs, ours = own[own["player"] == SLURM], own[own["player"] == player]
@@ -97,6 +97,6 @@ def within(found: pd.DataFrame, player: str) -> list[Within]:
 
 
 def ranked(found: pd.DataFrame, player: str, measure: str = "mean_wait") -> list[str]:
-    """Return the orders, lowest mean first."""
+    """Return the orders by mean, lowest first."""
     means = found[found["player"] == player].groupby("order")[measure].mean()
     return [str(order) for order in means.sort_values(kind="stable").index]

@@ -1,7 +1,7 @@
-"""Short jobs for a Slurm on loopback, and the orders in which they are to start.
+"""Short jobs for a Slurm on loopback, and the orders in which they should start.
 
-A job sleeps for seconds, and its limit is in minutes, as Slurm takes no others. A limit of as many minutes as the job
-might sleep seconds makes limits tell as much of run times as users' do; both players are told the same limits.
+A job sleeps for seconds, but its limit is in minutes, Slurm's smallest unit. One to two minutes of limit for a second
+of sleep make limits as informative about run times as those of users. Slurm and the simulator know the same limits.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ RUNS_S = (1, 2, 3, 4, 6, 8)
 CPUS = (1, 1, 2, 2, 3, 4)  # of each node, all equally often
 TWO_NODES = 0.15  # share of the jobs
 OVER = (1.0, 2.0)  # minutes of the limit for each second of the run
-EACH_S = 0.375  # between two arrivals, in the mean: more than 16 CPUs can do, so that a queue grows
+EACH_S = 0.375  # mean time between arrivals: more work than 16 CPUs can do, so that a queue grows
 
 
 class ShortJobs(NamedTuple):
@@ -30,7 +30,7 @@ class ShortJobs(NamedTuple):
 
 
 def drawn(count: int, seed: int) -> ShortJobs:
-    """Return so many jobs; the first comes at once."""
+    """Draw jobs; the first arrives at time 0."""
     rng = np.random.default_rng(seed)
     run = rng.choice(RUNS_S, count)
     arrival = np.sort(rng.uniform(0.0, EACH_S * count, count))
@@ -44,7 +44,7 @@ def drawn(count: int, seed: int) -> ShortJobs:
 
 
 def are_short(jobs: ShortJobs, cluster: Cluster) -> BoolArray:
-    """Return which jobs [J] are submitted to the partition `short`: all that may be, if the cluster has it."""
+    """Return which jobs [J] are submitted to the partition `short`, if the cluster has it: all short ones."""
     return np.asarray((cluster.short > 0) & (jobs.limit_min <= SHORT_MIN))
 
 
@@ -60,5 +60,5 @@ def _area(jobs: ShortJobs) -> IntArray:
     return np.asarray(jobs.limit_min * jobs.cpus * jobs.nodes)
 
 
-# What is low starts first, as a number for each job; by the word of the heuristic that orders alike.
+# Rank of each job, the lowest first, by the name of the heuristic with the same order.
 ORDERS: dict[str, Callable[[ShortJobs], IntArray]] = {"fcfs": _alike, "sjf": _limit, "saf": _area}

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.fidelity`: play, keep and compare."""
+"""`python -m benchmarks.fidelity`: run the jobs, store the plays and compare."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +18,10 @@ DIGITS = 12
 
 
 def run(out: Path, jobs: int, repeats: int, seed: int, cluster: Cluster) -> Iterator[str]:
-    """Yield what to say of a measurement, and keep its plays.
+    """Run the jobs, write the table of plays and yield the lines to print.
 
     Raises:
-        UserError: there can be no Slurm here, or it does not play.
+        UserError: Slurm cannot run here, or a play fails.
     """
     check_out(out)
     with progress("play on Slurm, repeats", repeats) as advance:
@@ -32,7 +32,7 @@ def run(out: Path, jobs: int, repeats: int, seed: int, cluster: Cluster) -> Iter
 
 
 def said(found: pd.DataFrame, cluster: Cluster) -> Iterator[str]:
-    """Yield a line a figure, then how both rank the orders."""
+    """Yield a line per figure, then the orders as each player ranks them."""
     measured = figures(found, cluster)
     for player in PLAYERS[-1:] if cluster.short else PLAYERS:
         for row in within(measured, player):

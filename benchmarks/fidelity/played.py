@@ -1,6 +1,6 @@
-"""The jobs on a real Slurm: submitted when they arrive, and ordered by `--nice`, which a job has from the first moment.
+"""Plays on a real Slurm: jobs are submitted on arrival, and ordered by `--nice`, which they have from submission on.
 
-Each order has a cluster of its own. All play side by side, for jobs that sleep take no processor.
+Each order has its own cluster. All clusters run at the same time, because jobs that sleep use no processor.
 """
 
 import time
@@ -17,14 +17,14 @@ from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback
 
-FIRST = 10_000  # that `--nice` takes from all jobs: more than any order has, or Slurm would take all of them alike
-PATIENCE = 10.0  # how many times as long as its jobs run one after the other a play may take
+FIRST = 10_000  # more than any rank: `--nice` is rank - FIRST; if it were positive, Slurm would treat all jobs equally
+PATIENCE = 10.0  # limit on the duration of a play, in multiples of the sum of its jobs' run times
 
 
 def plays(
     jobs: ShortJobs, orders: tuple[str, ...], repeats: int, cluster: Cluster, on_progress: ProgressCallback
 ) -> pd.DataFrame:
-    """Return PLAYS: what some Slurms on loopback made of the jobs, an order each."""
+    """Return the table PLAYS: what Slurm on loopback did with the jobs, on one cluster per order."""
     parts = []
     with ExitStack() as running:
         slurms = {order: running.enter_context(slurm(cluster)) for order in orders}
@@ -68,10 +68,10 @@ def submitted(slurm: LoopbackSlurm, jobs: ShortJobs, job: int, nice: int, short:
 
 
 def told(slurm: LoopbackSlurm, numbers: list[str], jobs: ShortJobs, began_s: float) -> pd.DataFrame:
-    """Return when jobs were submitted, started and ended.
+    """Return when Slurm submitted, started and ended the jobs.
 
     Raises:
-        UserError: one did not end by itself.
+        UserError: a job did not complete.
     """
     found = slurm.jobs(SLURM_TIME_FORMAT="%s")
     for number in numbers:

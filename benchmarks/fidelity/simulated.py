@@ -1,12 +1,12 @@
-"""The same jobs in the simulator of many machines and in the replay of site advice, told what Slurm was told.
+"""Plays of the same jobs in the simulator of many machines and in the replay of site advice, with what Slurm knows.
 
 `easy` and `easy_dynamic` are dispatch rules of the simulator. `planned` is the replay, which gives every waiting job a
 reservation, as Slurm's backfill does by default.
 
-`exact` is the simulator as it stands: a job arrives when it is submitted, holds its processors for as long as it
-sleeps, and starts the moment it may. `drawn` tells it of Slurm's clock: a processor that becomes free is given on only
-when Slurm looks again, a part of a cycle later that nobody knows, so it is drawn, and the play is one of several.
-The replay then backfills as often as Slurm, by its `bf_interval`.
+`exact` is the unchanged simulator: a job arrives when it is submitted, holds its processors for as long as it sleeps,
+and starts as soon as it may. `drawn` adds Slurm's clock: a processor that becomes free is used only when Slurm next
+looks at its queue. That delay, part of a cycle, is unknown: it is drawn, and there are several plays. The replay then
+backfills as often as Slurm, by its `bf_interval`.
 """
 
 from math import inf
@@ -26,11 +26,11 @@ from pipeline.sites.quotas import quotas_of
 from pipeline.sites.replay import LINEAR, Backfill, Order, Queue, replay
 from pipeline.sites.slurm_config import SlurmConfig
 
-CYCLE_S = 1.0  # slurmctld looks at its queue once a second at most
-LAUNCH_S = 0.1  # that a job holds its processors longer than it sleeps, in the mean of 1,200 jobs of other plays
+CYCLE_S = 1.0  # slurmctld looks at its queue at most once a second
+LAUNCH_S = 0.1  # time for which a job holds its processors beyond its sleep: mean of 1,200 jobs of other plays
 PLANNED = "planned"
 DISPATCHES = ("easy", "easy_dynamic", PLANNED)
-CLOCKS = {"exact": 1, "drawn": 20}  # and how many plays of each
+CLOCKS = {"exact": 1, "drawn": 20}  # number of plays with each
 MINUTE_S, THOUSANDTHS = 60.0, 1000
 
 
@@ -53,7 +53,7 @@ def starts(jobs: ShortJobs, order: str, dispatch: str, clock: str, cluster: Clus
 
 
 def _planned(short_jobs: ShortJobs, order: str, clock: str, cluster: Cluster, play: int) -> FloatArray:
-    """Return the starts of the replay; its passes are as far apart as Slurm's, from a moment that nobody knows."""
+    """Return the starts of the replay; its passes are as far apart as Slurm's, from a random phase."""
     jobs, nodes, short = _jobs(short_jobs, clock, play), cluster.nodes, are_short(short_jobs, cluster)
     backfill = backfill_of(cluster) if clock == "drawn" else backfill_of(cluster)._replace(interval=0.0)
     phase = np.random.default_rng([play, 1]).uniform(0.0, backfill.interval)
@@ -79,7 +79,7 @@ def _planned(short_jobs: ShortJobs, order: str, clock: str, cluster: Cluster, pl
 
 
 def backfill_of(cluster: Cluster) -> Backfill:
-    """Return the rules of a cluster's slurm.conf; an interval of 0 stands for passes whenever something changes."""
+    """Return the backfill rules in a cluster's slurm.conf; an interval of 0 means a pass at every change."""
     parameters = dict(word.partition("=")[::2] for word in cluster.parameters.split(","))
     found = queue.backfill_of(Site(backfill=slurm_config.backfill_of(SlurmConfig({}, scheduler_parameters=parameters))))
     return found._replace(interval=0.0) if parameters.get("bf_interval") == "0" else found

@@ -14,7 +14,7 @@ from benchmarks.peers.simulators import Ready
 
 MARK = "RESULT "
 LATE = (-signal.SIGXCPU, -signal.SIGKILL)
-# A small process starts the simulator: after `exec`, the peak of a process still counts the one that started it.
+# A small process starts the simulator: after `exec`, a process's peak memory includes that of the process before it.
 WATCH = """
 import resource, subprocess, sys
 limit = int(sys.argv[1])
@@ -25,7 +25,7 @@ print("\\nENDED", code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 
 class Run(NamedTuple):
-    """What a run needed; None where it was stopped at the limit."""
+    """Cost and result of one run; None if it was stopped at the limit."""
 
     done: int | None  # jobs
     decisions: int | None
@@ -55,7 +55,7 @@ def run(ready: Ready, arguments: Sequence[str], limit_s: int) -> Run:
     """Run a simulator once.
 
     Raises:
-        ValueError: it failed for another reason than the limit.
+        ValueError: it failed for a reason other than the limit.
     """
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     if ready.path is not None:

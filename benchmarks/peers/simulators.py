@@ -58,11 +58,11 @@ class Ready(NamedTuple):
 
     command: list[str]
     path: str | None  # PYTHONPATH of its packages
-    folder: bool  # does it need an empty folder as its last argument but two?
+    folder: bool  # whether it needs an empty folder before its arguments
 
 
 def interpreter(version: str) -> str | None:
-    """Return a Python of a version, of pyenv or of the system."""
+    """Return an interpreter of a Python version, from pyenv or the system."""
     found = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"))
     return str(found[-1]) if found else shutil.which(f"python{version}")
 

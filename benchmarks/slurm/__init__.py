@@ -1,1 +1,1 @@
-"""A real Slurm, asked by its own commands; each is a list of words, and no shell reads it."""
+"""A real Slurm, used through its own commands, which are lists of words and run without a shell."""

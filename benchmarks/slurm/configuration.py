@@ -1,7 +1,7 @@
 """slurm.conf of a cluster whose nodes are all this machine; checked with Slurm 22.05.
 
-Its jobs are seconds long, so it looks at its queue every second where a site's looks every minute or half of one. All
-else that decides who starts is Slurm's default: backfill promises a start to every job that waits.
+Jobs last seconds, so Slurm looks at its queue every second; at a site it does so every minute or half minute. All other
+settings that decide which job starts are Slurm's defaults: backfill gives every waiting job a reservation.
 """
 
 from collections.abc import Sequence
@@ -44,13 +44,13 @@ ReturnToService=2
 
 
 class Cluster(NamedTuple):
-    """What a Slurm on loopback is to be."""
+    """Settings of a Slurm on loopback."""
 
     nodes: int = 4
     cpus: int = 4  # of each node
     mib: int = 1000  # of each node
     parameters: str = EVERY_SECOND  # SchedulerParameters of slurm.conf
-    short: int = 0  # nodes of the partition `short`, the last ones; they are in `work` as well, with a lower tier
+    short: int = 0  # the last nodes: in the partition `short`, and in `work` as well, with a lower tier
 
     @property
     def names(self) -> list[str]:
@@ -62,10 +62,10 @@ def configuration(folder: Path, host: str, ports: Sequence[int], cluster: Cluste
     """Return slurm.conf.
 
     Args:
-        folder: that is the cluster's own.
+        folder: of the cluster.
         host: this machine's name.
         ports: of slurmctld, and of slurmd on each node.
-        cluster: what it is to be.
+        cluster: its settings.
     """
     first, *others = ports
     lines = [CONF.format(host=host, port=first, folder=folder, parameters=cluster.parameters)]

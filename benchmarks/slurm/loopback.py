@@ -1,8 +1,8 @@
 """A whole Slurm on the loopback interface: munged, slurmctld and some slurmd, without a database.
 
-It needs Slurm's programs and root, for slurmd runs jobs of several users. Its folder is one of its own in /tmp, which
-users may enter and whose name is short (a socket's path is at most 108 characters). Whatever it started runs in a
-session of its own, so that ctrl-C ends the command first, and the command them.
+It needs Slurm's programs, and root because slurmd runs jobs of several users. It has its own folder in /tmp, which
+users may enter and whose name is short (sockets: up to 108 characters). Its processes run in separate sessions,
+so that ctrl-C ends the command first, and the command then ends them.
 """
 
 import os
@@ -24,15 +24,15 @@ from pipeline.errors import UserError
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "sinfo", "squeue")
 INSTALLED = "(Debian: apt-get install munge slurmctld slurmd slurm-client)"
 STARTED_S, ENDED_S = 30.0, 60.0
-KILLED_S = 5.0  # that its processes have to end in when told kindly, and then when not
-LOOKED_S = 0.1  # between two looks
+KILLED_S = 5.0  # time in which its processes must end after SIGTERM, and again after SIGKILL
+LOOKED_S = 0.1  # between two checks
 EPHEMERAL, FIRST_EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range"), 32_768
-NO_FAULT = re.compile("MailProg|pmix")  # what Debian's Slurm says at every start
-FIRST_OF_USERS, LAST, PORTS = 1_024, 65_536, 8_000  # ports; so many below the ephemeral ones
+NO_FAULT = re.compile("MailProg|pmix")  # what Debian's Slurm prints at every start
+FIRST_OF_USERS, LAST, PORTS = 1_024, 65_536, 8_000  # ports; the last is how many below the ephemeral ones are tried
 
 
 def why_not() -> str:
-    """Return why there can be no Slurm here; nothing where there can."""
+    """Return why Slurm cannot run here, or an empty string if it can."""
     lacking = [name for name in PROGRAMS if shutil.which(name) is None]
     if lacking:
         return f"no {', '.join(lacking)} {INSTALLED}"
@@ -40,7 +40,7 @@ def why_not() -> str:
 
 
 class LoopbackSlurm:
-    """A Slurm that runs, and what its tools are asked."""
+    """A running Slurm, and calls of its tools."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -49,14 +49,14 @@ class LoopbackSlurm:
         self.environment = os.environ | {"SLURM_CONF": str(folder / "slurm.conf"), "TZ": "UTC"}
 
     def ask(self, *words: str, **more: str) -> str:
-        """Return what a command says.
+        """Run a command and return its output.
 
         Args:
             words: of the command.
-            more: its environment has beside the cluster's.
+            more: environment variables in addition to the cluster's.
 
         Raises:
-            UserError: it fails.
+            UserError: the command fails.
         """
         environment = self.environment | more
         done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, cwd="/tmp")
@@ -65,7 +65,7 @@ class LoopbackSlurm:
         return done.stdout.strip()
 
     def submit(self, script: str, *options: str) -> str:
-        """Return the id of a job that runs a line of shell on its node."""
+        """Submit a job that runs a line of shell on its node, and return its id."""
         return self.ask("sbatch", "--parsable", "--output=/dev/null", *options, f"--wrap={script}")
 
     def states(self) -> dict[str, str]:
@@ -73,13 +73,13 @@ class LoopbackSlurm:
         return dict(line.split() for line in self.ask("squeue", "--noheader", "--format=%A %t").splitlines())
 
     def jobs(self, **more: str) -> dict[str, dict[str, str]]:
-        """Return what scontrol says of every job, by its own id; `more` is as for `ask`."""
+        """Return scontrol's fields of every job, by its own id; `more` is as for `ask`."""
         rows = self.ask("scontrol", "--oneliner", "show", "job", **more).splitlines()
         found = [dict(re.findall(r"(\w+)=(\S*)", row)) for row in rows]
         return {row["JobId"]: row for row in found if row}
 
     def kill(self, program: str) -> list[list[str]]:
-        """Kill the servers of a program as `kill -9` does, and return the words that `begin` them again."""
+        """Kill the servers of a program as `kill -9` does, and return the words that `begin` needs to restart them."""
         killed = [server for server in self.servers if _words(server)[0] == program]
         for server in killed:
             server.kill()
@@ -88,16 +88,16 @@ class LoopbackSlurm:
         return [_words(server) for server in killed]
 
     def begin(self, *words: str) -> None:
-        """Begin a server of the cluster."""
+        """Start a server of the cluster."""
         with (self.folder / f"{words[0]}.out").open("ab") as out:
             server = subprocess.Popen(words, env=self.environment, stdout=out, stderr=out, start_new_session=True)
         self.servers.append(server)
 
     def until(self, true: Callable[[], bool], what: str, at_most_s: float = ENDED_S) -> None:
-        """Wait until something is true.
+        """Wait until a condition is true.
 
         Raises:
-            UserError: it does not become so in time, or a server of the cluster ends before.
+            UserError: it does not become true in time, or a server of the cluster ends first.
         """
         end = time.monotonic() + at_most_s
         while not true():
@@ -106,7 +106,7 @@ class LoopbackSlurm:
             time.sleep(LOOKED_S)
 
     def processes(self) -> list[int]:
-        """Return whatever runs in its environment: its servers, steps and jobs."""
+        """Return the processes in its environment: its servers, steps and jobs."""
         mine = f"SLURM_CONF={self.folder}/slurm.conf".encode()
         found = []
         for place in Path("/proc").glob("[0-9]*"):
@@ -130,10 +130,10 @@ class LoopbackSlurm:
 
 @contextmanager
 def slurm(cluster: Cluster | None = None) -> Iterator[LoopbackSlurm]:
-    """Start a Slurm, and end it with all that it started.
+    """Start a Slurm, and finally end it with everything that it started.
 
     Raises:
-        UserError: there can be none here, or it does not start.
+        UserError: Slurm cannot run here, or does not start.
     """
     if reason := why_not():
         raise UserError(f"a Slurm on loopback: {reason}")
@@ -148,7 +148,7 @@ def slurm(cluster: Cluster | None = None) -> Iterator[LoopbackSlurm]:
 
 
 def _lay_out(folder: Path, cluster: Cluster, ports: list[int]) -> None:
-    """Write what its servers read, and make the folders that they write to."""
+    """Write the files that its servers read, and create the folders that they write to."""
     folder.chmod(0o755)
     host = socket.gethostname().split(".")[0]
     (folder / "slurm.conf").write_text(configuration(folder, host, ports, cluster))
@@ -173,9 +173,9 @@ def _start_all(slurm: LoopbackSlurm, cluster: Cluster) -> None:
 
 @contextmanager
 def own_ports(count: int) -> Iterator[list[int]]:
-    """Give ports on which nobody listens, in order, and which nobody else who asks here is given meanwhile.
+    """Provide free ports, in order, that no other user of this function gets at the same time.
 
-    They are none that the kernel gives to connections: a server that is killed and begun again finds its own free.
+    The kernel never assigns them to connections: a server that is killed and restarted finds its own port free.
     """
     low = int(EPHEMERAL.read_text().split()[0]) if EPHEMERAL.exists() else FIRST_EPHEMERAL
     below = range(max(FIRST_OF_USERS, low - PORTS), low) or range(FIRST_OF_USERS, LAST)
@@ -190,9 +190,9 @@ def own_ports(count: int) -> Iterator[list[int]]:
 
 
 def _take(port: int, held: ExitStack) -> bool:
-    """Return whether a port is free; if so, it is held, though its server binds it only later."""
-    with ExitStack() as tried, suppress(OSError):  # somebody holds it, or listens there
-        if EPHEMERAL.exists():  # Linux has names of sockets without a file: they go when their process does
+    """Return whether a port is free; if so, it is held, although its server binds it only later."""
+    with ExitStack() as tried, suppress(OSError):  # another process holds it, or listens there
+        if EPHEMERAL.exists():  # Linux has socket names without a file: they vanish with their process
             tried.enter_context(socket.socket(socket.AF_UNIX)).bind(f"\0loopback-port-{port}")
         with socket.socket() as one:
             one.bind(("127.0.0.1", port))
@@ -207,11 +207,11 @@ def _words(server: "subprocess.Popen[bytes]") -> list[str]:
 
 def _idle(slurm: LoopbackSlurm) -> int:
     asked = subprocess.run(["sinfo", "-hN", "-o", "%N %t"], env=slurm.environment, capture_output=True, check=False)
-    return len({line for line in asked.stdout.splitlines() if line.endswith(b" idle")})  # of several partitions
+    return len({line for line in asked.stdout.splitlines() if line.endswith(b" idle")})  # listed once per partition
 
 
 def _end(slurm: LoopbackSlurm) -> None:
-    """End its processes, kindly and then not, jobs and their steps too."""
+    """End all processes, including jobs and their steps: first with SIGTERM, then with SIGKILL."""
     told: set[int] = set()
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process in slurm.processes():
@@ -226,7 +226,7 @@ def _end(slurm: LoopbackSlurm) -> None:
 
 
 def _goes_on(process: int) -> bool:
-    """Return whether a process is still there; one that is ending has no environment by which `processes` knows it."""
+    """Return whether a process still runs; one that is ending has lost the environment that `processes` looks for."""
     with suppress(OSError):
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     return False

@@ -1,7 +1,7 @@
 """Rows of Slurm's accounting dumps, read in chunks, as text under the field names of sacct.
 
-The first line tells the format: `sacct --parsable2`, whose first line names its fields, or the file of
-`jobcomp/filetxt`, one line of words per job. Names and folders may contain any byte, word or line break.
+The first line shows the format: that of `sacct --parsable2`, where it names the fields, or that of `jobcomp/filetxt`,
+with one line of words per job. Names and folders may contain any byte, word or line break.
 """
 
 import re
@@ -31,15 +31,15 @@ READ = (
 FREE = frozenset({"JobName", "Comment", "AdminComment", "SystemComment", "WorkDir", "SubmitLine", "Reason", "WCKey",
                   "Extra", "Container", "StdIn", "StdOut", "StdErr"})  # fmt: skip
 DELIMITER = re.compile(r"\w+([^\w\s]+|\t)")
-# Fields of filetxt before a job's name, between it and its folder, and after that; old versions write fewer.
+# Fields of filetxt before a job's name, between its name and its folder, and after these; old versions write fewer.
 BEFORE = {"JobId": "JobIDRaw", "UserId": "User"}
 BETWEEN = {"JobState": "State", "Partition": "Partition", "TimeLimit": "TimelimitRaw", "StartTime": "Start",
            "EndTime": "End", "NodeList": "NodeList", "NodeCnt": "NNodes", "ProcCnt": "AllocCPUS"}  # fmt: skip
 AFTER = {"SubmitTime": "Submit", "EligibleTime": "Eligible"}
 AFTER |= {name: name for name in ("Tres", "Gres", "Account", "QOS", "Cluster", "ArrayJobId", "ArrayTaskId", "HetJobId",
           "HetJobOffset", "PackJobId", "PackJobOffset")}  # fmt: skip
-LONGEST = 1 << 16  # characters of a job: a file of other lines is not read into memory
-ROWS = CHUNK // 100  # of a frame; a row has some hundred bytes
+LONGEST = 1 << 16  # characters of a job, so that a file in another format is not read into memory as one job
+ROWS = CHUNK // 100  # of a frame; a row has hundreds of bytes
 WORD, JOB = re.compile(r" +(?=\w+=)"), re.compile(r"(?=JobId=\d+ UserId=)")
 
 
@@ -66,7 +66,7 @@ class _Sacct:
         if begun and len(begun) + len(fields) - 1 <= count and len(begun) - 1 not in self.places:
             self.begun, line, fields, broken = (0, []), first, [*begun[:-1], *fields], True
         yield from self.left()
-        if len(fields) == 1 and self.names[-1] in FREE:  # the rest of a name that ends the line before
+        if len(fields) == 1 and self.names[-1] in FREE:  # the rest of a name at the end of the line before
             self.sieve.repair(BROKEN, np.array([line]))
             return
         more = len(fields) - count
@@ -108,7 +108,7 @@ class _FileTxt:
         return False
 
     def rows(self, line: int, text: str) -> Iterator[tuple[int, list[str]]]:
-        for part in filter(None, JOB.split(text)):  # two where the end of a line was never written
+        for part in filter(None, JOB.split(text)):  # two jobs if the end of a line was never written
             first, begun = self.begun
             if 0 < len(begun) < LONGEST and not part.startswith("JobId=") and "ExitCode=" not in begun:
                 self.begun, self.broken = (first, f"{begun} {part}"), True
@@ -117,7 +117,7 @@ class _FileTxt:
                 self.begun = (line, part)
 
     def left(self, glued: bool = False) -> Iterator[tuple[int, list[str]]]:
-        """Yield the pending job; `glued`: another one follows in its line."""
+        """Yield the pending job; `glued`: another job follows on the same line."""
         (line, text), broken = self.begun, self.broken
         self.begun, self.broken = (0, ""), False
         found = _words(text)
@@ -132,7 +132,7 @@ class _FileTxt:
 
 
 def _words(text: str) -> dict[str, str]:
-    """Return the fields of a line of filetxt; where names or folders contain such words, the last ones are Slurm's."""
+    """Return the fields of a line of filetxt; if names or folders contain such words, Slurm's are the last ones."""
     before, _, rest = text.strip().partition(" Name=")
     between, folder, after = rest.rpartition(" WorkDir=")
     found: dict[str, str] = {}

@@ -19,7 +19,7 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 SPAN = re.compile(r"(?:(\d+)-)?(\d+(?::\d+){0,2})(?:\.\d+)?")
 AMOUNT = re.compile(r"(\d+(?:\.\d+)?)([KMGTPE]?)([cn]?)")
 MIB = {"": Fraction(1)} | {word: Fraction(1024) ** power for power, word in enumerate("KMGTPE", -1)}
-PER_CPU = (2**63, 2**31)  # flags in amounts of MiB, the rest of which is per CPU
+PER_CPU = (2**63, 2**31)  # flags added to an amount in MiB; the rest of the amount is per CPU
 GPU = re.compile(r"(?:gres[:/])?gpu(?:[:=](\d+)|:([^:=]+)(?:[:=](\d+))?)?")
 MOST = 1e12  # of a number
 DAY_S = 86_400
@@ -34,10 +34,10 @@ class Unread:
 
     def __init__(self) -> None:
         self.rows, self.lines = 0, set[int]()  # rows: of the whole dump
-        self.first, self.why = 0, ""  # the first of them
+        self.first, self.why = 0, ""  # the first of the lines, and the reason
 
     def add(self, lines: Iterable[int], why: str) -> None:
-        """Note some lines, for one reason."""
+        """Add lines that cannot be read, and the reason."""
         found = set(lines)
         if found and (not self.lines or min(found) < self.first):
             self.first, self.why = min(found), why
@@ -47,8 +47,8 @@ class Unread:
 def read_each(texts: pd.Series, read: str, unread: Unread) -> FloatArray:
     """Return the numbers of a column of texts, [R] or [R, K]; each distinct text is read once.
 
-    Texts are indexed by line and named as their column; `read` is their kind, a key of READERS. `unread` collects the
-    lines of invalid texts, which become nan.
+    Texts are indexed by line and named after their column. `read` is their kind, a key of READERS. `unread` collects
+    the lines of invalid texts, which become nan.
     """
     reader, expected = READERS[read]
     codes, words = pd.factorize(texts)
@@ -63,7 +63,7 @@ def read_each(texts: pd.Series, read: str, unread: Unread) -> FloatArray:
 
 
 def is_unknown(text: str) -> bool:
-    """Whether the text is one of Slurm's words for unknown."""
+    """Return whether the text is one of Slurm's words for unknown."""
     return text.lower() in UNKNOWN
 
 
@@ -79,7 +79,7 @@ def state(text: str) -> str:
 
 
 def moment(text: str) -> float:
-    """Return the seconds since 1970 of a time, taken as UTC, or nan; midnight of 1970 in any time zone is unknown."""
+    """Return a time, read as UTC, in seconds since 1970, or nan; midnight of 1970 in any time zone means unknown."""
     if is_unknown(text):
         return math.nan
     if text.isascii() and text.isdigit():  # SLURM_TIME_FORMAT=%s

@@ -3,7 +3,7 @@
 - A job is a run: machines were held from Start to End. Each run of a requeued job is a job.
 - It arrives when it may start: at Submit, or at Eligible if that is later (dependencies, begin times, holds).
 - Its run time is ElapsedRaw if known, which clock changes do not affect; Slurm counts whole seconds.
-- No limit counts as a year, like in Slurm's own backfill (22.05 then writes 525600 as the limit).
+- No limit counts as a year, as in Slurm's own backfill (22.05 then writes 525600 as the limit).
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ COMPLETED = "COMPLETED"
 RUN_AGAIN = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "PREEMPTED", "NODE_FAIL", "RESIZING")
 SAME_TIME = 1.0  # s: a requeued job is submitted again when its run ends
 
-# Reasons for dropping a row, in the order of the account.
+# Reasons for dropping a row, in the order of account.csv.
 OTHER_CLUSTER = "a job of another cluster"
 STEP = "a step of a job"
 NOT_ENDED = "waiting or running when the dump was made"
@@ -56,7 +56,7 @@ JOBS = table(
         "start": numbers(0.0),
         "duration": above_zero(),  # s
         "limit": above_zero(),  # s
-        "cpus": above_zero(),  # of all its nodes, as the next ones
+        "cpus": above_zero(),  # on all nodes of the job, like the next two
         "memory": numbers(0.0),  # GiB
         "gpus": numbers(0.0),
         "nodes": integers(1),
@@ -118,20 +118,20 @@ def _fixed(jobs: pd.DataFrame, sieve: Sieve) -> pd.DataFrame:
         nodes=np.fmax(nodes, 1).astype(np.int64),
     )
     words = {name: fixed[name].map(intern) for name in ("user", "account", "partition", "qos", "cluster", "state")}
-    return fixed.assign(**words)[[*JOBS.columns, *MORE]]  # only these, because a log may have many millions
+    return fixed.assign(**words)[[*JOBS.columns, *MORE]]  # only these columns: a log may have many millions of jobs
 
 
 def one_by_one(jobs: pd.DataFrame, sieves: Sequence[Sieve]) -> pd.DataFrame:
     """Return jobs in order of arrival, each run once, with unique names.
 
-    `jobs` are of all dumps; their column `file` is the number of their dump's sieve, the index their line.
+    `jobs` come from all dumps: the column `file` is the number of the dump's sieve, the index is the line in the dump.
     """
     again = jobs.duplicated(["job", "listed", "submit", "start", "end"]).to_numpy()
     lines, files = jobs.index.to_numpy(), jobs["file"].to_numpy()
     for file, sieve in enumerate(sieves):
         sieve.keep(lines[files == file], {TWICE: again[files == file]})
     jobs = jobs[~again]
-    several = jobs.groupby("job")["listed"].transform("nunique") > 1  # tasks of an array by the array's own number
+    several = jobs.groupby("job")["listed"].transform("nunique") > 1  # array tasks with the array's number
     jobs = jobs.assign(job=jobs["listed"].where(several, jobs["job"])).sort_values(["job", "start"], kind="stable")
     number = np.asarray(jobs.groupby("job").cumcount(), dtype=np.int64)
     ended, state = jobs["end"].shift().to_numpy(), jobs["state"].shift()

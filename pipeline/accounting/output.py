@@ -26,7 +26,7 @@ from pipeline.interactive.scheduling.user_jobs import user_jobs_schema
 from pipeline.problems.machines.env.tables import user_job_columns
 
 KB_OF_GIB = 1024.0**2
-DIGITS = 12  # arrivals of years keep their seconds
+DIGITS = 12  # enough for arrivals over years, to the second
 DONE, FAILED, CANCELLED = 1, 0, 5  # field 11 of SWF
 
 ACCOUNT = table(
@@ -42,11 +42,11 @@ ACCOUNT = table(
 )
 SWF = pa.DataFrameSchema({f"field_{k}": integers(-1) for k in range(1, FIELDS + 1)}, strict=True, name="Swf")
 LEAST = 16  # bytes of a key
-MOST = 2**31 - 1  # numbers are from 1 up to it, as the readers of SWF take them
+MOST = 2**31 - 1  # numbers are between 1 and this, as readers of SWF accept them
 
 
 def account_of(rows: Iterable[tuple[str, str, str, int, int]]) -> pd.DataFrame:
-    """Return rows, or none, as a table with the columns of ACCOUNT."""
+    """Return rows, even if there are none, as a table with the columns of ACCOUNT."""
     words = {name: "str" if place < 3 else "int64" for place, name in enumerate(ACCOUNT.columns)}
     return pd.DataFrame(rows, columns=list(words)).astype(words)
 
@@ -80,7 +80,7 @@ def _log(jobs: pd.DataFrame, per_node: Mapping[str, pd.Series], users: Mapping[s
     times = {"submit": jobs["arrival"], "wait": jobs["start"] - jobs["arrival"], "run": jobs["duration"]}
     others = {"limit": jobs["limit"], "user": jobs["user"].map(users), "nodes": jobs["nodes"]}
     held = {name: amount / jobs["nodes"] for name, amount in per_node.items()}
-    words = {"partition": jobs["partition"].str.replace(",", "|"), "qos": jobs["qos"]}  # a job may wait for several
+    words = {"partition": jobs["partition"].str.replace(",", "|"), "qos": jobs["qos"]}  # a job may name several
     words["account"] = jobs["account"].map(users).astype("str").replace("-1", "")
     numbers = pd.DataFrame(times | others | held).astype("float64")
     return _csv(check_table(numbers.assign(**words)[list(LOG.schema.columns)], LOG.schema, str(out / "log.csv")))

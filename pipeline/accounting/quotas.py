@@ -1,7 +1,7 @@
-"""Quotas of a Slurm, from `sacctmgr --parsable2 show qos` and `sacctmgr --parsable2 show assoc`.
+"""Quotas of a Slurm cluster, from `sacctmgr --parsable2 show qos` and `sacctmgr --parsable2 show assoc`.
 
-Associations need the columns `format=Account,User,ParentName,GrpJobs,GrpTRES,MaxJobs`. A quota of an account holds for
-the accounts below it, too. MaxJobs of an account is that of each of its users; `sacctmgr` prints inherited ones.
+Associations need the columns `format=Account,User,ParentName,GrpJobs,GrpTRES,MaxJobs`. A quota of an account also
+applies to accounts below it. MaxJobs of an account applies to each of its users; `sacctmgr` prints inherited values.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ EXPECTED = (
 )
 
 Row = Mapping[str, str]
-Numbers = Callable[[Iterable[str]], Mapping[str, int]]  # of the log, for names of accounts
+Numbers = Callable[[Iterable[str]], Mapping[str, int]]  # maps names of accounts to numbers in the log
 
 
 def read_quotas(path: Path, numbers: Numbers) -> tuple[list[Quota], dict[str, int], list[str]]:

@@ -1,4 +1,4 @@
-"""`python -m pipeline import slurm`: job table and log from accounting dumps, with an account of every row.
+"""`python -m pipeline import slurm`: job table and log from accounting dumps, with a count of dropped and fixed rows.
 
 The rows of a dump become checked numbers and words: one row per run of a job, step, or job that never ran.
 """
@@ -28,7 +28,7 @@ KEY, NAMES = "users.key", "users.csv"
 def records(rows: pd.DataFrame, unread: Unread) -> pd.DataFrame:
     """Convert a dump's rows of texts, indexed by line; unknown numbers are nan, and `unread` gets the invalid lines.
 
-    Times are in seconds, since 1970 where they are moments; a limit of inf is without end. Memory is GiB of all nodes.
+    Times are in seconds; moments count from 1970. A limit of inf means no limit. Memory is in GiB, on all nodes.
     """
     numbers = partial(_numbers, rows, unread)
     alloc, asked = (numbers(name, "tres", 4) for name in ("AllocTRES", "ReqTRES"))
@@ -43,7 +43,7 @@ def records(rows: pd.DataFrame, unread: Unread) -> pd.DataFrame:
     frame["step"] = frame["job"].str.contains(".", regex=False)
     frame["array"], frame["het"] = listed.str.contains("_"), listed.str.contains("+", regex=False)
     frame["state"] = rows["State"].map(state)
-    never = (frame["state"] == "CANCELLED") & (rows["Start"] == rows["End"])  # where Slurm placed none
+    never = (frame["state"] == "CANCELLED") & (rows["Start"] == rows["End"])  # before Slurm placed it
     frame["placed"] = ~rows["NodeList"].map(is_unknown) if "NodeList" in rows else ~never
     for name in ("User", "Account", "Partition", "QOS", "Cluster"):
         frame[name.lower()] = _texts(rows, name)
@@ -85,7 +85,7 @@ class SlurmImport(NamedTuple):
     key_file: Path | None = None  # None: in the output folder; created if missing
     name_users: bool = False  # write which number belongs to which user
     partial: bool = False  # accept a cut last line, a single user, and up to half of the lines unreadable
-    cluster: str | None = None  # the one to import, if there are several
+    cluster: str | None = None  # the cluster to import, if there are several
 
 
 def run(wanted: SlurmImport) -> list[str]:
@@ -105,7 +105,7 @@ def run(wanted: SlurmImport) -> list[str]:
     stored = wanted.key_file is not None or key_file.exists()
     key = read_key(key_file) if stored else secrets.token_hex(32).encode()
     users = pseudonyms([*jobs["user"], *jobs["account"]], key)
-    content = output_files(wanted.out, jobs, users, account)  # all of it, before the first is written
+    content = output_files(wanted.out, jobs, users, account)  # all files, before the first is written
     if wanted.name_users:
         rows = [f"{users[name]},{name}\n" for name in sorted(set(jobs["user"]) - {""})]
         content[NAMES] = "".join(["number,user\n", *rows])

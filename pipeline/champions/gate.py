@@ -1,13 +1,13 @@
 """The gate: whether a candidate may replace the champion, as a pure function of their results and of declared rules.
 
-A candidate must be better over all loads by more than a margin: one-sided, by the share of paired resamples in which it
-is not, as a p-value that Holm's procedure corrects for all candidates of the scenario (1979). It must also be shown not
-to be worse by more than a margin at any load, nor in the 99th percentile over all loads: there the upper end of the
-one-sided interval counts, so an unclear difference is a refusal. These rules must all hold at once, so they need no
-correction (Berger 1982). Resamples draw independent units, as in every comparison.
+A candidate must be better over all loads by more than a margin. Its one-sided p-value is the share of paired resamples
+in which it is not; Holm's procedure (1979) corrects it for all candidates of the scenario. A candidate must also be
+shown not to be worse by more than a margin at any load, nor in the 99th percentile over all loads. There the upper end
+of the one-sided interval counts, so an unclear difference is a refusal. All these rules must hold at once, so they need
+no correction (Berger 1982). Resamples draw independent units, as in every comparison.
 
 Windows start from an empty cluster, so they cannot show starvation. The champion of a site's scenario therefore follows
-the advice, which replays the whole log: no other heuristic may pass, nor an agent where the gate cannot replay the
+the advice, which replays the whole log: no other heuristic may pass, nor may an agent if the gate cannot replay the
 advised order.
 """
 
@@ -28,7 +28,7 @@ from pipeline.core.types import FloatArray
 
 RULES = ("better", "load", "tail", "unfinished", "jobsets", "rolled back", "advice")
 
-# Each rule on each candidate; a difference is relative to the champion's mean, above 0 is worse.
+# A row for each rule and candidate; a difference is relative to the champion's mean; above 0 is worse.
 GATE = table(
     "Gate",
     {
@@ -38,7 +38,7 @@ GATE = table(
         "n": integers(0),  # independent units: jobsets, or windows
         "difference": pa.Column("float64", nullable=True),
         "high": pa.Column("float64", nullable=True),  # upper end of its one-sided interval
-        "p": pa.Column("float64", [pa.Check.ge(0), pa.Check.le(1)], nullable=True),  # Holm's, over the candidates
+        "p": pa.Column("float64", [pa.Check.ge(0), pa.Check.le(1)], nullable=True),  # Holm's, for all candidates
         "passed": pa.Column(bool),
         "reason": pa.Column(str),
     },
@@ -118,14 +118,14 @@ def by_advice(advice: Advised, candidates: Collection[str], heuristics: Collecti
 
 
 def judged(results: pd.DataFrame, trial: Trial, rules: Gate, resamples: int, seed: int) -> pd.DataFrame:
-    """Return a row for each rule on each candidate.
+    """Return a row for each rule and candidate.
 
-    `results` are those of champion and candidates on the same jobsets, or ValueError is raised; they have the column
-    `unit` if loads share windows. `resamples` and `seed` are of the paired bootstrap.
+    `results` are those of champion and candidates on the same jobsets (otherwise ValueError); they have the column
+    `unit` if loads share windows. `resamples` and `seed` are those of the paired bootstrap.
     """
     policies = [trial.champion, *trial.candidates]
     part = results[results["policy"].isin(policies)]
-    cost, tail = (  # by the same seed, the resamples are the same
+    cost, tail = (  # the same seed gives the same resamples
         stratified(part, policies, resamples, np.random.default_rng(seed), column)
         for column in (trial.cost, trial.tail)
     )
@@ -153,7 +153,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def _relative(strata: Sequence[Stratum], place: int) -> FloatArray:
-    """Return a candidate's mean over loads relative to the champion's, less 1, in the sample and each resample."""
+    """Return a candidate's mean over loads relative to the champion's, minus 1, in the sample and each resample."""
     means = [stratum.means(stratum.score) for stratum in strata]
     together = np.mean(means, axis=0)
     # The mean of differences: between equal results it is exactly 0.
@@ -203,7 +203,7 @@ def verdict(
     """Return the verdict: of the candidates that passed every rule, promote the best over all loads.
 
     `rows` are those of GATE for one scenario. `incumbent` is what the candidates were compared with: the champion of
-    champions.yaml or, without one, its substitute. `first` is the reason for which the substitute becomes the champion
+    champions.yaml or, without one, its substitute. `first` is the reason why the substitute becomes the champion
     if no candidate passes; "" if it does not.
     """
     reasons = {str(name): _reasons(part) for name, part in rows.groupby("candidate", sort=False)} if len(rows) else {}

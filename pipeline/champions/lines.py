@@ -1,9 +1,9 @@
 """champions.yaml: a line for each scenario, in git, with the policy to use there and the verdict on it.
 
-A policy is identified by its content. An agent's digest is DVC's of its models/<agent>/policy in dvc.lock, so that the
-model of an earlier commit is found in DVC's cache. A heuristic's is that of its name and of the numbers that validation
-tuned for its scenario; the line has these numbers, so that it can be run after they change. Moving a line leaves the
-file's comments and the other lines unchanged.
+A policy is identified by its content. An agent's digest is DVC's md5 of models/<agent>/policy in dvc.lock, so the model
+of an earlier commit can be found in DVC's cache. A heuristic's digest is that of its name and of the numbers tuned for
+its scenario on validation jobsets. The line has these numbers, so that the heuristic can be run after they change.
+Changing a line leaves the file's comments and the other lines unchanged.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class PolicyRef(Frozen):
 class Champion(PolicyRef):
     """The line of a scenario."""
 
-    previous: PolicyRef | None = None  # the champion before it, to go back to
+    previous: PolicyRef | None = None  # the champion before it, for a rollback
     rolled_back: tuple[str, ...] = ()  # digests that are not promoted again
 
     @property
@@ -46,7 +46,7 @@ class Champion(PolicyRef):
 
 
 def digest_of_tuned(policy: str, tuned: Mapping[str, float]) -> str:
-    """Return the digest of a heuristic by its name and numbers, to six digits, the stored precision.
+    """Return the digest of a heuristic's name and of its numbers to six digits, the stored precision.
 
     >>> digest_of_tuned("hold", {"hold": 10.0}) == digest_of_tuned("hold", {"hold": 10.0000001})
     True
@@ -58,7 +58,7 @@ def digest_of_tuned(policy: str, tuned: Mapping[str, float]) -> str:
 def tuned_of(policy: str, knobs: Mapping[str, float], heuristics: Collection[str]) -> dict[str, float]:
     """Return the tuned numbers of a scenario that a heuristic uses.
 
-    A number belongs to the heuristic with the longest name that it begins with, or else to all of them.
+    A number belongs to the heuristic with the longest name that its own name begins with, otherwise to all of them.
 
     >>> tuned_of("hold", {"hold": 10.0, "hold_until": 50.0, "part_0": 0.5}, ["hold", "hold_until", "sjf"])
     {'hold': 10.0, 'part_0': 0.5}
@@ -113,7 +113,7 @@ def promoted(line: Champion | None, champion: PolicyRef) -> Champion:
 
 
 def rolled_back(line: Champion, scenario: str) -> Champion:
-    """Return the line with the champion before; the present one is not promoted again. UserError without an earlier."""
+    """Return the line with the previous champion; the present one is not promoted again. UserError if none is known."""
     if line.previous is None:
         where = f"{CHAMPIONS}: {scenario}"
         raise UserError(f"{where}: the line holds no earlier champion; 'git log -p {CHAMPIONS}' shows all there were")

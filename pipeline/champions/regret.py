@@ -15,10 +15,10 @@ from pipeline.comparing.sequences import lower_limits, seen_at
 from pipeline.core.config import Watch
 from pipeline.core.types import FloatArray
 
-QUIET, ALARM, CANNOT_TELL = 0, 3, 4  # exit codes of `watch`; 2 is a mistake
-STREAMS, LONGEST = 40, 1000  # simulated to count the necessary windows
+QUIET, ALARM, CANNOT_TELL = 0, 3, 4  # exit codes of `watch`; 2 is an error
+STREAMS, LONGEST = 40, 1000  # number and length of the streams simulated to count the necessary windows
 BEST = "the best on validation"
-NOTHING = 1e-9  # neither policy makes a job wait
+NOTHING = 1e-9  # avoids division by 0 if neither policy makes a job wait
 
 Regrets = Mapping[str, FloatArray]  # of each window, by rival
 
@@ -35,7 +35,7 @@ class Watched(NamedTuple):
 
     code: int
     windows: int
-    needed: int  # windows after which regret as large as the plan would be detected
+    needed: int  # windows after which regret of the planned size would be detected
     rival: str  # the best heuristic
     mean: float  # regret against it; nan without a window
     low: float  # its lower limit, valid at any time
@@ -43,7 +43,7 @@ class Watched(NamedTuple):
 
 
 def rivals(champion: str, validation: Mapping[str, Mapping[int, float]], loads: Collection[int]) -> dict[str, Rival]:
-    """Return all other heuristics; the best on validation jobsets has half of the chance, the others share the rest.
+    """Return all other heuristics; the best on validation has half of the chance of a false alarm, the others the rest.
 
     >>> found = rivals("sjf", {"sjf": {50: 2.0}, "hold": {50: 3.0}, "fcfs": {50: 4.0}}, [50])
     >>> {name: (one.by_load[50], one.share) for name, one in found.items()}
@@ -74,7 +74,7 @@ def watched(new: Regrets, judged: Regrets, rivals: Mapping[str, Rival], rules: W
     """Return whether to raise an alarm.
 
     `new` is the regret against each rival in the windows since the champion was judged, `judged` that in the windows of
-    its judgement, whose spread gives the necessary number of new ones. `seed` is of the simulated streams.
+    its judgement, whose spread gives the necessary number of new ones. `seed` is that of the simulated streams.
     """
     streams, shares = np.array([new[name] for name in rivals]), np.array([one.share for one in rivals.values()])
     count, needed = streams.shape[1], windows_needed(judged[BEST], rules, seed)
@@ -89,7 +89,7 @@ def watched(new: Regrets, judged: Regrets, rivals: Mapping[str, Rival], rules: W
 
 
 def windows_needed(judged: FloatArray, rules: Watch, seed: int) -> int:
-    """Return the windows after which half of all streams with the plan's regret, spread as judged, are detected."""
+    """Return the windows after which an alarm comes in half of the streams with the plan's regret, spread as judged."""
     rng = np.random.default_rng(seed)
     around = judged - judged.mean() if len(judged) > 1 else np.zeros(1)
     streams, half = rules.plan + rng.choice(around, (STREAMS, 1, LONGEST)), np.array([0.5])

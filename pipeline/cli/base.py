@@ -31,7 +31,7 @@ app = typer.Typer(
 
 
 def group(name: str, help: str, panel: str | None = None) -> typer.Typer:
-    """Add a group of commands; its callback keeps the name of an only command."""
+    """Add a group of commands; without its callback, typer would drop the name of a single command."""
     made = typer.Typer(help=help, callback=lambda: None)
     app.add_typer(made, name=name, no_args_is_help=True, rich_help_panel=panel)
     return made
@@ -134,10 +134,10 @@ def read_params(every: bool = False, exclusive: bool = True) -> "Params":
 
     params = load_params(every=every)
     os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(params.threads)
-    # torch's idle threads yield to numba's, but not at once, because waking one takes longer than a lock step
+    # Torch's idle threads yield to numba's, but not at once: waking one takes longer than a step of the simulator.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("GOMP_SPINCOUNT", "10000" if exclusive else "0")  # turns; about a hundred microseconds
-    from pipeline.problems import check  # imports numpy, whose BLAS reads its number of threads once
+    from pipeline.problems import check  # imports numpy, whose BLAS reads the number of threads only once
 
     check(params)
     return params

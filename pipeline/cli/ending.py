@@ -1,4 +1,4 @@
-"""Ends of a command: a user's mistake, a full disk or a signal prints one line on stderr, never a traceback."""
+"""The end of a command: a user's mistake, a full disk or a signal prints one line on stderr, never a traceback."""
 
 import os
 import signal

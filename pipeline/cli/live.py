@@ -29,7 +29,7 @@ def serve(
     arrivals_end: Annotated[int | None, Option(help="First step after all arrivals, for states that lack it.")] = None,
     load: Annotated[float | None, Option(min=0.1, help="Load in percent, for states that lack it.")] = None,
 ) -> None:
-    """Decide for a live cluster over HTTP: a request has the waiting and running jobs, the answer order and placement.
+    """Decide for a live cluster over HTTP: a request has waiting and running jobs; the answer, order and placement.
 
     Example: python -m pipeline serve --scenario machines --policy sjf
     """

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 evaluation = group("evaluate", "Score heuristics or an agent on the test jobsets, or compare all scores.", STAGES)
 MODULES = {"agent": "evaluate", "compile": "compiling"}  # of stages, if not named like the command
-TASKS = ("compile", "confirm", "report")  # are no stages of DVC
-RESULTS = {  # what these write, and print with --json
+TASKS = ("compile", "confirm", "report")  # not stages of DVC
+RESULTS = {  # files that these commands write, and print with --json
     "hindsight": "reports/tables/hindsight/{row}/hindsight.parquet",
     "gate": "reports/gate.json",
     "confirm": "reports/confirm/{row}/comparison.csv",

@@ -15,11 +15,11 @@ Policy = Annotated[str, Option(help="A heuristic, or a model directory, as model
 
 @app.command("try")
 def try_it(out: Annotated[Path, Option(help="Picture to write (.png).")] = Path("try.png")) -> None:
-    """Show what a trained agent gains over SJF on sixty jobs, side by side; no stage has to run before.
+    """Show what a trained agent gains over SJF on sixty jobs, side by side; no stage has to run first.
 
     Example: python -m pipeline try
     """
-    os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiling takes longer than these few jobs do without
+    os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiling takes longer than running these few jobs uncompiled
     from pipeline.stages import show
 
     answer(show.try_it(out))
@@ -110,7 +110,7 @@ def schedule(
     The output depends on the problem: each job's start and machine, or also each group's share over time. Only pooled
     clusters have --capacity, --horizon, --arrivals-end, --load, --samples and --search.
 
-    With several --policy each writes its own file next to --out (plan.csv: plan_sjf.csv, plan_deeprm.csv), and a table
+    With several --policy, each writes its own file next to --out (plan.csv: plan_sjf.csv, plan_deeprm.csv), and a table
     of their means is printed.
 
     With --samples and --search all jobs are known beforehand: a plan in hindsight, not an online policy, and never

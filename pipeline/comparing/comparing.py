@@ -1,8 +1,8 @@
-"""Pairs of policies: all are compared with the references and the best heuristic, an agent also with its start.
+"""Pairs: all policies are compared with references and the best heuristic, agents also with their pretrained policy.
 
 References are SJF and tuned Tetris; for controllers, shares by demand, dominant resource fairness and the best fixed
-shares. Agents are first compared by their own objective. Then all policies are compared by slowdown; scenarios in real
-time by bounded slowdown and by mean waiting time.
+shares. Agents are first compared by their own objective. Then all policies are compared by slowdown or, in real time,
+by bounded slowdown and by mean waiting time.
 """
 
 from collections.abc import Collection, Mapping
@@ -77,7 +77,7 @@ def paired(
     settings: Evaluation,
     seed: int,
 ) -> pd.DataFrame:
-    """Return every policy against every reference and any best heuristic, by the column `mean_slowdown`."""
+    """Return every policy against every reference and the best heuristic, if given, by the column `mean_slowdown`."""
     rng, loads, there = np.random.default_rng(seed), sorted(results["load"].unique()), set(results["policy"])
     references = {name: dict.fromkeys(loads, name) for name in REFERENCES if name in there}
     references |= {BEST: dict(best)} if best else {}
@@ -107,9 +107,9 @@ def key_metrics(
 ) -> dict[str, Metrics]:
     """Return a few numbers of each scenario for comparing two runs by eye; lower is better.
 
-    Slowdowns and waiting times are means over loads. There are few heuristics, because one without a knob changes only
-    with the workload. The tables are SUMMARY, COMPARISON, DELAY and OBJECTIVES; agents with another objective also have
-    their mean by that. `bounded` are scenarios with bounded slowdown.
+    Slowdowns and waiting times are means over loads. Only a few heuristics are included: one without a knob changes
+    only with the workload. The tables are SUMMARY, COMPARISON, DELAY and OBJECTIVES; agents with another objective also
+    have their mean by it. `bounded` are scenarios with bounded slowdown.
     """
     found = {}
     for name, rows in summaries.groupby("scenario"):
@@ -136,7 +136,7 @@ def key_metrics(
 
 
 def overload_metrics(streams: pd.DataFrame, agents: Collection[str]) -> Metrics:
-    """Return the key metrics of an overload from its STREAM_SUMMARY; agents: all of them."""
+    """Return the key metrics of an overload from its STREAM_SUMMARY; `agents` are all of them."""
     rows = streams[streams["policy"].isin([*REFERENCES, *ALSO_SHOWN, *agents])].groupby("policy")
     means = rows[["growth", "finished"]].mean().T.to_dict()
     policies = {str(name): {"growth": row["growth"], "finished": row["finished"]} for name, row in means.items()}

@@ -1,7 +1,7 @@
 """Share of the distance from the best heuristic to hindsight that a policy closes.
 
-Hindsight is the best schedule that CP-SAT found with full knowledge of the jobs: a reference, and only where it is
-proved optimal a limit. Means and intervals are those of `statistics`: over jobsets, stratified by load, paired.
+Hindsight is the best schedule that CP-SAT found with full knowledge of the jobs. It is a reference, and a limit only
+where it is proved optimal. Means and intervals are those of `statistics`: over jobsets, stratified by load, paired.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,14 +25,14 @@ class Means(NamedTuple):
 
     slowdown: FloatArray  # [P]
     reference: FloatArray  # [3]  of the best heuristic, hindsight, and its bound
-    gained: FloatArray  # [1 + S, P]  the best heuristic's mean less the policy's
-    distance: FloatArray  # [1 + S]  the best heuristic's mean less hindsight's
+    gained: FloatArray  # [1 + S, P]  the best heuristic's mean minus the policy's
+    distance: FloatArray  # [1 + S]  the best heuristic's mean minus hindsight's
     optimal: float  # share of the jobsets
     n: int
 
 
 def closes(gained: FloatArray, distance: FloatArray) -> FloatArray:
-    """Return the share of the distance from the best heuristic to hindsight that a policy gained; nan if that is 0.
+    """Return the share of the distance from the best heuristic to hindsight that a policy gained; nan if there is none.
 
     >>> closes(np.array([1.0, -0.5, 0.0]), np.array([2.0, 1.0, 0.0]))
     array([ 0.5, -0.5,  nan])
@@ -51,8 +51,8 @@ def hindsight_table(
 ) -> pd.DataFrame:
     """Return the share of the distance that each policy closes, at each load and over all.
 
-    `results` include jobsets that were not solved in hindsight. A share is given only if the whole interval of the
-    distance is above 0. Raises ValueError: a policy has no result on one of the jobsets, or a load no best heuristic.
+    `results` may include jobsets that were not solved in hindsight. A share is given only if the whole interval of the
+    distance is above 0. Raises ValueError: a policy lacks a result on a jobset, or a load has no best heuristic.
     """
     policies, rng = list(results["policy"].unique()), np.random.default_rng(seed)
     found: dict[int, Means] = {}

@@ -1,7 +1,7 @@
 """Cache of pictures, keyed by their data and code.
 
 Drawing takes longer than all statistics, and most changes affect few of the pictures. The cache is not an output of a
-stage: DVC removes outputs before it runs a stage, and one that it keeps excludes the stage from the run cache.
+stage: DVC removes outputs before it runs a stage, and an output that it keeps excludes the stage from the run cache.
 """
 
 import hashlib
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KEPT = Path(".cache/pictures")
-KEPT_S = 14 * 86_400.0  # age of pictures that are removed
-SUM = hashlib.sha256().digest_size  # bytes before the picture
+KEPT_S = 14 * 86_400.0  # age at which unused pictures are removed
+SUM = hashlib.sha256().digest_size  # bytes of the checksum before the picture
 
 
 def picture(folder: Path, draw: Callable[..., "Figure"], *about: object) -> bytes:

@@ -1,7 +1,7 @@
 """Loads of test jobsets: the load of each resource, and the number of jobsets compared with the requested one.
 
-A load in params.yaml is a mean over resources, and for a log that of its training period; the actual load of a resource
-in test jobsets may differ widely.
+A load in params.yaml is a mean over resources and, for a log, that of its training period. The actual load of a
+resource in test jobsets may differ widely.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ def loads_of(
 ) -> pd.DataFrame:
     """Return LOADS of a scenario: units of jobs times run times, divided by all units times the time of arrivals.
 
-    `jobs` are the stored table, `capacity` is in the units of their demands. The jobs of a jobset arrive in the time
+    `jobs` is the stored table, `capacity` is in the units of its demands. The jobs of a jobset arrive within the time
     `span`; None: from the first to the last, plus a mean gap. `wanted` jobsets of each load were requested.
     """
     ends = jobs.groupby(["load", "jobset"])["arrival"].agg(["min", "max", "size"])

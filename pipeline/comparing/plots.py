@@ -118,7 +118,7 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
     >>> [round(place, 3) for place in spread([0.98, 0.99], gap=0.1)]
     [0.9, 1.0]
     """
-    # Minus i gaps, the places must not decrease: isotonic regression, by its max-min formula.
+    # Place i minus i gaps must not decrease with i: isotonic regression, by its max-min formula.
     level = [place - gap * i for i, place in enumerate(places)]
     n = len(level)
     fitted = [max(min(float(np.mean(level[j : k + 1])) for k in range(i, n)) for j in range(i + 1)) for i in range(n)]
@@ -180,7 +180,7 @@ def scale(axes: "Axes", values: Iterable[float], above: float = LOG_ABOVE) -> No
 
 
 def write_names(axes: "Axes", labels: Iterable[Label], gap: float = LABEL_GAP) -> None:
-    """Write names to the right of the axes, separated by a share of their height, each connected to its point."""
+    """Write names to the right of the axes, `gap` (a share of the height) apart, each connected to its point."""
     from matplotlib.collections import LineCollection
 
     axes.get_ylim()  # fixes the limits for the transforms below

@@ -63,7 +63,7 @@ def lucky(units: int, confidence: float) -> bool:
 
 
 def resample(units: int, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Return the counts of units [1 + S, N]: row 0 is the sample itself; the others of few units are single units."""
+    """Return the counts of units [1 + S, N]: row 0 is the sample itself; for few units, the others are single units."""
     if units < FEW:
         return np.vstack([np.ones(units), units * np.resize(np.eye(units), (resamples, units))])
     if units * resamples > LARGEST:

@@ -3,7 +3,7 @@
 Values between -bound and bound arrive one after another. If no value has an expectation above m, given the previous
 ones, then a player who bets that the next value is above m has no expected gain: the capital is a supermartingale that
 begins at 1, and ever reaches 1 / level with a probability of at most `level` (Ville). So a mean is rejected when the
-capital reaches that. The bets are those of Waudby-Smith and Ramdas (2024, Estimating means of bounded random variables
+capital reaches it. The bets are those of Waudby-Smith and Ramdas (2024, Estimating means of bounded random variables
 by betting, section 4), a fixed part of the possible loss. Departures: a mixture of many parts, each with its share of
 the capital, replaces one part that is predicted from the past; and the capital enters gradually, 1 / (j (j + 1)) of it
 at value j. Mixtures of supermartingales are supermartingales; this way, earlier values do not mask a late change.
@@ -15,7 +15,7 @@ from pipeline.core.types import FloatArray
 
 PARTS = np.array([0.8, 0.4, 0.2, 0.1, 0.05, 0.025])  # of the possible loss at the next value
 GRID = 400  # tested means
-ENOUGH = 1e12  # the capital is cut here
+ENOUGH = 1e12  # limit of the capital
 
 
 def capital(values: FloatArray, means: FloatArray, bound: float) -> FloatArray:
@@ -57,7 +57,7 @@ def lower_limits(streams: FloatArray, shares: FloatArray, level: float, bound: f
 
 
 def seen_at(streams: FloatArray, shares: FloatArray, mean: float, level: float, bound: float) -> int | None:
-    """Return the number of values after which a mean is first rejected as too low; None: it is not.
+    """Return the number of values after which a mean is first rejected as too low; None: never.
 
     >>> seen_at(np.full((1, 50), 0.5), np.ones(1), mean=0.0, level=0.05, bound=1.0)
     15

@@ -26,7 +26,7 @@ NOTHING = 1e-9  # avoids division by 0: relative to a reference without waiting,
 
 
 class Stratum(NamedTuple):
-    """The N jobsets of one load, scored by P policies, and S resamples of them."""
+    """Scores of P policies on the N jobsets of one load, and S resamples of the jobsets."""
 
     load: int
     jobset: IntArray  # [N]  numbers
@@ -56,7 +56,7 @@ def comparison(
 ) -> pd.DataFrame:
     """Compare every policy of one scenario with every reference, at each load and over all.
 
-    `frame` has the unit of each jobset if those of different loads are not independent (`windows`). `references` are
+    `frame` has the unit of each jobset if jobsets of different loads are not independent (`windows`). `references` are
     label -> load -> policy. Choose a best heuristic on other jobsets than these: the interval does not account for the
     choice. With an `rng` of the same seed, a policy's interval is the same here and in `summary`, for all references.
     `trainings` are label -> policies that differ only by their seed. `asked` says whether a policy, or the mean of

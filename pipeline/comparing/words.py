@@ -11,7 +11,7 @@ from pipeline.comparing.statistics import ALL
 
 CLOSES = ("closes", "closes_low", "closes_high")
 MUCH = {"slowdown": "slow", "bounded slowdown": "slow", "waiting time": "long"}
-# Columns.
+# Columns of the tables of streams.
 OF_STREAMS = ("Mean slowdown", "99th percentile", "Longest wait", "Never started", "Finished", "Utilisation", "Growth")
 
 
@@ -49,7 +49,7 @@ def gap(row: pd.Series) -> str:
 
 
 def relative(row: pd.Series) -> str:
-    """Return the same, large differences without a decimal."""
+    """Return the same as `gap`, but an interval with large ends without decimals."""
     return f"{percent(row['difference'])} ({span(row['difference_low'], row['difference_high'])})"
 
 

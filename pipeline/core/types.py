@@ -23,7 +23,7 @@ Json = Mapping[str, "Json"] | Sequence["Json"] | str | float | bool | None  # co
 
 LOG_NAME, NODES_NAME = "log", "nodes"  # in the folder of a scenario's log
 THOUSANDTHS = 1000  # of a unit: how amounts are counted
-MOST_KINDS = 63  # of machines; a job's are bits of one number
+MOST_KINDS = 63  # of machines; the kinds of a job are the bits of one number
 ANY_KIND = np.uint64(2**MOST_KINDS - 1)  # the job runs everywhere
 SHORTEST_BOUNDED = 10.0  # time units: least run time in bounded slowdown (Feitelson)
 SPLITS = ("train", "validation", "test")
@@ -87,7 +87,7 @@ def legal_actions(view: Observation) -> BoolArray:
 
 def keys(seed: int, jobset: IntArray, episode: IntArray) -> KeyArray:
     """Return the random key of each (jobset, episode), which fully determines its draws."""
-    # Each number enters after the others are mixed, so that no two of them can be exchanged.
+    # Each number enters after the ones before it are mixed, so that exchanging two of them changes the key.
     mixed = _mix(np.full(len(jobset), seed, dtype=np.uint64) + GOLDEN)
     mixed = _mix((mixed ^ jobset.astype(np.uint64)) + GOLDEN)
     return _mix((mixed ^ episode.astype(np.uint64)) + GOLDEN)

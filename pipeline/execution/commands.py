@@ -1,4 +1,4 @@
-"""Commands, each in a process group that ends with this process, however it ends; and the environment of workers."""
+"""Commands, each in a process group that ends when this process ends or is killed; and the environment of workers."""
 
 import os
 import signal
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-# Run a command as leader of a process group that ends with the process that started it, even when that is killed: the
-# end of that process closes the pipe, and a second process in the group, which reads from it, then ends the group.
+# Run a command as leader of a process group that ends with the process that started it, even if that is killed: the end
+# of that process closes a pipe, and a second process in the group, which reads from the pipe, then ends the group.
 # POSIX sh, as ["/bin/sh", "-c", GROUP, NAME, *words] in a session of its own, with that pipe as its standard input.
 GROUP = """
 exec 3<&0 </dev/null
@@ -52,7 +52,7 @@ class Commands:
     def __init__(self, held: Sequence[int] = ()) -> None:
         """Run nothing yet; `held` are file descriptors above 9 that stay open while a command runs."""
         self._held = held
-        # With the reader of its output, which ends with the last process of the group.
+        # Each with the reader of its output, which ends with the last process of the group.
         self._running: dict[subprocess.Popen[str], threading.Thread] = {}
         self._ending = False
         self._lock = threading.Lock()
@@ -111,7 +111,7 @@ class Commands:
         """Kill the rest of a group, such as a stage that outlived DVC; return the exit code of its command."""
         reader.join(STOP_S if self._ending else 0)
         with self._lock:
-            if self._running.pop(process, None):  # later its number may be another's
+            if self._running.pop(process, None):  # later its number may be another process's
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
         reader.join()
@@ -150,7 +150,7 @@ def reason(output: Iterable[str], code: int) -> str:
 
 
 def environment(threads: int) -> dict[str, str]:
-    """Return our variables for a worker, with as many threads as the stage itself has."""
+    """Return the environment variables for a worker, with as many threads as the stage itself has."""
     package = str(Path(__file__).parents[2])
     given = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != package]
     ours = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}

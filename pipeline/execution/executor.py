@@ -34,7 +34,7 @@ class Executor:
     def __init__(self, place: Setting, threads: int, root: Path) -> None:
         """Start no worker yet.
 
-        `threads` are of torch, numba and OpenMP in every worker: those of the stage itself, since they order sums.
+        Every worker has as many `threads` of torch, numba and OpenMP as the stage, since they affect the order of sums.
         `root` is the base of a relative store folder.
         """
         self._setting, self._threads = place, threads
@@ -55,10 +55,10 @@ class Executor:
     ) -> list[Result]:
         """Return the function's result for each task, in their order.
 
-        The result of the function (of a module, or a partial of one) depends only on its arguments and on the `inputs`:
-        files and folders below the working directory. Tasks are records, arrays and parameters, sent by value.
-        `on_progress` gets the number of tasks done. Raises UserError: of a task, or there are no workers with this
-        folder and code.
+        The function is defined in a module, or a partial of such a one. Its result depends only on its arguments and on
+        the `inputs`: files and folders below the working directory. Tasks are records, arrays and parameters, sent by
+        value. `on_progress` gets the number of tasks done. Raises UserError: a task raised it, or there are no workers
+        with this folder and code.
         """
         if not tasks:
             return []
@@ -127,9 +127,9 @@ class Executor:
 
 @contextmanager
 def executor(threads: int, default: Setting | None = None) -> Iterator[Executor]:
-    """Yield the executor of a stage; its stored results are removed at the end, unless that is an exception.
+    """Yield the executor of a stage; its stored results are removed at the end, unless there is an exception.
 
-    `threads` are of torch, numba and OpenMP in every worker. `default` is used if the user sets nothing; None: serial.
+    `threads`: of torch, numba and OpenMP in every worker. `default` is used if the user sets nothing; None: serial.
     """
     one = Executor(setting(default), threads, repository_root())
     yield one
@@ -137,7 +137,7 @@ def executor(threads: int, default: Setting | None = None) -> Iterator[Executor]
 
 
 def _error(output: Sequence[str], code: int) -> Exception:
-    """Return the error of a worker that failed: a user's mistake, a fault of ours, or a machine without this code."""
+    """Return the error of a worker that failed: a user's mistake, a bug, or a machine without this code."""
     why = reason(output, code)
     if any(line.startswith(("error: ", "srun: error: ")) for line in output):
         return UserError(why)
@@ -151,9 +151,9 @@ def launch(
 ) -> list[int]:
     """Run copies of a command where a setting says; return the exit codes of those that ended, up to the first failure.
 
-    A code below 0 or above 128 means that the command was killed. Ray runs at most one copy per core, and they have
-    one code, the highest. `on_line` is called with each line of their output, `on_look` every second. Raises
-    UserError: Slurm cannot be reached.
+    A code below 0 or above 128 means that the command was killed. Ray runs up to one copy per core and returns a single
+    code: that of a failed copy, else the highest. `on_line` is called with each line of output, `on_look` every second.
+    Raises UserError: Slurm cannot be reached.
     """
     codes = list[int]()
     with ThreadPoolExecutor(copies) as pool, Commands() as commands:

@@ -1,6 +1,7 @@
-"""Commands as tasks of a Ray cluster, run by a process of its own: `python -m pipeline.execution.on_ray REQUEST`.
+"""Commands as tasks of a Ray cluster, run by a separate process: `python -m pipeline.execution.on_ray REQUEST`.
 
-It writes their lines to stderr as they come. The cluster runs at an address, or is started for these commands.
+The process writes the commands' lines to stderr as they arrive. The cluster runs at an address, or is started for these
+commands.
 """
 
 import json
@@ -26,13 +27,12 @@ from pipeline.execution.setting import Setting, cores
 from pipeline.progress import say
 
 ANSWER_S = 5.0  # for an address to answer
-GONE_S = 20  # without an answer from the head, until Ray ends this process
+GONE_S = 20  # without an answer from the head, after which Ray ends this process
 ATTEMPTS = 4  # to start Ray here: on busy cores its own limit of 30 s may be too short
 STORE_BYTES = 100 << 20  # of Ray's store in memory: results go to files instead
-NO_HEAD = "Failed to connect to GCS"  # Ray's last words
+NO_HEAD = "Failed to connect to GCS"  # Ray's last message
 LOOK_S = 2.0  # between two looks at what has begun
-PATIENT_S = 60.0  # Ray may be silent at first without a message
-
+PATIENT_S = 60.0  # that Ray may take to begin before a message is shown
 Ended = SimpleQueue[int | UserError]  # exit codes of commands
 
 
@@ -49,7 +49,7 @@ def driver(place: Setting, job: Job, copies: int) -> list[str]:
 
 
 def understood(line: str, address: str) -> str:
-    """Return a line of the driver; Ray's own about a head that is gone becomes ours."""
+    """Return a line of the driver; Ray's message that its head is gone is replaced by one that says what to do."""
     if NO_HEAD not in line:
         return line
     where, again = (address, "begin the cluster again, then run again") if address else ("this machine", "run again")
@@ -57,7 +57,7 @@ def understood(line: str, address: str) -> str:
 
 
 def run(address: str, commands: Sequence[Sequence[str]], given: Mapping[str, str], threads: int) -> int:
-    """Run commands on Ray, as many as it has cores; return the exit code of the first that failed, or the highest."""
+    """Run commands on Ray, up to one per core; return the exit code of the first that failed, or the highest."""
     with _joined(address, len(commands)) as ray:
         nodes = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
         remote = ray.remote(num_cpus=max(1, min(threads, max(nodes))), max_retries=0)(_work).options(
@@ -116,7 +116,7 @@ def _work(words: Sequence[str], folder: str, given: Mapping[str, str], group: st
     ) as found:
         yield ""  # it has begun
         assert found.stdout is not None
-        # Not `yield from`: Ray sends to the generator, and a file takes nothing.
+        # Not `yield from`: Ray sends values to the generator, and a file accepts none.
         for line in found.stdout:  # noqa: UP028
             yield line
         code = found.wait()

@@ -16,7 +16,7 @@ from pipeline.execution.setting import Setting
 from pipeline.execution.tasks import SHOWN
 from pipeline.progress import say
 
-PATIENT_S = 60.0  # jobs may wait without a message
+PATIENT_S = 60.0  # that jobs may wait before a message is shown
 WROTE_S = 5.0  # until the files of an ended job are visible here
 LOOKED_END_S = 0.2  # between two looks for the end of a job
 SILENT_S = 120.0  # without a heartbeat; a network folder may show a file a minute late
@@ -44,7 +44,7 @@ class SlurmJobs:
         self._explained = False
 
     def run(self, copy: int) -> int:
-        """Return the exit code of a job, after ending the job of an earlier, killed stage.
+        """End the job that an earlier, killed stage may have left, run the job, and return its exit code.
 
         srun may report 0 for a job that was cancelled. So a job that left no file `end` counts as killed.
         """
@@ -78,7 +78,7 @@ class SlurmJobs:
         return ["srun", *chosen, "--input=none", "--kill-on-bad-exit"]
 
     def _look(self, name: str, beat: Path) -> None:
-        """Cancel a job that has become silent; if none begins for long, show Slurm's reason once."""
+        """Cancel a job that has become silent; if no job begins for a long time, show Slurm's reason once."""
         (last, since), now = self._heard[name], time.monotonic()
         with suppress(FileNotFoundError):
             if (heard := beat.stat().st_mtime_ns) != last:

@@ -1,7 +1,7 @@
 """Run a whole command on the user's cluster, by srun or as a task of Ray: a training is one indivisible task.
 
-Its lines come back one by one, and its files are in the folder that all machines share. A killed command starts again
-at its last checkpoint. And end a stage with its DVC: otherwise the stage of a killed DVC would run next to another's.
+Its lines arrive here one by one, and its files are in the folder that all machines share. A killed command resumes at
+its last checkpoint. `end_with_dvc` ends a stage when its DVC ends: otherwise the stage would run next to a later DVC's.
 """
 
 import os
@@ -27,7 +27,7 @@ RELAYED = "PIPELINE_RELAYED"  # digest of the sender's code, and its folder
 KEPT = ("PIPELINE_", "MLFLOW_", "AWS_", "DVC_")  # of the environment: where runs are recorded
 LOST = 3  # times that a command may be killed from outside
 COMMAND = (sys.executable, "-m", "pipeline")
-SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh")  # DVC runs a command by one; most then become the command
+SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh")  # DVC runs a command in one; most then become the command
 LOOK_S = 1.0
 CLEARED_S = 60.0  # to clear away unfinished work
 
@@ -39,7 +39,7 @@ def elsewhere() -> bool:
 
 
 def relay(threads: int, *words: str) -> bool:
-    """Run `python -m pipeline` with some words on the user's cluster; return False where it must run here.
+    """Run `python -m pipeline` with some words on the user's cluster; return False if it must run here.
 
     Raises UserError: the cluster cannot be reached, or this is a node with another folder or version of the code.
     SystemExit: the command failed there and reported why.

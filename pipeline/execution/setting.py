@@ -22,7 +22,7 @@ Backend = Literal["serial", "processes", "ray", "slurm"]
 
 
 class Setting(BaseModel):
-    """Place where tasks run, and their number at a time."""
+    """Place where tasks run, and how many run at a time."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,7 +31,7 @@ class Setting(BaseModel):
     address: str = ""  # host:port of a Ray cluster; without one, the stage starts and ends a Ray of its own
     partition: str = ""  # of Slurm; without one, its default
     minutes: int = Field(default=60, ge=1)  # time limit of a worker in Slurm
-    options: dict[str, str | int | bool] = {}  # further ones of sbatch, such as {account = "mine"}
+    options: dict[str, str | int | bool] = {}  # further options of srun, such as {account = "mine"}
     folder: Path = FOLDER  # of task results; every worker must see it under the same path
 
 

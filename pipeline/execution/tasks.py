@@ -26,7 +26,7 @@ from pipeline.errors import UserError
 
 KEPT_DAYS = 14.0  # of the results of a stage that was never resumed
 DAY_S = 86_400.0
-SUM = hashlib.sha256().digest_size  # bytes in front of the result
+SUM = hashlib.sha256().digest_size  # bytes of the checksum in front of the result
 # Packages whose arithmetic or files are part of a result.
 PACKAGES = ("numpy", "numba", "llvmlite", "torch", "pandas", "pyarrow", "ortools", "scikit-learn")
 SHOWN = 12  # digits of a digest
@@ -52,7 +52,7 @@ class Store:
         return self.path(key).exists()
 
     def read(self, key: str) -> tuple[Any] | None:
-        """Return the result of a task, or None; a damaged one is removed."""
+        """Return the result of a task in a tuple, or None; a damaged one is removed."""
         try:
             stored = self.path(key).read_bytes()
         except FileNotFoundError:

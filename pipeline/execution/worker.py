@@ -1,6 +1,6 @@
 """A worker of a stage: `python -m pipeline.execution.worker FILE FOLDER NUMBER` runs tasks of a file in a folder.
 
-Workers share the file. The worker that runs a task locks it there, and its death releases it.
+Workers share the file. The worker that runs a task locks the task there, and the lock ends with the worker.
 """
 
 import fcntl
@@ -34,10 +34,10 @@ def work_file(store: Store, tasks: Mapping[str, bytes], workers: int) -> Iterato
 
 
 def run_tasks(path: Path, root: Path, number: int) -> None:
-    """Run the tasks of a file that no other worker runs or has run, the share of this worker's number first.
+    """Run the tasks of a file that no other worker runs or has run, beginning with this worker's share.
 
-    `path` is the file, in the folder of results; `root` is the working directory of the stage. Raises UserError: of a
-    task, or because this machine does not see the folders or has other code.
+    `path` is the file, in the folder of results; `root` is the working directory of the stage. Raises UserError: a task
+    raised it, or this machine does not see the folders or has other code.
     """
     try:
         os.chdir(root)

@@ -13,8 +13,8 @@ from pipeline.core.types import FloatArray, IntArray, KeyArray, Observation, leg
 from pipeline.errors import UserError
 
 LIMIT_MS = 10.0  # of a decision, the mean over all so far
-GRACE_S = 2.0  # before which no policy counts as slow
-HANG_S = 60.0  # for one call, beyond the limit of its decisions
+GRACE_S = 2.0  # of decisions, before which no policy counts as slow
+HANG_S = 60.0  # for one call, in addition to the limit of its decisions
 LONGEST_ERROR = 200  # characters of a policy's own error
 MOST_DECISIONS = 100_000  # of an episode, searched for a draw
 
@@ -31,10 +31,10 @@ class PolicyError(UserError):
 
 
 class Guard:
-    """An external policy under guard; its views are read-only."""
+    """An external policy under guard; the views that it gets are read-only."""
 
     def __init__(self, word: str, decide: Decide, limit_ms: float = LIMIT_MS, orders: int = 0) -> None:
-        """Guard a policy, which messages call by its `word`; `orders` counts those of groups' queues (else 0).
+        """Guard a policy, called `word` in messages; `orders` is the number of orders of groups' queues, else 0.
 
         A decision may take `limit_ms` on average; the first call, which may load or compile, does not count.
         """

@@ -26,9 +26,9 @@ def external(
 ) -> Guard:
     """Return an external policy under guard; PolicyError if it cannot be loaded, or does not fit the problem.
 
-    Paths in the word are relative to the working directory; `file` is its file if that is another one. `row` is the
-    scenario, None one of the benchmark. `scale` is the time that features map to one half; None: a quarter of the
-    horizon.
+    Paths in the word are relative to the working directory; `file`, if given, is read in place of the named file. `row`
+    is the scenario; None: one of the benchmark. `scale` is the time that features map to one half; None: a quarter of
+    the horizon.
     """
     place, orders = place_of(word), len(getattr(row, "orders", ()))
     try:

@@ -20,18 +20,18 @@ from pipeline.errors import UserError
 from pipeline.external.guard import Decide
 from pipeline.simulation.features import JOB, QUEUE, encoded, image
 
-ALGORITHMS = {  # by the module of their policy, the longer first: module and name
+ALGORITHMS = {  # package and class, by the module of the model's policy; longer names first
     "sb3_contrib.common.maskable": ("sb3_contrib", "MaskablePPO"),
     "sb3_contrib.qrdqn": ("sb3_contrib", "QRDQN"),
     "stable_baselines3.dqn": ("stable_baselines3", "DQN"),
     "stable_baselines3.common": ("stable_baselines3", "PPO"),  # and A2C, which acts in the same way
 }
-AT_ONCE = 512  # observations of one batch: with images, 80 MB a layer
+AT_ONCE = 512  # observations of one batch: with images, 80 MB per layer
 TYPES = {"float": "f4", "double": "f8", "int64": "i8", "int32": "i4", "int8": "i1", "uint8": "u1", "bool": "?"}
 
 
 def of_file(file: Path, scale: float, backlog: int = 0) -> Decide:
-    """Return a model's policy; `scale`: time that features map to one half; `backlog`: size of the image's.
+    """Return a model's policy; `scale`: time that features map to one half; `backlog`: size of the image's backlog.
 
     Raises UserError: it is not such a model, or a package is missing.
     """
@@ -76,7 +76,7 @@ class Model:
 
     @property
     def slots(self) -> int:
-        """Number of waiting jobs that it must see; 0: any."""
+        """Number of waiting jobs that the model must see; 0: any."""
         shape, queue = self.wanted.get("jobs", ()), self.wanted.get("queue", (0,))[0]
         if not shape or not isinstance(shape[0], int):
             return 0

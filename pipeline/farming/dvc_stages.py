@@ -1,4 +1,4 @@
-"""Stages of DVC: their graph, the stale ones, and DVC's messages while it makes one. Its failures are a UserError."""
+"""Stages of DVC: their graph, the stale ones, and DVC's messages while it runs one. DVC's failures are UserErrors."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline.errors import UserError
 
-# DVC's own lock is held for seconds where outputs are large; without the option it is waited for three.
+# DVC holds its own lock for seconds if outputs are large; without the option, others wait only three seconds for it.
 DVC = (sys.executable, "-m", "dvc", "--wait-for-lock")
 BUSY_S = 10.0  # for a stage that another DVC runs; a killed one counts until the system has removed its process
 LOOK_S = 0.2
@@ -51,7 +51,7 @@ def _repository() -> Iterator[Any]:
 
 
 def graph() -> Graph:
-    """Return the stages of dvc.yaml, each with the stages that it needs, from DVC, which compares their outputs."""
+    """Return the stages of dvc.yaml, each with the stages that it needs, as DVC finds them from their outputs."""
     with _repository() as repo:
         found = repo.index.graph
         return {stage.addressing: frozenset(other.addressing for other in found.successors(stage)) for stage in found}
@@ -79,7 +79,7 @@ def cache_folder() -> str:
 
 
 def stages_reading(keys: Collection[str]) -> set[str]:
-    """Return the stages that read one of some dotted keys of params.yaml, or a part of one."""
+    """Return the stages that read any of the given dotted keys of params.yaml, or a part of one."""
     from dvc.dependency import ParamsDependency
 
     with _repository() as repo:

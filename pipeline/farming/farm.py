@@ -33,8 +33,8 @@ class Farm:
 
     plan: Plan
     workers: int  # stages or points at the same time
-    command: Callable[[str], Command]  # that makes one of them
-    # Stores the result of one that was made (its name, DVC's action, seconds); returns its fate in a word.
+    command: Callable[[str], Command]  # the command that runs one of them
+    # Stores the result of one that has run (its name, DVC's action, seconds); returns its fate in a word.
     ended: Callable[[str, str, float], str]
     held: int  # file descriptor that stays open, and locked, while anything runs
 
@@ -45,7 +45,7 @@ class Farm:
         self._worked_s = 0.0
 
     def work(self) -> None:
-        """Make the stages; if one fails, stages that do not need it continue."""
+        """Run the stages; if one fails, stages that do not need it continue."""
         begun_s = time.monotonic()
         running: dict[Future[int], str] = {}
         with ThreadPoolExecutor(self.workers) as pool, Commands([self.held]) as commands:
@@ -110,7 +110,7 @@ def summary(fates: Iterable[str], took_s: float, worked_s: float) -> str:
 
 
 def some(names: Sequence[str]) -> str:
-    """Return the first of some names."""
+    """Return a list of names as text, cut if it is long."""
     return ", ".join(names[:LONGEST_NAMES]) + (", ..." if len(names) > LONGEST_NAMES else "")
 
 

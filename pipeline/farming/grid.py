@@ -34,11 +34,11 @@ class Point:
 
     @property
     def title(self) -> str:
-        """Return its title for users."""
+        """Return the point's title for users."""
         return " ".join(filter(None, [self.setting, "" if self.seed is None else f"seed={self.seed}"]))
 
     def name(self, content: str) -> str:
-        """Return the name of its experiment, which depends on the other code and parameters.
+        """Return the name of the point's experiment; `content` identifies the code and the other parameters.
 
         >>> Point("learning_rate=0.001", 2, {}).name("1f")
         'learning_rate-0.001-seed-2-4fb79d'
@@ -112,7 +112,7 @@ def agents_about(params: Params, keys: Iterable[str], named: Sequence[str]) -> l
 
 
 def grid(swept: Mapping[str, Sequence[Json]], drawn: Sequence[int], agents: Sequence[str]) -> list[Point]:
-    """Return all points: every setting with every seed that `agents` are trained with (none: those of params.yaml)."""
+    """Return all points: every setting with every seed `drawn` for `agents`; without seeds, those of params.yaml."""
     short = {key: key.rpartition(".")[2] for key in swept}
     labels = {key: name if list(short.values()).count(name) == 1 else key for key, name in short.items()}
     count = len(drawn or [0]) * math.prod(map(len, swept.values()))

@@ -1,7 +1,7 @@
 """Notes of a farm for the next one, under .dvc/tmp: its lock, times of stages, and copies of dvc.lock.
 
-The order of stages in dvc.lock is that in which `dvc repro` would have written them, whichever ended first: DVC keeps
-the place of a stage that dvc.lock has, and puts a new one after the others.
+Stages are in dvc.lock in the order in which `dvc repro` would have written them, whichever ended first: DVC keeps the
+place of a stage that is there already, and puts a new one after the others.
 """
 
 import fcntl
@@ -20,8 +20,8 @@ from pipeline.tracking.digests import LOCK, dvc_waits
 
 FOLDER = Path(".dvc/tmp/farm")
 SECONDS = FOLDER / "seconds.json"
-BEFORE = FOLDER / "before.lock"  # dvc.lock when a farm began that has not ended
-LATEST = FOLDER / "latest.lock"  # from the end of its last stage: DVC writes in place, and a kill may truncate it
+BEFORE = FOLDER / "before.lock"  # dvc.lock at the beginning of a farm that has not ended
+LATEST = FOLDER / "latest.lock"  # dvc.lock after its last stage: DVC writes in place, and a kill may truncate the file
 USERS = Path(".dvc/tmp/rwlock")  # DVC's list of readers and writers
 HEAD = re.compile(r"^(?=  [^ ].*:$)", re.MULTILINE)  # before the first line of a stage
 FIRST_FREE = 10  # file descriptor that sh does not use
@@ -43,7 +43,7 @@ def note(took_s: Mapping[str, float]) -> None:
 
 @contextmanager
 def exclusive() -> Iterator[int]:
-    """Be the only farm of this repository; give the descriptor of its lock, which its stages must hold, too."""
+    """Lock this repository for one farm; yield the file descriptor of the lock, which the stages must hold, too."""
     if not Path(".dvc").is_dir() or not Path("dvc.yaml").is_file():
         raise UserError("farm: expected dvc.yaml and .dvc here; run this at the repository's root")
     with hold(FOLDER / "lock", "farm") as held:

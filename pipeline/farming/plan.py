@@ -34,13 +34,13 @@ class Plan:
     """Waiting, running and ended stages."""
 
     def __init__(self, needs: Graph, stages: Collection[str], seconds: Mapping[str, float], last: str = "") -> None:
-        """Plan some stages of the graph `needs`, each with all that need it; of equals the first begins first.
+        """Plan `stages` of the graph `needs`, which include all their dependents; of equals, the first begins first.
 
-        `seconds` are of the last run of each stage. The stage `last` runs after all others, whatever it needs.
+        `seconds` are the times of each stage's last run. The stage `last` runs after all others, whatever it needs.
         """
         self._needs = {stage: needs[stage] & set(stages) for stage in stages}
         self._seconds, self._last = seconds, last
-        # Stages that never ran here: a long kind first; of equals, the longer chain.
+        # Stages that never ran here count with the time of their kind.
         self._ranks = self._chains({at: seconds.get(at, GUESSED_S.get(at.partition("@")[0], 1.0)) for at in stages})
         self.waiting = list(stages)
         self.total = len(self.waiting)
@@ -73,7 +73,7 @@ class Plan:
     def left_s(self, workers: int, now_s: float) -> tuple[float, int]:
         """Return the seconds left, and the number of remaining stages whose time is unknown.
 
-        These are the longest chain, or the sum divided by the workers if that is more; unknown stages count as 0.
+        The time is that of the longest chain, or the sum divided by the workers if that is more; unknown times are 0.
         """
         blocked = self.blocked
         rest = [*(stage for stage in self.waiting if stage not in blocked), *self.running]

@@ -66,7 +66,7 @@ def table(saved: Sequence[Saved], agent: str, played: Mapping[str, Played]) -> p
     for one in saved:
         settings.setdefault(one.point.setting, []).append(one)
     found = pd.DataFrame([row for seeds in settings.values() for row in _setting(seeds, agent, played)])
-    # By means over seeds if there are several: the luckiest seed is no setting.
+    # Compare means over seeds if there are several: the luckiest seed does not represent a setting.
     several = (found["seed"] == EVERY).any()
     compared = found["validation"].where((found["seed"] == EVERY) == several)
     found["lowest_validation"] = compared == compared.min()

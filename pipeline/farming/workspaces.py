@@ -1,7 +1,7 @@
 """Workspaces of a sweep: each point in its own clone, which shares git's objects, DVC's cache and compiled code.
 
 As in DVC's own temporary experiments, tracked files are included with their changes, untracked ones are left out.
-`dvc repro` makes the point, `dvc exp run` saves it as its own, `dvc exp push` brings it here.
+`dvc repro` runs the stages, `dvc exp run` saves them as an experiment, `dvc exp push` brings it here.
 """
 
 import json
@@ -38,7 +38,7 @@ class Base:
 
     head: str  # commit
     changes: str  # commit of later changes, or ""
-    cache: str  # DVC's
+    cache: str  # path of DVC's cache
     untracked: list[str]  # files that are left out
 
     @classmethod
@@ -50,7 +50,7 @@ class Base:
             raise UserError(f"farm: a sweep starts from a commit, as DVC's experiments do: {why}")
         if Path(top.decode().strip()).resolve() != Path.cwd().resolve():
             raise UserError(f"farm: expected git's root here, it is {top.decode().strip()}")
-        git("update-index", "-q", "--refresh")  # or `create` fails if a file was only touched or copied
+        git("update-index", "-q", "--refresh")  # else `create` fails if a file was only touched or copied
         changes = git("stash", "create")
         if changes is None:
             raise UserError("farm: git cannot keep what is changed here: a merge that is not done, or no user.name")
@@ -121,7 +121,7 @@ def lend_compiled(root: Path, place: Path) -> None:
         inside = folder.relative_to(root) / "_.py"
         ours, theirs = (named(str(base.absolute() / inside)) for base in (root, place))
         if (compiled / ours).is_dir():
-            shutil.copytree(compiled / ours, there / theirs, copy_function=os.link)  # numba replaces, it never rewrites
+            shutil.copytree(compiled / ours, there / theirs, copy_function=os.link)  # numba never rewrites files
 
 
 def _git(place: Path, *words: str) -> None:

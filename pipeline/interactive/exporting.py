@@ -12,7 +12,7 @@ Shapes = Mapping[str, tuple[int, ...]]  # of fields, after [B]
 
 
 class Exported(nn.Module):
-    """A network, from the fields of an observation to an action; illegal ones have a logit of minus infinity."""
+    """A network that maps the fields of an observation to an action; illegal ones have a logit of minus infinity."""
 
     def __init__(self, network: nn.Module, logits: Callable[[Fields], tuple[Tensor, Tensor]], names: list[str]) -> None:
         """Wrap `logits`, which uses the network's weights to compute logits [B, A] and legal actions [B, A]."""
@@ -33,7 +33,7 @@ def example_of(numbers: Shapes, masks: Shapes) -> dict[str, Tensor]:
 
 
 def onnx_of(network: nn.Module, outputs: list[str], example: Fields) -> bytes:
-    """Return an ONNX file with a free batch dimension B; inputs are named as the fields of the example."""
+    """Return an ONNX file with a free batch dimension B; inputs are named like the fields of the example."""
     batch = torch.export.Dim("B", min=1)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
@@ -48,6 +48,6 @@ def onnx_of(network: nn.Module, outputs: list[str], example: Fields) -> bytes:
             dynamo=True,
             verbose=False,
         )
-    assert program is not None  # as with dynamo it never is
+    assert program is not None  # it never is with dynamo
     content: bytes = program.model_proto.SerializeToString()
     return content

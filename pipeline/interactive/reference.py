@@ -158,7 +158,7 @@ def _parts(held: object) -> dict[str, object]:
 
 
 def written(value: object) -> str:
-    """Return a value as in params.yaml; of a record, its kind."""
+    """Return a value as in params.yaml; for a record, its kind."""
     if isinstance(value, BaseModel):
         kinds = [str(getattr(value, name)) for name in DISCRIMINATORS if name in type(value).model_fields]
         return f"{{{', '.join(kinds)}, ...}}" if kinds else "{...}"

@@ -82,7 +82,7 @@ class Api:
         return self._request("PATCH", path, MERGE, body=json.dumps(body).encode())
 
     def watch(self, path: str, **query: str | int) -> Iterator[Mapping[str, Json]]:
-        """Yield events until the server ends the watch; a cut connection or long silence is an UnreachableError."""
+        """Yield events until the server ends the watch; a cut connection or a long silence is an UnreachableError."""
         timeout = urllib3.Timeout(connect=CONNECT_S, read=WATCH_S + ANSWER_S)
         query |= {"watch": 1, "timeoutSeconds": WATCH_S, "allowWatchBookmarks": "true"}
         with self._open("GET", path, fields=query, timeout=timeout) as answer:
@@ -120,7 +120,7 @@ class Api:
     def _headers(self) -> dict[str, str]:
         if self.address.token_file is None:
             return {}
-        try:  # each time, since it changes every hour
+        try:  # read each time, since the token changes every hour
             with self.address.token_file.open(encoding="ascii") as stream:
                 token = stream.read(MOST_TOKEN + 1).strip()
         except (OSError, UnicodeError) as error:
@@ -141,7 +141,7 @@ def _object(raw: bytes) -> Mapping[str, Json]:
 
 
 def _line(said: bytes | str) -> str:
-    """Return an error in one line: the message of a Kubernetes status or of a service's mistake, or the text."""
+    """Return an error in one line: the message of a Kubernetes status or of a service's `Mistake`, or the text."""
     try:
         found = json.loads(said)
         text = str(found.get("message") or found.get("error") or found) if isinstance(found, dict) else str(found)

@@ -29,12 +29,12 @@ FORM = StateFormat()  # the resources and run times of states
 
 
 class UnreadableError(Exception):
-    """Request without the form of a scheduler's."""
+    """Request that does not have the form of a scheduler's request."""
 
 
 @dataclass(frozen=True)
 class Args:
-    """Request of a scheduler: the candidates as objects, or by name if the extender is declared to know them."""
+    """Request of a scheduler: candidate nodes as objects, or by name if the extender is declared to know them."""
 
     pod: Pod
     names: tuple[str, ...]
@@ -65,10 +65,10 @@ class Extender:
         return [{"Host": name, "Score": BEST if name == place else 0} for name in args.names]
 
     def _nodes(self, args: Args) -> dict[str, Node]:
-        """Return the known nodes, in the version of the request if it has one."""
+        """Return the known nodes, in the request's version if it contains them."""
         known = {node.name: node for node in self.view.nodes.all()}
         for obj in args.objects or ():
-            with suppress(ValueError):  # for an invalid one the view counts
+            with suppress(ValueError):  # if it is invalid, the view's version counts
                 node = node_of(obj)
                 known[node.name] = node
         return known

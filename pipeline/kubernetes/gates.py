@@ -2,7 +2,7 @@
 
 The controller only removes the gate and never adds one; Kubernetes' own scheduler chooses the node. All that it must
 remember is in annotations of the pods, so that a killed or a second controller does no harm. No pod is held forever,
-whether the service is gone or the policy never starts it. `python -m pipeline open-gates` runs it.
+even if the service is gone or the policy never starts the pod. `python -m pipeline open-gates` runs the controller.
 """
 
 import time
@@ -37,7 +37,7 @@ class Patience:
 
 @dataclass
 class Gates:
-    """The controller."""
+    """Controller of gated pods."""
 
     api: Api
     view: View
@@ -65,7 +65,7 @@ class Gates:
             return False
         try:
             answer = self.ask(self._state(pods, waiting, now))
-        except (UnreachableError, AnsweredError, UserError) as error:  # the last: its token cannot be read
+        except (UnreachableError, AnsweredError, UserError) as error:  # UserError: its token cannot be read
             if self._silent_since is None:
                 self._silent_since = now
                 self.say(f"no decision: {error}")
@@ -117,7 +117,7 @@ class Gates:
             job, places = str(get(start, "job")), get(start, "machines")
             place = str(places[0]) if isinstance(places, Sequence) and places else ""
             if job in waiting and not self._open(waiting[job], place):
-                return False  # later ones wait, too, to keep the order
+                return False  # later pods wait, too, to keep the order
         return bool(decision.get("more"))
 
     def _open_all(self, pods: Sequence[Pod], why: str) -> None:
@@ -127,7 +127,7 @@ class Gates:
                 return
 
     def _open(self, pod: Pod, place: str) -> bool:
-        """Open a pod's gate; return whether the server was there to do it."""
+        """Open a pod's gate; return False if the server could not be reached."""
         path = f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
         for _ in range(TRIES):
             notes: Json = {OPENED: f"{self.clock():.3f}", PROMISED: place or None}
@@ -143,7 +143,7 @@ class Gates:
                 if error.status not in (CONFLICT, NOT_FOUND):
                     self.say(f"{pod.namespace}/{pod.name}: {error}")
                 if again is None:
-                    return True  # gone, open or denied: no reason for the next one to wait
+                    return True  # gone, open or denied: no reason for the next pod to wait
                 pod = again
                 continue
             if GATE in changed.gates:
@@ -163,7 +163,7 @@ class Gates:
 
 
 def format_of(resources: str, seconds: float) -> StateFormat:
-    """Return the terms in which the cluster is described."""
+    """Return the format of states: their resources, and the run time of pods without one."""
     named, known = tuple(resources.split(",")), [name for name, _ in UNITS.values()]
     for name in named:
         if name not in known:

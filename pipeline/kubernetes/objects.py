@@ -24,7 +24,7 @@ GATE = "deeprm/order"  # of pods that wait for the policy
 SECONDS = "deeprm/seconds"  # annotation: expected run time of a pod
 OPENED, PROMISED = "deeprm/opened", "deeprm/node"  # annotations: when its gate was opened, and for which node
 FOR_EVER_S = 1e9
-MOST, MOST_WAITING = 1e6, 2000  # of a resource, and pods of one state: a pod's owner must not make all be refused
+MOST, MOST_WAITING = 1e6, 2000  # of a resource, and pods of one state: one pod must not get a whole state refused
 OVER = ("Succeeded", "Failed")  # phases
 GIB = 2.0**30
 # Kubernetes' resources, their names in states, and how many make one unit there. Kinds of accelerators are added up:
@@ -71,16 +71,16 @@ class Pod:
     seconds: float | None  # expected run time, if known
     opened: float | None  # when its gate was opened
     promised: str  # the node that it was opened for
-    leaves: bool = False  # it is being deleted; until then it holds its resources
+    leaves: bool = False  # it is being deleted; until it is gone, it holds its resources
 
     @property
     def waits(self) -> bool:
-        """Whether only our gate holds it."""
+        """Whether the pod waits only for the policy's gate."""
         return self.gates == (GATE,) and self.phase not in OVER and not self.leaves
 
     @property
     def holds(self) -> bool:
-        """Whether it holds a part of a node."""
+        """Whether the pod holds a part of a node."""
         return bool(self.node) and self.phase not in OVER
 
 
@@ -152,7 +152,7 @@ def wanted(spec: Mapping[str, Json], status: Mapping[str, Json] | None = None) -
     def resized(container: Json) -> dict[str, float]:
         return _resized(_requests(container), held.get(str(get(container, "name"))), never)
 
-    total: dict[str, float] = {}  # first of sidecars: init containers that stay
+    total: dict[str, float] = {}  # at first that of sidecars: init containers that stay
     largest: dict[str, float] = {}
     for one in _list(spec.get("initContainers")):
         stays = get(one, "restartPolicy") == "Always"
@@ -250,7 +250,7 @@ def state_of(
     form: StateFormat,
     allowed: frozenset[str],
 ) -> dict[str, Json]:
-    """Return a state in which pods hold nodes or are promised one; nodes that are not allowed are held wholly."""
+    """Return a state in which pods hold nodes or are promised one; nodes that are not allowed appear as fully held."""
 
     def job(pod: Pod, when: dict[str, Json], demand: dict[str, float]) -> dict[str, Json]:
         return {"id": pod.uid, **when, "duration": pod.seconds or form.seconds, "demand": {**demand}}
@@ -261,7 +261,7 @@ def state_of(
         place = pod.node or pod.promised
         if place not in left:
             continue
-        # For a moment more than a node has may be held, as by pods of the node itself: then it is full.
+        # More than a node has may be held for a moment, as by pods that the node itself starts: it then counts as full.
         held = {name: min(value, left[place][name]) for name, value in form.amounts(pod.wants).items()}
         left[place] = {
             name: round((value - held[name]) * THOUSANDTHS) / THOUSANDTHS for name, value in left[place].items()

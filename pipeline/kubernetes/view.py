@@ -28,7 +28,7 @@ class WatchedObjects(Generic[Kept]):
         self.said = ""  # last error
 
     def begin(self) -> None:
-        """Start to follow, in a thread."""
+        """Start to follow the objects in a thread."""
         threading.Thread(target=self._follow, daemon=True).start()
 
     def end(self) -> None:
@@ -116,7 +116,7 @@ class WatchedObjects(Generic[Kept]):
 
 
 class View:
-    """Pods and nodes, followed within its block."""
+    """Copies of pods and nodes, kept up to date within a `with` block."""
 
     def __init__(self, api: Api) -> None:
         self.pods = WatchedObjects(api, "/api/v1/pods", pod_of)

@@ -1,1 +1,1 @@
-"""What learning algorithms of every problem share."""
+"""Parts that the learning algorithms of all problems share."""

@@ -1,11 +1,11 @@
 """Where a network computes: `device` of params.yaml. Simulation stays on the CPU.
 
-On a CUDA device networks use drawn images and dense layers of torch's own operations, not all of which are
-deterministic: results there need not repeat byte for byte.
+On a CUDA device, networks draw images and compute dense layers by torch's own operations. Not all of these are
+deterministic, so that results need not repeat byte for byte.
 
-Torch's compiler is not used, but PyTorch's optimizers import `torch._dynamo` at their first step, to exclude themselves
-from compilation, which takes as long as importing all of torch. A placeholder takes these two calls; any other access
-imports the real compiler.
+Torch's compiler is not used. But PyTorch's optimizers import `torch._dynamo` at their first step, to exclude themselves
+from compilation, and this import takes as long as that of torch itself. A placeholder answers their two calls; any
+other access imports the real compiler.
 """
 
 import importlib
@@ -31,7 +31,7 @@ class CompilerPlaceholder(ModuleType):
         return function
 
     def __getattr__(self, name: str) -> object:
-        """Import the compiler, except for code that inspects every module, maybe while torch is being imported."""
+        """Import the compiler; refuse `__names__`, which inspections of modules read, maybe during torch's import."""
         if name.startswith("__") and name != "__path__":
             raise AttributeError(name)
         if sys.modules.get(NAME) is self:

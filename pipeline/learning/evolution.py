@@ -1,7 +1,7 @@
-"""Evolution: CMA-ES on the weights of a policy (Hansen and Ostermeier 2001), by the library `cmaes`.
+"""Evolution: CMA-ES on the weights of a policy (Hansen and Ostermeier 2001), with the library `cmaes`.
 
-One unlucky decision may block a cluster for many steps, and a policy that samples its actions keeps paying for them. A
-perturbed weight decides consistently throughout an episode: candidates differ by behaviour and not by chance.
+One unlucky decision may block a cluster for many steps, and a policy that samples its actions keeps making them. A
+perturbed weight has the same effect throughout an episode, so that candidates differ in behaviour, not by chance.
 
 `cmaes` has its own random generator, and its state cannot be saved without pickle. It is deterministic for a seed, so
 the checkpoint holds the cost of every candidate, and resuming reports these costs again.
@@ -13,18 +13,18 @@ import numpy as np
 
 from pipeline.core.types import FloatArray
 
-DIAGONAL_FROM = 200  # weights; from here on no covariances are adapted, which take W^3 per generation
+DIAGONAL_FROM = 200  # weights; from this number on, covariances are not adapted: they take W^3 per generation
 
 
 class Evolution:
     """A distribution of weights [W] that moves towards low cost; it begins with a mean and a standard deviation.
 
-    A generation has `population` candidates. The attribute `mean` averages the centres of the latest generations, a
-    share `averaged` of all, because a single centre wanders.
+    A generation has `population` candidates. The attribute `mean` averages the centres of the latest generations (the
+    share `averaged` of all), because a single centre wanders.
     """
 
     def __init__(self, mean: FloatArray, spread: float, population: int, seed: int, averaged: float = 0.0) -> None:
-        from cmaes import CMA, SepCMA  # the import takes a second, and `site` and `report` do not search
+        from cmaes import CMA, SepCMA  # the import takes a second, and `site` and `report` do not need it
 
         kind = SepCMA if len(mean) >= DIAGONAL_FROM else CMA
         self._search = kind(mean=mean.astype(np.float64), sigma=spread, seed=seed, population_size=population)

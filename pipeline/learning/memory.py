@@ -1,7 +1,7 @@
-"""Memory: the state of a learner that survives a kill between two updates.
+"""Memory: the state of a learner between two updates, which survives if the process is killed.
 
-It includes the best weights on validation jobsets, the starting ones among them, and the mean of the latest weights,
-which plays better than the last of them (Polyak and Juditsky 1992).
+It includes the weights that were best on validation jobsets (maybe the initial ones), and the mean of the latest
+weights, which plays better than the last of them (Polyak and Juditsky 1992).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ class Part(Protocol):
 class Memory:
     """The parts of a learner; after a kill, a part gets its saved state when it is registered again.
 
-    The state is that between two updates, after `done` of them.
+    The state is that after `done` complete updates.
     """
 
     def __init__(self, saved: Tensors | None = None, done: int = 0) -> None:
@@ -99,7 +99,7 @@ def _leaves(state: Mapping[Any, Any], place: str) -> Iterator[tuple[str, Tensor]
 
 
 def _nested(leaves: Tensors) -> dict[str, Any]:
-    """Return nested dicts again; torch's optimizers number the state of each weight."""
+    """Return nested dicts from paths; numbers become integers, as the keys of torch's optimizers."""
     whole: dict[Any, Any] = {}
     for place, value in leaves.items():
         *way, last = place.split("/")
@@ -118,7 +118,7 @@ def best_on_validation(
     last: int,
     memory: Memory | None = None,
 ) -> Iterator[Update]:
-    """Yield updates, with `validation` where the network was validated; leave the best weights in it."""
+    """Yield updates, with the metric `validation` after a validation; leave the best weights in the network."""
     memory = memory or Memory()
     best = Best(network)
     memory.keep(best_on_validation=best)
@@ -139,8 +139,8 @@ def best_on_validation(
 class Average:
     """Moving average of a network's weights after each update.
 
-    Between two updates the network holds the mean, so that it is validated and stored; during an update it holds the
-    learning weights. The mean decays exponentially, like Adam's, and at first faster, to drop the initial weights.
+    Between two updates the network holds the mean, which is therefore validated and stored; during an update it holds
+    the learning weights. The mean is exponential, like Adam's, but decays faster at first, to drop the initial weights.
     """
 
     def __init__(self, network: torch.nn.Module, keep: float, memory: Memory) -> None:
@@ -173,5 +173,5 @@ class Average:
         return dict(self._other)
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Restore them."""
+        """Restore these weights."""
         self._other = dict(state)

@@ -22,11 +22,11 @@ EVERY_S = 10.0  # work lost by a kill; PIPELINE_CHECKPOINT_S overrides it
 
 
 class TrainingRun:
-    """One training, resumed from its last checkpoint if there is one; the time of a checkpoint changes no result."""
+    """One training, resumed from its last checkpoint if there is one; the time of saving does not affect results."""
 
     def __init__(self, title: str, place: Path | None, total: int) -> None:
         self.place = place
-        # Held until the training ends, even if DVC was killed: otherwise two would write one checkpoint.
+        # Held until the training ends, even if DVC is killed: otherwise two trainings could write one checkpoint.
         self._held = None
         with suppress(OSError):  # an unwritable folder: no checkpoints either
             if place is not None:
@@ -63,7 +63,7 @@ class TrainingRun:
         notes = [(update.step, list(update.metrics.items())) for update in self.curve]
         try:
             checkpoints.write_checkpoint(place, checkpoints.Checkpoint(self.memory.state(), notes))
-        except UserError as error:  # the result does not need it
+        except UserError as error:  # the result does not need checkpoints
             say(f"{error}; {self._title} continues without checkpoints")
             self.place = None
 

@@ -49,8 +49,8 @@ def generalised_advantage(
 ) -> FloatArray:
     """Return generalised advantage estimates [B, turns] (Schulman et al. 2016, equation 16).
 
-    Rewards [B, turns] are 0 from each episode's length [B] on, values [B, turns + 1] of these states count as 0.
-    `gamma` is the discount of one decision, `trace` is lambda: 0 is the one-step error, 1 the return less the value.
+    Rewards [B, turns] are 0 from each episode's length [B] on; values [B, turns + 1] from there on count as 0. `gamma`
+    is the discount of one decision. `trace` is lambda: 0 gives the one-step error, 1 the return less the value.
 
     >>> generalised_advantage(np.array([[1.0, 2.0]]), np.array([[0.5, 1.0, 9.0]]), np.array([2]), 1.0, 1.0)
     array([[2.5, 1. ]])

@@ -12,9 +12,9 @@ def draw_action(logits: FloatArray, may: BoolArray, i: int, masked: bool, draw: 
     """Return the sampled action of one observation: the one whose share of [0, 1) contains the draw.
 
     Args:
-        logits: [A] or longer, its own.
-        may: [D, A], the legal actions of all.
-        i: the observation.
+        logits: [A] or longer, of this observation.
+        may: [D, A], the legal actions of all observations.
+        i: index of this observation.
         masked: do only legal actions have a share?
         draw: in [0, 1).
         share: [A] or longer, work array.
@@ -29,14 +29,14 @@ def draw_action(logits: FloatArray, may: BoolArray, i: int, masked: bool, draw: 
             total += np.exp(np.float64(logits[a]) - highest)
         share[a] = total
     action = 0
-    while action < may.shape[1] - 1 and not share[action] > draw * total:  # of logits that are not numbers: the last
+    while action < may.shape[1] - 1 and not share[action] > draw * total:  # the last action if logits are nan
         action += 1
     return action
 
 
 @njit(cache=True)
 def sample(logits: FloatArray, may: BoolArray, masked: bool, draws: FloatArray) -> IntArray:
-    """Return the action [D] whose share of [0, 1) contains each draw; masked, only legal ones have a share.
+    """Return the action [D] whose share of [0, 1) contains each draw; if masked, only legal ones have a share.
 
     >>> chances = np.log(np.array([[0.25, 0.5, 0.25]] * 2, dtype=np.float32))
     >>> sample(chances, np.array([[True, False, True]] * 2), True, np.array([0.4, 0.6]))
@@ -51,7 +51,7 @@ def sample(logits: FloatArray, may: BoolArray, masked: bool, draws: FloatArray) 
 
 @njit(cache=True)
 def best(logits: FloatArray, may: BoolArray, masked: bool) -> IntArray:
-    """Return the action [D] of the highest logit, if masked among the legal ones; ties go to the lowest action."""
+    """Return the action [D] with the highest logit (if masked, among the legal ones); ties go to the lowest action."""
     actions = np.empty(len(logits), dtype=np.int64)
     for i in range(len(logits)):
         chosen = -1

@@ -1,4 +1,4 @@
-"""Updates, as learners report them, and the learner without any."""
+"""Updates, as learners report them, and a learner that makes none."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple

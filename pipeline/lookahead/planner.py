@@ -1,8 +1,8 @@
 """`plan_`: any policy, improved by looking ahead (rollout; Bertsekas, Tsitsiklis, Wu 1997).
 
-Each candidate is carried out on copies of the episode, and the base policy continues from there, with the same sampled
-futures for every candidate. The candidate with the best mean is taken; the base's own action wins ties. A problem
-supplies the `Search`: the candidates, the model of futures, and the kernels that play copies and compute their costs.
+Each candidate action is carried out on copies of the episode, and the policy to improve (the base) continues from
+there, with the same sampled futures for every candidate. The candidate with the best mean is taken; the base's own
+action wins ties. A problem supplies the `Search`: candidates, a model of futures, and compiled code for copies.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,28 +17,28 @@ from pipeline.simulation.rollout import Episodes, Turn, play_turns
 PREFIX = "plan_"
 
 Liking = Callable[[Observation], FloatArray]  # (view) -> preference for each action [D, A]; -inf: not allowed
-Player = TypeVar("Player")  # continues copies as a base does
+Player = TypeVar("Player")  # the form of a base that plays copies, such as a compiled rule
 
 
 class SearchBudget(NamedTuple):
     """Limits of the search for one decision."""
 
-    candidates: int  # actions
-    futures: int  # for every candidate
+    candidates: int  # number of actions
+    futures: int  # number for each candidate
     ahead: int  # length of a future: steps of a pooled cluster; for many machines, arriving jobs
-    decisions: int  # simulated decisions; for a network of a pooled cluster, its own
+    decisions: int  # number that is simulated; for a network of a pooled cluster, those that it makes
     sure: float = 0.0  # standard errors by which a candidate must be better than the base's own action
-    left_job: float = 0.0  # cost of an unfinished job, in steps of the mean cost of all waiting jobs
-    left_work: float = 0.0  # cost of a step of the whole cluster's work
+    left_job: float = 0.0  # cost of a job that still waits at the end of a future, in mean costs of a step
+    left_work: float = 0.0  # cost of work left then that fills the whole cluster for a step, in the same unit
 
 
 class Base(NamedTuple, Generic[Player]):
-    """A policy to improve by looking ahead, and the player that continues copies like it."""
+    """A policy to improve by looking ahead, and the player that continues copies in its place."""
 
     policy: Policy
     player: Player
     likes: Liking | None = None  # of a network: its preferred actions are the candidates
-    masked: bool = True  # does it use legal actions only?
+    masked: bool = True  # does it take only legal actions?
 
 
 class ActionValues(NamedTuple):
@@ -46,10 +46,10 @@ class ActionValues(NamedTuple):
 
     cost: FloatArray  # [D, C]  mean over futures, without common costs; infinite if there is no candidate
     error: FloatArray  # [D, C]  standard error of the difference from the first one, over futures
-    futures: IntArray  # [D, C]  that were simulated; 0 for a single candidate
+    futures: IntArray  # [D, C]  number simulated; 0 for a single candidate
 
     def surely_better(self, sure: float) -> IntArray:
-        """Return the place [D] of the least cost among candidates better than the first by `sure` errors."""
+        """Return the index [D] of the best candidate that beats the first by `sure` standard errors; 0 if none does."""
         if not sure:
             return np.asarray(self.cost.argmin(axis=1))
         better = self.cost[:, :1] - self.cost > sure * self.error
@@ -57,7 +57,7 @@ class ActionValues(NamedTuple):
         return np.asarray(np.where(better, self.cost, np.inf).argmin(axis=1))
 
     def best_bound(self, sure: float) -> IntArray:
-        """Return the place [D] of the least upper bound, `sure` errors above the cost.
+        """Return the index [D] of the least upper bound: the cost plus `sure` standard errors.
 
         >>> values = ActionValues(np.array([[0.0, -0.5, 0.0]]), np.array([[0.0, 1.5, 0.0]]), np.array([[2, 2, 0]]))
         >>> [values.best_bound(sure).tolist() for sure in (0.0, 1.0)]
@@ -79,7 +79,7 @@ class Search(Protocol):
     """The part of the planner that a problem supplies."""
 
     def at_once(self, turn: Turn) -> int:
-        """Return the number of decisions that are searched in parallel, a limit of the memory."""
+        """Return the number of decisions to search in parallel, which memory limits."""
 
     def candidates(self, turn: Turn) -> IntArray:
         """Return the candidate actions [D, C], the base's own first; -1 = no more."""
@@ -88,7 +88,7 @@ class Search(Protocol):
         """Return the values of candidates [D, C] of up to `at_once` decisions."""
 
     def best(self, values: ActionValues) -> IntArray:
-        """Return the place [D] of the candidate to take."""
+        """Return the index [D] of the candidate to take."""
 
 
 Watcher = Callable[[Turn, SearchResult], None]  # called before a decision is carried out
@@ -131,11 +131,11 @@ def best_liked(own: IntArray, action: IntArray, liked: FloatArray, superfluous: 
     """Return candidates [D, C]: the base's own action, then the preferred ones; -1 = no more.
 
     Args:
-        own: place [D] of the base's own action.
-        action: [D, A].
+        own: index [D] of the base's own action.
+        action: numbers [D, A] of the actions.
         liked: preferences [D, A]; -inf: no candidate.
-        superfluous: [D, A], duplicates of other actions; the base's own action is a candidate nevertheless.
-        most: C.
+        superfluous: which actions [D, A] to leave out, such as duplicates; the base's own action is always kept.
+        most: C, the maximum number of candidates.
     """
     liked = np.where(superfluous, -np.inf, liked)
     liked[np.arange(len(own)), own] = np.inf

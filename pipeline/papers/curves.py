@@ -33,7 +33,7 @@ class Convergence(NamedTuple):
     size: int  # episodes of an update
 
     def __str__(self) -> str:
-        """Return it in words."""
+        """Return the convergence in words."""
         end = "or later" if self.by == inf else f"to {self.by:g}"
         return f"{self.agent} in updates {self.after + 1} {end} of {self.ran} (of {self.size} episodes each)"
 
@@ -52,7 +52,7 @@ def tenths(curve: pd.DataFrame, metric: str, agent: str) -> list[FloatArray]:
 
 
 def difference_interval(one: FloatArray, other: FloatArray, confidence: float) -> tuple[float, float]:
-    """Return the interval of one mean less another, of independent draws (normal, by Welch's error)."""
+    """Return the interval of one mean minus another, of independent draws (normal, with Welch's error)."""
     error = sqrt(one.var(ddof=1) / len(one) + other.var(ddof=1) / len(other))
     half = NormalDist().inv_cdf((1 + confidence) / 2) * error
     difference = float(one.mean() - other.mean())

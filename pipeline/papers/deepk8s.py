@@ -1,10 +1,10 @@
 """Slowdown, completion time, makespan and learning on many machines: Deepk8s's Figures 4 to 6 and Table 1.
 
-Judged at every load of the scenario; the paper has one log of unknown load. Differences are relative to the other
-policy, on the same jobsets. Deepk8s is Zhao and Sun 2021; see docs/systems/deepk8s.md.
+Claims are judged at every load of the scenario; the paper has one log of unknown load. Differences are relative
+to the other policy, on the same jobsets. Deepk8s is Zhao and Sun 2021; see docs/systems/deepk8s.md.
 
-Figure 6 draws the total reward of an episode over iterations, whose size in episodes the paper does not give: ours are
-updates, and speed is judged by both. Final levels are of the test jobsets.
+Figure 6 draws the total reward of an episode over iterations, whose size in episodes the paper does not give. Ours are
+updates, and speed is judged by updates and by episodes. Final levels are those on the test jobsets.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ HEURISTICS = ("fcfs", "random", "sjf", "tetris")  # the paper's
 COMPLETION, MAKESPAN = "completion_time", "makespan"
 LEAST, MOST = 0.075, 0.135  # shares of a heuristic's slowdown: how far PPO is below, by the abstract and section 5
 BELOW_SJF = 0.002  # a share of SJF's completion time
-# "Nearly no difference" has no number: it is less than the least one that the paper reports as a gain.
+# The paper gives no number for "nearly no difference": here it is less than the least gain that the paper reports.
 AS_GOOD = within(LEAST, "the least gain in slowdown that the paper reports")
 AS_SOON = within(BELOW_SJF, "the least gain in time that the paper reports")
 ROOM = 1.12  # next to the bars, for their numbers
@@ -36,7 +36,7 @@ def policies_shown(roles: Roles) -> list[str]:
 
 
 def short(evidence: Evidence, _load: int = 0) -> OfJobs:
-    """Return the mean completion time of tasks that run for at most the mean."""
+    """Return the measure of short tasks: mean completion time of those that run for at most `evidence.long`."""
     return OfJobs(COMPLETION, 0, evidence.long, f"tasks of at most {evidence.long:.4g}")
 
 
@@ -66,7 +66,7 @@ def _slowdown(evidence: Evidence, title: str) -> Figure:
     for axes, load in zip(panels, loads, strict=True):
         for place, policy in enumerate(policies):
             mean = evidence.mean(SLOWDOWN, load, policy)
-            # From 1, the lower limit: policies differ in the part above it.
+            # Bars begin at 1, the lower limit: policies differ in the part above it.
             axes.barh(place, mean.value - 1, left=1, xerr=whiskers([mean]), color=looks[policy].colour, height=0.7)
             axes.annotate(f"{mean.value:.3f}", (mean.high, place), (4, 0), textcoords="offset points", va="center")
         axes.set_yticks(range(len(policies)), policies)
@@ -126,7 +126,7 @@ def _each(word: str, rule: Rule, metric: str | Callable[[Evidence, int], Metric]
 
 
 def _about(algorithm: str, iterations: int) -> Part:
-    """Return the part that an algorithm converges after some iterations: in the tenth of its run with that update."""
+    """Return the part that an algorithm converges after some iterations: in the tenth with that update."""
 
     def judge(evidence: Evidence, agent: str) -> Finding:
         found = convergence(evidence, evidence.roles.lead_by(algorithm))
@@ -141,7 +141,7 @@ def _about(algorithm: str, iterations: int) -> Part:
 
 
 FOUR, FIVE, SIX, TABLE = "Deepk8s, Figure 4", "Deepk8s, Figure 5", "Deepk8s, Figure 6", "Deepk8s, Table 1"
-# No run of ours can refute that its slowdown is 1.325 and its completion time 94.116: the log is not named.
+# No run of ours can refute a slowdown of 1.325 and a completion time of 94.116: the paper does not name the log.
 OF_SLOWDOWN = claims_of(
     FOUR,
     {

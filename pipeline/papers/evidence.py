@@ -52,9 +52,9 @@ class Evidence:
     policies: list[str]  # in the order of the results
     jobs: pd.DataFrame  # results of single jobs, of some policies at some loads
     curves: Mapping[str, pd.DataFrame]  # agent -> Curve of its finetuning
-    levels: Mapping[str, Mapping[str, float]]  # agent -> heuristic -> mean on validation jobsets, its training loads
+    levels: Mapping[str, Mapping[str, float]]  # agent -> heuristic -> validation mean at its training loads
     best: Mapping[int, str]  # load -> heuristic that was best on validation jobsets
-    long: float  # duration from which a job is a long one; of tasks on machines, above which
+    long: float  # duration from which a job is long; on many machines, above which a task is long
     samples: Samples
     confidence: float
     # Sums over jobs, computed when first used.
@@ -62,7 +62,7 @@ class Evidence:
 
     @property
     def loads(self) -> list[int]:
-        """Return the loads, rising."""
+        """Return the loads in rising order."""
         return sorted(self.samples)
 
     def mean(self, metric: Metric, load: int, policy: str) -> Mean:
@@ -123,11 +123,11 @@ class Evidence:
         return dict(iter(self.jobs.groupby(["load", "policy"], sort=False)))
 
     def lengths(self, load: int) -> list[int]:
-        """Return the durations of the jobs of a load, rising."""
+        """Return the durations of the jobs of a load, in rising order."""
         return sorted(int(steps) for steps in self.jobs.loc[self.jobs["load"] == load, "duration"].unique())
 
     def split(self, load: int) -> tuple[list[int], list[int]]:
-        """Return the durations of short and of long jobs, or raise CannotTellError if there are none of a kind."""
+        """Return the durations of short and of long jobs, or raise CannotTellError if either kind is missing."""
         found = self.lengths(load)
         short, long = [d for d in found if d < self.long], [d for d in found if d >= self.long]
         if not short or not long:
@@ -163,7 +163,7 @@ class Evidence:
     def _mean(self, means: FloatArray, load: int) -> Mean:
         n, mean, resampled = self._at(load).units, float(means[0]), means[1:]
         low, high = map(float, interval(resampled[np.isfinite(resampled)], self.confidence, n))
-        if n < FEW:  # the range holds the mean, but for rounding
+        if n < FEW:  # the range contains the mean, except for rounding
             low, high = min(low, mean), max(high, mean)
         return Mean(mean, low, high, n)
 

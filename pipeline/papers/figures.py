@@ -69,9 +69,9 @@ def gathered(
 ) -> Evidence:
     """Return the evidence of one scenario, with the resamples that `compare` draws.
 
-    `params` has the settings of the bootstrap, the seed, and the workload, which defines long jobs. `results` are of
-    all policies, `jobs` those of `jobs_needed`. `levels` has for each agent the heuristics' mean slowdown on validation
-    jobsets of its training loads, `best` the best heuristic at each load, by validation.
+    `params` has the settings of the bootstrap, the seed, and the workload, which defines long jobs. `results` has all
+    policies, `jobs` those of `jobs_needed`. `levels` has for each agent the heuristics' mean slowdown on validation
+    jobsets of its training loads, `best` has the best heuristic at each load, by validation.
     """
     policies, long = list(results["policy"].unique()), long_from(params, jobs["duration"])
     if roles.setting == "machines":
@@ -89,7 +89,7 @@ def gathered(
 
 
 def long_from(params: Params, durations: pd.Series) -> float:
-    """Return the shortest duration, in steps, of a long job: by the workload, or above the mean of a log."""
+    """Return the shortest duration, in steps, of a long job: by the workload or, for a log, above the mean."""
     if isinstance(params.workload, Synthetic):
         return float(params.workload.short[1] + 1)
     return float(durations.mean() // 1) + 1 if len(durations) else 1.0

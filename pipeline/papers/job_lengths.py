@@ -81,7 +81,7 @@ def _draw_boxes(evidence: Evidence, load: int, agent: str, title: str) -> Figure
 
 
 def withheld(evidence: Evidence) -> list[Shown]:
-    """Return a figure for each agent with DeepRM's network that was trained for slowdown; for any if none has it."""
+    """Return a figure for each agent trained for slowdown: only those with DeepRM's network, if there are any."""
     load, found = nearest(evidence.loads, WITHHELD_LOAD), []
     for agent in evidence.roles.about("slowdown", "mlp", WITHHELD_LOAD) or evidence.roles.of("slowdown"):
         title = f"Withheld jobs at load {load}: {agent} against {RIVAL}"

@@ -1,7 +1,7 @@
 """Learning curves with returns and slowdown: DeepRM's Figure 6, DeepRM2's Figure 5, DeepRM_Off's Figure 7.
 
-Returns and the slowdown while training are of sampled actions on the jobsets of each update; validation is of the
-recipe's policy on validation jobsets of the same loads.
+Returns and slowdown while training come from sampled actions on the jobsets of each update. Validation values come from
+the recipe's policy on validation jobsets of the same loads.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ LOAD = {"DeepRM": 70, "DeepRM2": 100}  # percent: what the papers train at
 AFTER, ITERATION = 200, 100 * 20  # iterations, and the episodes of one: DeepRM section 4.1
 LEVELS = ("sjf", "packer", "tetris", "random")
 FAINT = 0.45
-LOG_ABOVE = 2.0  # the heuristics are close together below, and far apart above
+LOG_ABOVE = 2.0  # lower than in other figures: good heuristics are close together, others far apart
 
 
 def shown(evidence: Evidence) -> list[Shown]:
@@ -120,7 +120,7 @@ def _below_tetris_after(by_episodes: bool) -> Judge:
 def _moves(metric: str, up: bool, to_its_best: bool = False) -> Part:
     """Return the part of a claim that a metric rises, or falls, from the first tenth of updates to the last.
 
-    It is at its best there if no other tenth is better by the whole interval.
+    The metric is at its best in the last tenth if no other tenth is better by the whole interval.
     """
     name, sign = metric.replace("_", " "), -1 if up else 1
 
@@ -200,7 +200,7 @@ CLAIMS = {
         },
     ),
 }
-ANY = {  # of agents whose training is not the papers'
+ANY = {  # claims about agents whose training is not the papers'
     "DeepRM": CLAIMS["DeepRM"][2:],
     "DeepRM2": CLAIMS["DeepRM2"][:1],
     "DeepRM_Off": claims_of("DeepRM_Off, Figure 7", {RISE: MOVES}),

@@ -1,7 +1,7 @@
 """Means by load: slowdown (DeepRM's Figure 4, DeepRM2's Figure 3) and both objectives at one load (Figures 5 and 4).
 
-Completion time is the mean over jobs of the time from arrival to completion. Both papers minimise it by the reward
-minus the number of jobs in the system. DeepRM2's text uses the term for the end of the last job.
+Completion time is the mean over jobs of the time from arrival to completion. Both papers minimise it with the negative
+number of jobs in the system as the reward. DeepRM2's text uses the term for the end of the last job.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from pipeline.papers.rules import ABOVE, BELOW, NOT_ABOVE, OFTEN_BELOW, CannotTe
 from pipeline.papers.verdicts import WHOLE, Find, Finding, Part, Shown, claims_of, compared, judged
 
 SECOND = 100  # percent: what DeepRM2's Figure 5 trains at; Figure 3 names no load
-CROSSING = 90  # percent: where DeepRM2's Figure 3 has the lines of Tetris and Random cross
+CROSSING = 90  # percent: where the lines of Tetris and Random cross in DeepRM2's Figure 3
 OBJECTIVES = {"slowdown": SLOWDOWN, "completion_time": "completion_time"}
 TITLES = {"slowdown": "Mean slowdown", "completion_time": "Mean completion time (steps)"}
 WORDS = {"slowdown": "slowdown", "completion_time": "completion time"}
@@ -124,7 +124,7 @@ def _agents_rise(evidence: Evidence, agent: str) -> Finding:
 
 
 def _first(against: str, high: bool = False) -> Find:
-    """Return the comparison of DeepRM with a policy at each, or each high load: its agent, or those trained at one."""
+    """Return the comparison of DeepRM with a policy at each (high) load: of its own agent, or the leading one."""
 
     def find(evidence: Evidence, _: str) -> list[Gap]:
         roles, from_load = evidence.roles, evidence.loads[len(evidence.loads) // 2] if high else 0
@@ -151,7 +151,7 @@ def _on_one_side(low: bool) -> Find:
 
 
 def _second(objective: str = "slowdown", near: int | None = None) -> tuple[Who, Who]:
-    """Return the agents that stand for DeepRM2 and for the DeepRM to compare it with."""
+    """Return the choices of the agents that stand for DeepRM2 and for its rival, DeepRM."""
 
     def second(evidence: Evidence, _: str) -> str:
         load = SECOND if near is None else nearest(evidence.loads, near)

@@ -8,8 +8,8 @@ from pipeline.papers.rules import CannotTellError
 
 HEURISTICS = ("sjf", "packer", "tetris")  # the papers' own, besides random
 STRONG = ("hold_until", "hold_long")  # our rules, in all figures: a learner has to beat them, too
-# DeepRM2 compares SJF, Tetris and Random, as the published code of DeepRM does, whose "Tetris" only packs: this starts
-# large jobs so that small ones cannot start. A learner has to beat our tuned Tetris, which is harder.
+# DeepRM2 compares SJF, Tetris and Random, as the published code of DeepRM does. Its "Tetris" only packs: it starts
+# large jobs, and small ones then cannot start. A learner has to beat our tuned Tetris, which is harder.
 SECOND_TETRIS = "packer"
 NAMES = {"fcfs": "FCFS", "random": "Random", "sjf": "SJF", "packer": "Packer", "tetris": "Tetris"}
 SYSTEMS = {"mlp": "DeepRM", "cnn": "DeepRM2"}  # by network
@@ -64,9 +64,9 @@ class Roles(NamedTuple):
         return self._first(self.learned_by(algorithm), f"finetune {algorithm} and objective slowdown")
 
     def each_at_its_load(self, objective: str, network: str) -> dict[int, str]:
-        """Return the agents that were each trained only at one load: of the largest budget, and the first seed's.
+        """Return the agents that were each trained at one load only: those with the largest budget and first seed.
 
-        Empty unless there are several: one agent is no line over loads.
+        Empty unless there are several loads: one agent does not make a line over loads.
         """
         single = [name for name in self.of(objective, network) if len(self.agents[name].finetune.loads) == 1]
         found: dict[int, str] = {}
@@ -100,7 +100,7 @@ class Roles(NamedTuple):
 def roles_of(params: Params) -> list[Roles]:
     """Return the roles in every scenario with an agent: pooled clusters first, then many machines.
 
-    Streams have none: the papers' runs end, and all their jobs count. Nor do scenarios that agents are transferred to.
+    Streams have none: the papers' runs end, and all their jobs count. Nor do scenarios to which agents are transferred.
     """
     rows = params.agents.items()
     networks = [(name, row) for name, row in rows if row.network.name in SYSTEMS]

@@ -1,7 +1,7 @@
 """Rules by which our results decide a part of a claim: by whole intervals, at one load or at several.
 
-A whole interval on the other side refutes a part ("no"), at one load if the claim is about several. "Partly" holds at
-some loads, is undecided at others, and is refuted at none.
+A whole interval on the other side refutes a part ("no"), at one load if the claim is about several. A part that
+holds at some loads, is undecided at others, and is refuted at none is "partly" true.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -41,7 +41,7 @@ class Rule(NamedTuple):
 
     decide: Callable[[Sequence[Gap]], str]
     no_if: str
-    # Of many loads, the one with the most of this is reported.
+    # Of many loads, the one at which this is largest is reported.
     extreme: tuple[str, Callable[[Gap], float]] = ("widest", lambda gap: abs(gap.difference))
 
 

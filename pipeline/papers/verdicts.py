@@ -86,7 +86,7 @@ def compared(text: str, rule: Rule, find: Find) -> Part:
 
 
 def over_loads(gaps: Sequence[Gap], confidence: float, rule: Rule = BELOW) -> str:
-    """Return a comparison as a sentence: load by load, or the counts of each side and one load of many."""
+    """Return a comparison as a sentence: load by load or, of many loads, the counts of each side and one load."""
     of = f"{gaps[0].of}: " if gaps[0].of else ""
     if len(gaps) <= FEW:
         each = (

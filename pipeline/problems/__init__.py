@@ -1,8 +1,8 @@
 """One package per problem, and the table of parts that stages, commands and the report use.
 
-A part is imported when it is first used, so that a stage imports no more than it runs, and DVC knows its dependencies.
-A stage gets its `Problem` when params.yaml is read: the results of one part (jobs, policies, tasks, networks) are
-`object`s for the stage, which can only pass them to another part of the same problem.
+A part is imported when it is first used, so that a stage imports only what it runs, and DVC knows its dependencies.
+A stage gets its `Problem` when params.yaml is read. To the stage, the results of one part (jobs, policies, tasks,
+networks) are plain `object`s: it can only pass them to another part of the same problem.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pipeline.interactive.scheduling.user_jobs import JobsInColumns
     from pipeline.interactive.showing.show import Showing
 
-# The only place to register a new problem: its word in params.yaml, and the definition of each part.
+# The only place to register a new problem: its name in params.yaml, and the definition of each part.
 PROBLEMS: Mapping[str, Mapping[str, str]] = {
     "pool": {
         "check": "pipeline.problems.pool.checks.check",
@@ -91,7 +91,7 @@ PROBLEMS: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-# External protocols for evaluating policies: the word of `benchmark`, and its module.
+# External protocols for evaluating policies: the name in the command `benchmark`, and the module.
 PROTOCOLS: Mapping[str, str] = {"rlscheduler": "pipeline.interactive.machines.benchmark"}
 
 
@@ -99,15 +99,15 @@ class Problem:
     """The parts of one problem, each imported when it is first used."""
 
     check: Callable[[Params], None]  # raises UserError for rows of params.yaml that the problem's code cannot use
-    tables: ResultTables  # of policies' results
-    draw: Callable[[Params, str, ProgressCallback], Drawn[object]]  # all jobsets of a scenario, or cut from its log
-    scoring: Callable[[Params, str, str | None], Scoring[object, object]]  # of a scenario, for an agent if given
-    planning: Planning[object]  # policy that looks ahead, from a row of `plans`
+    tables: ResultTables  # for the results of policies
+    draw: Callable[[Params, str, ProgressCallback], Drawn[object]]  # draws or cuts all jobsets of a scenario
+    scoring: Callable[[Params, str, str | None], Scoring[object, object]]  # on a scenario, for an agent if given
+    planning: Planning[object]  # builds a policy that looks ahead, from a row of `plans`
     learning: "Learning[object, object, nn.Module]"
     algorithms: Algorithms
     hindsight: Hindsight
     comparison: Comparison
-    schedule: "Scheduling[JobsInColumns]"  # of a user's own jobs
+    schedule: "Scheduling[JobsInColumns]"  # schedules a user's own jobs
     show: "Showing[JobsInColumns]"  # draws jobsets
     explain: "Explaining"
     live: "Live[Any, Any]"  # decides for a live cluster
@@ -130,7 +130,7 @@ class Problem:
 
 
 def problem(word: str) -> Problem:
-    """Return the problem of a word of params.yaml."""
+    """Return the problem that has this name in params.yaml."""
     return Problem(word)
 
 
@@ -140,7 +140,7 @@ def problem_of(params: Params, scenario: str) -> Problem:
 
 
 def check(params: Params) -> None:
-    """Check params.yaml with the problems' own code; raise UserError with one line for the first mistake."""
+    """Check params.yaml with the problems' own code; raise UserError with one line about the first mistake."""
     from pipeline.core.logs.registry import check_formats
 
     check_formats(params)
@@ -149,13 +149,13 @@ def check(params: Params) -> None:
 
 
 def protocol(word: str) -> Callable[[Path, int, bool, Sequence[str], Path], pd.DataFrame]:
-    """Return the function of an external protocol: (log, maximum of jobs, backfill, policies, out) -> means."""
+    """Return the function of an external protocol: (log, maximum number of jobs, backfill, policies, out) -> means."""
     run: Callable[[Path, int, bool, Sequence[str], Path], pd.DataFrame] = import_module(PROTOCOLS[word]).run
     return run
 
 
 def scenarios_by_problem(params: Params) -> dict[str, list[str]]:
-    """Return the scenarios, possibly none, of each problem by its word."""
+    """Return the scenarios of each problem, possibly none, by the problem's name."""
     found: dict[str, list[str]] = {word: [] for word in PROBLEMS}
     for name, row in params.scenarios.items():
         found[row.problem].append(name)

@@ -35,7 +35,7 @@ class Drawn(NamedTuple, Generic[Jobs]):
     """All jobsets of a scenario."""
 
     splits: Mapping[str, JobSets[Jobs]]
-    notes: Sequence[str]  # for people
+    notes: Sequence[str]  # for users to read
     write: Callable[[Path], None]  # into a folder
 
 
@@ -44,7 +44,7 @@ Policy_contra = TypeVar("Policy_contra", contravariant=True)
 
 
 class Score(Protocol[Jobs_contra, Policy_contra]):
-    """Function that lets policies play jobsets."""
+    """Function that has policies play jobsets."""
 
     def __call__(
         self, policies: Mapping[str, Policy_contra], jobsets: JobSets[Jobs_contra], on_progress: ShareCallback = ...
@@ -52,14 +52,14 @@ class Score(Protocol[Jobs_contra, Policy_contra]):
         """Return the results of each policy, by its name."""
 
 
-Examine = Callable[[Mapping[str, Policy]], dict[str, Results]]  # lets policies play the validation jobsets
+Examine = Callable[[Mapping[str, Policy]], dict[str, Results]]  # has policies play the validation jobsets
 
 
 class Best(NamedTuple):
     """The best heuristic at each load."""
 
     slowdown: dict[int, str]
-    delay: Mapping[int, str] = MappingProxyType({})  # by mean waiting time, where that is compared
+    delay: Mapping[int, str] = MappingProxyType({})  # the same by mean waiting time, where that is compared
     single: bool = False  # is it the same for all loads, because policies do not know the load?
 
 
@@ -69,13 +69,13 @@ class Scoring(NamedTuple, Generic[Jobs, Policy]):
     read: Callable[[str], JobSets[Jobs]]  # jobsets of a split
     score: Score[Jobs, Policy]
     tune: Callable[[Examine[Policy], JobSets[Jobs]], dict[str, float]]  # (examine, training jobsets) -> knobs
-    heuristics: Callable[[Mapping[str, float]], Mapping[str, Policy]]  # all of them, given those knobs
+    heuristics: Callable[[Mapping[str, float]], Mapping[str, Policy]]  # all heuristics, given those knobs
     best: Callable[[Mapping[str, Results]], Best]
     scale: float | None = None  # time that maps to one half in features; None: a quarter of the horizon
 
 
-# Algorithms by their params.yaml word: (network, task, part, memory) -> updates. The network is changed in place, the
-# memory survives a kill, and the random draws of an update depend only on its number.
+# Algorithms by their name in params.yaml: (network, task, part, memory) -> updates. The network changes in place, the
+# memory survives a killed process, and the random draws of an update depend only on its number.
 Algorithms = Mapping[str, Callable[..., Iterator[Update]]]
 
 
@@ -84,14 +84,14 @@ class Learning(NamedTuple, Generic[Policy_co, Task, Network]):
 
     task: Callable[[Params, str, Part], Task]  # (params, agent, part)
     untrained: Callable[[Params, str, Task], Network]
-    stored: Callable[[Params, str, str], Network]  # (params, agent, which)
+    stored: Callable[[Params, str, str], Network]  # (params, agent, a key of STORED)
     policies: Callable[[Params, str], Mapping[str, Policy_co]]  # (params, agent) -> scored policies, by name
-    validate: Callable[[Network, Task], Callable[[], float]]  # cost on validation jobsets; less is better
-    model: Callable[[Params, str, Network], Model[Card]]  # for storage
-    examined: Callable[[Params, str], Mapping[str, pd.DataFrame]]  # (params, agent) -> more tables, by name
+    validate: Callable[[Network, Task], Callable[[], float]]  # function for the cost on validation jobsets
+    model: Callable[[Params, str, Network], Model[Card]]  # the network with its card, for storage
+    examined: Callable[[Params, str], Mapping[str, pd.DataFrame]]  # (params, agent) -> additional tables, by name
 
 
-STORED = {"pretrained": "{agent}_pretrained", "policy": "{agent}"}  # stored network: its policy's name in the tables
+STORED = {"pretrained": "{agent}_pretrained", "policy": "{agent}"}  # stored network -> its policy's name in the tables
 
 
 def both(agent: str, read: Callable[[str], Policy]) -> dict[str, Policy]:
@@ -104,7 +104,7 @@ def no_extra_tables(params: Params, agent: str) -> dict[str, pd.DataFrame]:
     return {}
 
 
-Hindsight = Callable[[Params, str], pd.DataFrame]  # (params, scenario) -> HINDSIGHT
+Hindsight = Callable[[Params, str], pd.DataFrame]  # (params, scenario) -> the table HINDSIGHT
 
 
 def no_hindsight(params: Params, scenario: str) -> pd.DataFrame:
@@ -124,18 +124,18 @@ def no_planning(params: Params, plan: str) -> NoReturn:
 class Evidence(NamedTuple):
     """Results of a comparison for the scenarios of one problem, in addition to the general ones."""
 
-    tables: Mapping[str, Table]  # by the name of their file in reports/
+    tables: Mapping[str, Table]  # by file name in reports/
     figures: Mapping[str, bytes]  # PNG
     sections: Sequence[str] = ()  # Markdown, of comparison.md
-    findings: Sequence[str] = ()  # lines for people
+    findings: Sequence[str] = ()  # lines for users to read
     overloads: Mapping[str, Metrics] = MappingProxyType({})  # key metrics of scenarios not judged by slowdown
 
 
 class Validated(NamedTuple):
-    """Scale of the learning curve of an agent, and reference levels."""
+    """Reference levels for the learning curve of an agent, and the label of its scale."""
 
-    levels: Mapping[str, float]  # of heuristics, on the same scale; may be empty
-    label: str  # of the scale
+    levels: Mapping[str, float]  # by heuristic, on the scale of the curve; may be empty
+    label: str  # text at the axis
 
 
 class Tested(NamedTuple):
@@ -143,17 +143,17 @@ class Tested(NamedTuple):
 
     jobs: pd.DataFrame  # the stored table
     capacity: Mapping[str, float]  # of each resource, in the units of the jobs' demands
-    span: float | None = None  # time in which the jobs of a jobset arrive; None: from the jobs themselves
-    same_windows: bool = False  # are those of all loads cut from the same windows of a log?
+    span: float | None = None  # time over which the jobs of a jobset arrive; None: derived from the jobs
+    same_windows: bool = False  # are the jobsets of all loads cut from the same windows of a log?
 
 
 class Comparison(NamedTuple):
-    """Comparison on scenarios of a problem, in addition to slowdown."""
+    """Comparison on the scenarios of a problem by more than slowdown."""
 
     evidence: Callable[[Params, Sequence[str]], Evidence]  # (params, the problem's scenarios)
     validated: Callable[[Params, str, Chosen], Validated]  # (params, agent, choice on validation jobsets)
     tested: Callable[[Params, str], Tested]  # (params, scenario)
-    references: Collection[str] = ()  # heuristics for comparison that are never advised: chance, foresight
+    references: Collection[str] = ()  # heuristics that are compared but never advised: chance, foresight
 
 
 Answering = Callable[[FloatArray, FloatArray], FloatArray | IntArray]  # (rows, uniform draws) -> answers
@@ -162,7 +162,7 @@ Answering = Callable[[FloatArray, FloatArray], FloatArray | IntArray]  # (rows, 
 class Served(NamedTuple):
     """A stored policy as a function of rows of numbers: their layout, and its loader, which needs torch."""
 
-    width: int  # of a row
+    width: int  # numbers in a row
     answer: int | None  # width of an answer; None: one number, an action
     load: Callable[[], Answering]  # cached
 

@@ -62,7 +62,7 @@ def sentence(found: Evidence) -> str:
 
 
 def answer(site: str, today: str) -> tuple[str, str]:
-    """Return the order that a site should use and the reason; today's while there is no advice."""
+    """Return the order that a site should use and the reason; today's order if there is no advice."""
     found = read_evidence(site)
     if found is None:
         return today, f"the order of today; 'dvc repro advise@{site}' makes the advice"

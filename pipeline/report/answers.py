@@ -19,7 +19,7 @@ COMMAND = "python -m pipeline schedule jobs.csv --scenario {scenario} --policy {
 
 
 class Bar(NamedTuple):
-    """One policy in the picture of a scenario: its difference from the best heuristic at each load."""
+    """One policy in the picture of a scenario: its difference from the best heuristic over all loads."""
 
     policy: str
     agent: bool
@@ -37,7 +37,7 @@ class Evidence(NamedTuple):
     slowdown: pd.DataFrame  # COMPARISON
     delay: pd.DataFrame  # DELAY; it decides where all agents of a scenario were trained for it
     objectives: pd.DataFrame  # OBJECTIVES
-    words: Mapping[str, str] = MappingProxyType({})  # names for --policy of policies that are no models
+    words: Mapping[str, str] = MappingProxyType({})  # names for --policy of policies that are not models
 
 
 class Answer(NamedTuple):
@@ -49,13 +49,13 @@ class Answer(NamedTuple):
     use: str  # what to use
     why: str
     command: str  # that runs it
-    others: list[tuple[str, str]]  # loads at which another policy is better, and which
+    others: list[tuple[str, str]]  # loads at which another policy is better, and that policy
     bars: list[Bar]
     scale: float  # percent at the picture's edges
     n: int  # test jobsets
     absent: list[str]  # agents of the previous scenario that cannot run here
     not_better: str  # "" if all are better
-    trained_for: list[str]  # results by their own objective of agents trained for another measure
+    trained_for: list[str]  # results of agents trained for another measure, by that measure
 
 
 def answers(evidence: Evidence, agents: Mapping[str, str], bounded: Collection[str], streams: set[str]) -> list[Answer]:
@@ -119,7 +119,7 @@ def _answer(
 
 
 def advised(answer: Answer, sites: Mapping[str, tuple[str, str]]) -> Answer:
-    """Return the answer for a site's scenario as that of its advice; `sites` are orders to use, with reasons."""
+    """Replace the answer for a site's scenario by its advice; `sites` has the orders to use, with reasons."""
     if answer.scenario not in sites:
         return answer
     use, why = sites[answer.scenario]
@@ -185,7 +185,7 @@ def _ends(low: float, high: float) -> str:
 
 
 def _ranges(named: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the loads at which each heuristic is best, with its name, the one with most loads first."""
+    """Return the loads at which each heuristic is best, with its name, the one with the most loads first."""
     policies = dict.fromkeys(named.values())
     loads = {policy: [load for load, best in named.items() if best == policy] for policy in policies}
     return [(_loads(mine, named), policy) for policy, mine in sorted(loads.items(), key=lambda pair: -len(pair[1]))]

@@ -34,7 +34,7 @@ class Changes(NamedTuple):
 
 
 def moved(before: pd.DataFrame | None, after: pd.DataFrame) -> list[Change]:
-    """Return the mean slowdowns that moved, the largest relative move first; new and lost policies before them."""
+    """Return the mean slowdowns that moved, the largest relative move first, after new and lost policies."""
     old, new = ({} if frame is None else _slowdowns(frame) for frame in (before, after))
     found = []
     for key in dict.fromkeys([*new, *old]):
@@ -58,7 +58,7 @@ def _number(value: float | None) -> str:
 
 
 def differing(before: Lock, after: Lock) -> list[Change]:
-    """Return the outputs of two dvc.lock whose md5 differ, in the order of the second."""
+    """Return the outputs whose md5 differs between two dvc.lock files, in the order of the second."""
     old, new = ({out.path: out.md5 or NONE for out in lock.outs} for lock in (before, after))
     pairs = ((path, old.get(path, NONE), new.get(path, NONE)) for path in dict.fromkeys([*new, *old]))
     return [Change(path, was, now) for path, was, now in pairs if was != now]
@@ -77,7 +77,7 @@ def flat(values: Json, place: str = "") -> dict[str, str]:
 
 
 def revalued(before: Json, after: Json, place: str = "") -> Iterator[Change]:
-    """Yield the parameters that differ; a whole row that came or went is one of them.
+    """Yield the parameters that differ; a row that was added or removed counts as one.
 
     >>> list(revalued({"seed": 1, "a": {"b": 1}}, {"seed": 2}))
     [Change(what='seed', before='1', after='2', note=''), Change(what='a', before='1 value', after='-', note='gone')]

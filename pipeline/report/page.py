@@ -42,7 +42,7 @@ class Content(NamedTuple):
     """Content of the page."""
 
     comparison: pd.DataFrame
-    delay: pd.DataFrame  # the same by waiting time, of scenarios of user groups
+    delay: pd.DataFrame  # the same by waiting time, for scenarios with user groups
     summary: pd.DataFrame
     objectives: pd.DataFrame  # only agents, each by its objective
     agents: Mapping[str, str]  # each with its objective
@@ -60,7 +60,7 @@ class Content(NamedTuple):
     origin: Origin
     streams: pd.DataFrame = empty(STREAM_SUMMARY)  # metrics that only streams have
     bounded: Collection[str] = ()  # scenarios whose slowdown is bounded
-    foreseen: pd.DataFrame = empty(HINDSIGHT_SUMMARY)  # how much of the distance to hindsight policies close
+    foreseen: pd.DataFrame = empty(HINDSIGHT_SUMMARY)  # fraction of the gap to hindsight that policies close
     words: Mapping[str, str] = MappingProxyType({})  # external agents with their names for --policy
     sites: Mapping[str, tuple[str, str]] = MappingProxyType({})  # order to use and reason, by the advice
 
@@ -89,9 +89,9 @@ def html(content: Content) -> str:
 
 
 def overloads(streams: pd.DataFrame, agents: Collection[str], words: Mapping[str, str]) -> Iterator[Answer]:
-    """Return the answer of every overload of STREAM_SUMMARY, by growth of the backlog and finished jobs.
+    """Yield the answer for every overload in STREAM_SUMMARY, by growth of the backlog and finished jobs.
 
-    `words` are names for --policy of policies that are no models.
+    `words` are names for --policy of policies that are not models.
     """
     for scenario, rows in streams[streams["overload"]].groupby("scenario", sort=False):
         order = rows.groupby("policy")["growth"].mean().sort_values(kind="stable")

@@ -88,7 +88,7 @@ def _verdict(rows: pd.DataFrame) -> Verdict:
 def scenarios(
     comparison: pd.DataFrame, bounded: Collection[str] = (), what: str = "mean slowdown"
 ) -> list[tuple[str, list[Table]]]:
-    """Return the title and tables of every scenario (COMPARISON or DELAY): by reference, last agents' own start.
+    """Return the title and tables of every scenario (COMPARISON or DELAY): by reference, last by the agents' own start.
 
     `bounded` are scenarios whose slowdown is bounded, `what` is the compared measure.
     """
@@ -158,13 +158,13 @@ def best_agent(objectives: pd.DataFrame, agents: Collection[str]) -> str | None:
 
 
 def middle_load(comparison: pd.DataFrame, scenario: str) -> int:
-    """Return the load in the middle of a scenario's, the higher of two."""
+    """Return the middle one of a scenario's loads, the higher of two."""
     loads = sorted({int(load) for load in comparison[comparison["scenario"] == scenario]["load"] if load != ALL})
     return loads[len(loads) // 2]
 
 
 def typical_jobset(results: pd.DataFrame, agent: str, load: int) -> int:
-    """Return the jobset of a load whose difference from SJF is closest to the mean one, or raise UserError."""
+    """Return the jobset of a load whose difference from SJF is closest to the mean; UserError if none is shared."""
     at = results[(results["load"] == load) & results["policy"].isin([agent, REFERENCES[0]])]
     slowdown = at.pivot(index="jobset", columns="policy", values="mean_slowdown").dropna()
     if slowdown.shape[1] < 2 or slowdown.empty:

@@ -17,7 +17,7 @@ from pipeline.serving.guard import Guard, refusal
 from pipeline.serving.page import SAFE, page
 from pipeline.serving.records import ActivePolicy, Health, Metrics, Mistake, Reply
 
-LATE_S = 15.0  # without a successful look at who is champion
+LATE_S = 15.0  # since the last successful look for a new champion
 MOST_MISTAKES = 100  # of a state, that are examined
 REF = "#/components/schemas/{model}"
 
@@ -43,7 +43,7 @@ def application(
 
     @app.get("/v1/health")
     async def health() -> Health:
-        """Is the service there? It always decides; `status` says whether by its policy, and the newest."""
+        """Is the service there? It always decides; `status` says whether by its policy, and whether by the newest."""
         now = gateway.active
         status = "falling back" if not now.ready else "ok" if now.looked_s < LATE_S else "not following"
         return Health(status=status, policy_ready=now.ready)
@@ -114,7 +114,7 @@ def _add_decisions(app: FastAPI, gateway: PolicyGateway, metrics: Metrics) -> No
 
 def _problem(error: ValidationError, raw: bytes) -> str:
     """Return the first mistake of a state in one line, with the key that was sent."""
-    if error.error_count() > MOST_MISTAKES:  # sequences stop at their first, so these are keys
+    if error.error_count() > MOST_MISTAKES:  # sequences stop at their first mistake, so these are keys
         return f"state: {error.error_count()} keys that are not known or missing"
     try:
         found: Json = from_json(raw)

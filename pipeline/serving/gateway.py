@@ -1,4 +1,4 @@
-"""Gateway to the policy in charge: asks it within a time limit, and the fallback if it does not answer.
+"""Gateway to the active policy: asks it for a decision within a time limit, and the fallback if it does not answer.
 
 A new policy takes over when its process answers; the previous one finishes its queue. A process that ends is restarted.
 """
@@ -20,11 +20,11 @@ from pipeline.serving.records import ActivePolicy, Metrics, RecentDecisions, Rep
 from pipeline.serving.worker import DECIDED, FIRST_S, REFUSED, SMOOTH, WAITING, Worker
 
 LOOK_S = 0.2  # between two looks at the policy's process
-CHAMPION_S = 1.0  # between two looks at who is champion
+CHAMPION_S = 1.0  # between two looks for a new champion
 BEGIN_S = 120.0  # limit for the start of a process
 PATIENCE = 20  # limits after which a process that does not answer is ended,
 LEAST_PATIENCE_S = 2.0  # and at least this long
-NEAR = 0.6  # share of the limit: a state that waited longer shows that too many are answered at one time
+NEAR = 0.6  # share of the limit: a state that waited longer shows that too many are being answered at once
 AGAIN_S = (0.0, 1.0, 5.0, 30.0)  # before a process is restarted: first, second, ...
 
 
@@ -46,7 +46,7 @@ def completed(raw: bytes, defaults: Mapping[str, float]) -> bytes:
 
 
 class PolicyGateway:
-    """The policy in charge of one scenario, and its fallback."""
+    """The active policy of one scenario, and its fallback."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class PolicyGateway:
         metrics: Metrics,
         defaults: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        """Start the policy; `defaults` are fields of states that lack them, UserError if states have no such field."""
+        """Start the policy; `defaults` fill in missing fields of states. UserError: states cannot have such a field."""
         self.params, self.scenario, self.fallback, self.limit_s = params, scenario, fallback, limit_s
         self.metrics = metrics
         self.live, self._defaults = problem_of(params, scenario).live, dict(defaults)
@@ -68,7 +68,7 @@ class PolicyGateway:
                 raise UserError(f"--{field.replace('_', '-')}: states of scenario '{scenario}' have no {field}")
         self.example = live.example(params, scenario)
         self.said, self.restarts, self.recent = "", 0, RecentDecisions()
-        self._looked = time.monotonic()  # when the last look at who is champion succeeded
+        self._looked = time.monotonic()  # when a look for a new champion last succeeded
         self._wrong: dict[str, str] = {}  # error of each step of `watch`, until it succeeds
         self._look, self._failed, self._ended = look, "", 0.0
         self._fallback = live.decider(params, scenario, fallback.place, fallback.tuned)
@@ -78,11 +78,11 @@ class PolicyGateway:
         self._answering, self._most = 0, float(WAITING)  # states being answered, and their limit
         self._worker = self._begin(look())
         self._next: Worker | None = None
-        self._row = 0  # consecutive ends
+        self._row = 0  # times in a row that the process has ended
 
     @property
     def active(self) -> ActivePolicy:
-        """The policy in charge."""
+        """The active policy."""
         named = self.served
         return ActivePolicy(
             scenario=self.scenario,
@@ -98,11 +98,11 @@ class PolicyGateway:
 
     @property
     def served(self) -> ServedPolicy:
-        """The policy in charge, and its place."""
+        """The active policy, and its place."""
         return self._worker.served
 
     def wait(self, most_s: float = BEGIN_S) -> None:
-        """Wait until the policy answers; UserError if it does not, after the processes are ended."""
+        """Wait until the policy answers; if it does not, end the processes and raise a UserError."""
         until = time.monotonic() + most_s
         while not self._worker.ready.wait(LOOK_S):
             if self._worker.over.is_set() or time.monotonic() > until:
@@ -111,7 +111,7 @@ class PolicyGateway:
                 raise UserError(f"{self.served.policy}: {why}")
 
     async def decide(self, state: BaseModel) -> Reply:
-        """Return a decision, by the policy or, marked, by the fallback; raises like `answer`."""
+        """Return a decision by the policy, or one by the fallback, marked as such; raises like `answer`."""
         return Reply.model_validate_json(await self.answer(state.model_dump_json().encode()))
 
     async def answer(self, raw: bytes) -> bytes:

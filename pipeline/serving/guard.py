@@ -1,4 +1,4 @@
-"""The guard of every endpoint: refuses a request by its headers, its size and its speed, before anything reads it."""
+"""The guard of every endpoint: it may refuse a request for its headers, size or speed before anything else reads it."""
 
 import asyncio
 import hmac
@@ -14,7 +14,7 @@ from pipeline.serving.records import Metrics
 
 FREE = ("/v1/health",)  # needs no token: it does not mention jobs or policies
 MOST_HELD = 256_000_000  # bytes of all requests that are answered at one time
-# A browser sends neither JSON nor a body without a type across sites. The third is what `curl -d` says of any text.
+# A browser sends neither JSON nor a body without a type across sites. The third is what `curl -d` states for any text.
 TYPES = ("application/json", "", "application/x-www-form-urlencoded")
 
 
@@ -37,9 +37,9 @@ class _RefusedError(Exception):
 
 
 class Guard:
-    """Refuses callers without the token and, without a token, those that call this machine by a foreign name.
+    """Refuses requests without the token or, if there is no token, those whose Host is not a loopback address.
 
-    A page in a browser can send requests to loopback, and under a name of its own (DNS rebinding) read the answers.
+    A page in a browser can send requests to loopback and, under a host name of its own (DNS rebinding), read answers.
     """
 
     def __init__(self, app: ASGIApp, token: str | None, metrics: Metrics) -> None:

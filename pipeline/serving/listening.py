@@ -11,8 +11,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pipeline.errors import UserError
 
-AT_ONCE = 256  # connections; where all of them are being answered, others get a 503
-REQUEST_S, IDLE_S = 10, 30  # from the first byte of a request, or the connection, to its last; between two requests
+AT_ONCE = 256  # connections; if all of them are being answered, others get a 503
+REQUEST_S, IDLE_S = 10, 30  # from the first byte of a request, or the connection, to its last byte; between requests
 LATE_S = 2  # after REQUEST_S, in which a refusal can be sent
 SHORTEST_TOKEN, MOST_TOKEN = 16, 4096  # characters; all headers of a request have 16 KB
 
@@ -28,7 +28,7 @@ def token_for(host: str, text: str | None, where: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address cannot be reached from other machines.
+    """Return whether an address cannot be reached from other machines.
 
     >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "node7")]
     [True, True, True, False, False]
@@ -44,7 +44,7 @@ def bound(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.create_server((host, port), family=family, backlog=512)
-        # Connections inherit it; else the body of an answer waits 40 ms for its headers to be acknowledged.
+        # Connections inherit this; else the body of an answer waits 40 ms for its headers to be acknowledged.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
     except OSError as error:
@@ -54,10 +54,10 @@ def bound(host: str, port: int) -> socket.socket:
 class Connection(H11Protocol):
     """A connection that is cut when its caller takes too long, or when another caller needs the room."""
 
-    since, begun = 0.0, True  # when its first byte came or its last answer went; is a request under way?
+    since, begun = 0.0, True  # time of its first byte or last answer; is a request under way?
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Make room among those that are not being answered: the caller with the most loses its oldest."""
+        """Make room if needed: of connections that await no answer, the caller with the most loses its oldest."""
         super().connection_made(transport)
         self.since = self.loop.time()
         self._look()

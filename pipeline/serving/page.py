@@ -1,6 +1,6 @@
-"""Page of the service: the policy in charge, its last state and decision, and the fallback's decisions.
+"""Page of the service: the active policy, its last state and decision, and the fallback's decisions.
 
-All that comes from outside is escaped and cut, and the headers forbid a browser to load or run anything.
+All text from outside is escaped and cut, and the headers forbid a browser to load or run anything.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Policies that are served, their replies, and what a service counts and remembers of them."""
+"""Served policies, their replies, and the metrics and recent decisions of a service."""
 
 import json
 import time
@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from pydantic import BaseModel
 
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
-# Cause of the fallback's decision, by the beginning of the line; the whole line would make a series for each state.
+# Cause of the fallback's decision, by the beginning of the reason; whole reasons would make a series for each state.
 CAUSES = {
     "no answer": "slow",
     "the policy refuses": "refused",
@@ -21,7 +21,7 @@ CAUSES = {
 
 @dataclass(frozen=True)
 class ServedPolicy:
-    """A policy by its content."""
+    """A policy, identified by its content."""
 
     policy: str  # display name
     place: str  # a heuristic's name, or the path of a model
@@ -88,12 +88,12 @@ class Mistake(BaseModel):
 class Health(BaseModel):
     """Is the service up, and does its policy answer?"""
 
-    status: str  # ok; falling back; or not following: looks at who is champion fail
+    status: str  # ok; falling back; or not following: looks for a new champion fail
     policy_ready: bool
 
 
 class ActivePolicy(BaseModel):
-    """The policy in charge."""
+    """The active policy."""
 
     scenario: str
     policy: str
@@ -103,7 +103,7 @@ class ActivePolicy(BaseModel):
     limit_ms: float  # of a decision, before the fallback is asked
     restarts: int  # of the policy's process, since the service began
     said: str = ""  # errors, above all why a newer champion is not loaded
-    looked_s: float = 0.0  # since a look at who is champion succeeded
+    looked_s: float = 0.0  # since a look for a new champion last succeeded
 
 
 class Metrics:

@@ -1,7 +1,7 @@
 """A policy in a process of its own, so that the service survives if it hangs, fails or is killed.
 
-States go in and decisions come out as JSON, one at a time. Only the arguments of
-`work` are pickled, by the service itself.
+States go in and decisions come out as JSON, one at a time. Only the arguments of `work` are pickled, by the service
+itself.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ def work(params: Params, scenario: str, served: ServedPolicy, pipe: Connection) 
     """Load a policy, then answer states until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes; the service ends this one
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.environ |= dict.fromkeys(THREADS, "1")  # one state at a time: waking others takes longer than the sums do
+    os.environ |= dict.fromkeys(THREADS, "1")  # one state at a time: waking other threads takes longer than the sums
     with contextlib.suppress(EOFError, OSError):
         try:
             live = problem_of(params, scenario).live

@@ -14,8 +14,8 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def inlined(function: Function) -> Function:
     """Compile a function that only kernels call: inlined in each of them, without reference counting.
 
-    Passing a tuple's arrays by value and counting references to them took four fifths of a decision. `_nrt=False`
-    requires that such a function neither allocates nor keeps an array.
+    Passing a tuple's arrays by value and counting references to them took four fifths of the time of a decision.
+    `_nrt=False` requires that such a function neither allocates nor keeps an array.
     """
     how = njit(  # type: ignore[call-overload]  # three options that numba has and its signature leaves out
         forceinline=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
@@ -26,13 +26,13 @@ def inlined(function: Function) -> Function:
 
 @inlined
 def dealt(place: int, count: int, hands: int) -> int:
-    """Return the item at a place when items are dealt out evenly to threads.
+    """Return the item at a place of `prange` when items are dealt out evenly to threads.
 
-    A thread takes consecutive places of `prange`. Episodes are sorted by load, so without dealing all threads would
-    wait for the one with the highest loads.
+    A thread takes consecutive places. Episodes are sorted by load, so without dealing, all threads would wait for the
+    thread that got the highest loads.
     """
     few = count // hands
-    more = count % hands  # hands with one extra item
+    more = count % hands  # number of hands (threads) with one extra item
     many = more * (few + 1)
     if place < many:
         return place % (few + 1) * hands + place // (few + 1)
@@ -48,7 +48,7 @@ def _mix(bits: np.uint64) -> np.uint64:
 
 @inlined
 def uniform(key: np.uint64, decision: int) -> float:
-    """Return `core.uniform` of one key."""
+    """Return what `core.uniform` returns for one key."""
     bits = _mix(key + np.uint64(decision) * np.uint64(0x9E3779B97F4A7C15))
     return float(bits >> np.uint64(11)) / 9007199254740992.0
 

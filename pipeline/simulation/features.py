@@ -1,13 +1,13 @@
 """Observations as numbers in [0, 1], for external networks and the library's environments.
 
-    jobs     [M, 6 + R]  of each slot: is there a job, its run time, its wait, does it fit now, the time until it fits,
-                         the machines it needs; its demand of each resource
+    jobs     [M, 6 + R]  for each slot: is there a job, its run time, its wait, does it fit now, the time until it
+                         fits, the machines it needs; its demand of each resource
     cluster  [K * T * R] free share of each machine's resources, in each step of the horizon
     queue    [7 + R]     jobs in the backlog, the first one's run time; the longest wait in a slot, time since the last
-                         arrival, time; is the end of arrivals known, the time until then; demand of that first job
+                         arrival, time; is the end of arrivals known, time until it; demand of the backlog's first job
 
-A time t becomes t / (t + scale), a count n of jobs n / (n + M), a demand its share of the largest machine. The time
-until arrivals end is cut at LONG scales. Compiled code (`pool/env/simulator/features.py`) writes identical bits.
+A time t becomes t / (t + scale), a number n of jobs n / (n + M), a demand its share of the largest machine. The time
+until arrivals end is cut at LONG * scale. Compiled code (`pool/env/simulator/features.py`) writes identical bits.
 """
 
 from typing import NamedTuple
@@ -16,8 +16,8 @@ import numpy as np
 
 from pipeline.core.types import BoolArray, FloatArray, IntArray, Observation, TimeArray
 
-JOB, QUEUE = 6, 7  # features of a job, and of the queue, besides the demands
-LONG = 10.0  # time scales: the unit of the clock, and of the time until arrivals end
+JOB, QUEUE = 6, 7  # number of features of a job, and of the queue, without the demands
+LONG = 10.0  # scales: the maximum of the time until arrivals end, and the unit of the clock
 CLOCK = 10  # maximum of the steps since the last arrival in the image
 
 
@@ -30,7 +30,7 @@ class Features(NamedTuple):
 
 
 def encoded(view: Observation, scale: float) -> Features:
-    """Return observations as features; `scale` is the time that maps to one half."""
+    """Return observations as features; `scale` is the time that becomes one half."""
     count, slots = view.duration.shape
     units = np.maximum(view.capacity.max(axis=(0, 1), initial=0), 1)
     jobs = np.zeros((count, slots, JOB + len(units)), dtype=np.float32)

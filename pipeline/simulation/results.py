@@ -1,9 +1,9 @@
 """Results of policies on jobsets, their cost by an objective, and job outcomes in real time; the same for all problems.
 
-Slowdown = time from arrival to completion over run time; bounded: no job counts as shorter than 10 time units
-(Feitelson), and the minimum is 1. A job that was cut off counts as if it had ended, or had started, at the cut: a lower
-bound. It is flagged, so that no policy gains by leaving jobs undone. Percentiles and the worst job of a jobset are by
-bounded slowdown.
+Slowdown = time from arrival to completion over run time. For bounded slowdown, no job counts as shorter than 10 time
+units (Feitelson), and the minimum is 1. A job that was cut off counts as if it had ended, or had started, at the cut:
+a lower bound. It is flagged, so that no policy gains by leaving jobs undone. Percentiles and the worst job of a jobset
+refer to bounded slowdown.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,10 +17,10 @@ from pipeline.core.schemas import empty
 from pipeline.core.types import SHORTEST_BOUNDED, BoolArray, FloatArray, IntArray, Policy, TimeArray
 
 PLAIN, BOUNDED = "mean_slowdown", "mean_bounded_slowdown"  # columns of jobset results
-MOST_JOBSETS = 1_000_000  # of one load; keeps the keys of (load, jobset) apart
+MOST_JOBSETS = 1_000_000  # per load; keeps the keys of (load, jobset) apart
 
 
-# Column of the jobset table for each objective, and the sign that makes less better.
+# Column of the jobset table for each objective, and the sign that makes lower values better.
 COST_COLUMNS = {
     "slowdown": ("mean_slowdown", 1),
     "bounded_slowdown": ("mean_bounded_slowdown", 1),
@@ -72,7 +72,7 @@ def mean_cost(results: Results, objective: str) -> float:
     return sign * float(results.jobsets.groupby("load")[column].mean().mean())
 
 
-Play = Callable[[Mapping[str, Policy]], dict[str, Results]]  # on validation jobsets, all policies at once
+Play = Callable[[Mapping[str, Policy]], dict[str, Results]]  # plays all policies at once on validation jobsets
 
 
 def slowdown_column(jobsets: pd.DataFrame) -> str:
@@ -84,7 +84,7 @@ def slowdown_column(jobsets: pd.DataFrame) -> str:
 
 
 def best_of(results: Mapping[str, Results], column: str | None = None) -> dict[int, str]:
-    """Return the policy with the least mean of a column of jobset tables at each load; None: slowdown."""
+    """Return the policy with the least mean of a column of jobset results at each load; None: of slowdown."""
     means = {name: done.mean_by_load(column or slowdown_column(done.jobsets)) for name, done in results.items()}
     loads = next(iter(means.values()))
     return {load: min(means, key=lambda name: means[name][load]) for load in loads}
@@ -97,7 +97,7 @@ def best_single(results: Mapping[str, Results]) -> dict[int, str]:
 
 
 def percentile(ordered: FloatArray, first: IntArray, share: float) -> FloatArray:
-    """Return the linear percentile of each run first[b] : first[b + 1] of values that rise within it.
+    """Return the linear percentile of each segment first[b] : first[b + 1] of values that ascend within it.
 
     >>> percentile(np.array([1.0, 2.0, 4.0, 7.0]), np.array([0, 3, 4]), 0.75)
     array([3., 7.])
@@ -147,7 +147,7 @@ def outcome_of(jobs: Jobs, start: FloatArray, finish: FloatArray, cut: FloatArra
         jobs: of all episodes.
         start: [J]; nan where a job never started.
         finish: [J]; nan where it did not end.
-        cut: [B] when each episode was cut.
+        cut: [B] time at which each episode was cut.
     """
     unfinished = np.isnan(finish)
     last = np.maximum(cut[jobs.episode], jobs.arrival)
@@ -208,8 +208,8 @@ def timed_summary(
 
     Args:
         frame: one row per jobset, with the columns of `jobset_table`.
-        scenario: its name.
-        schema: of the result.
+        scenario: name of the scenario.
+        schema: schema of the result.
         wait: name of the waiting time in the schema.
         also: additional means: name -> column of the frame.
     """
@@ -225,7 +225,7 @@ def timed_summary(
 
 
 def must_be_whole(load: IntArray, jobset: IntArray, jobs: Jobs, ends: int) -> None:
-    """Raise ValueError if names or outcomes do not match the episodes, or a jobset has no jobs."""
+    """Raise ValueError if loads, jobset numbers or outcomes do not match the episodes, or a jobset has no jobs."""
     episodes = len(jobs.first) - 1
     for name, length in {"load": len(load), "jobset": len(jobset), "outcome": ends}.items():
         if length != episodes:

@@ -1,6 +1,6 @@
 """Heuristics, and the only loops that run policies to the end of every episode, for all problems.
 
-Heuristics score the waiting jobs of an observation; `choose` settles legality, ties and void once.
+Heuristics score the waiting jobs of an observation; `choose` handles legality, ties and void for all of them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ DECISIONS_AT_ONCE = 1_000_000  # of compiled play between two progress reports: 
 
 # Episodes that run in parallel: enough that a lock step costs almost nothing per episode. With 35 jobs in ten slots an
 # episode takes 3 kB in the simulator and 1 kB in observations, so all take 64 MB regardless of the number of policies
-# and jobsets. Long horizons allow fewer (steps of all their horizons).
+# and jobsets. Long horizons allow fewer: problems also limit the steps of all horizons together.
 MOST_ABREAST = 16_384
 
 Score = Callable[[Observation], FloatArray]
@@ -39,7 +39,7 @@ Who_contra = TypeVar("Who_contra", contravariant=True)
 
 
 def choose(scores: FloatArray, view: Observation) -> IntArray:
-    """Return the best-scored legal placement of each episode, or void where no job is wanted."""
+    """Return the best-scored legal placement of each episode, or void where no job is wanted (score -inf)."""
     count, slots, machines = view.legal.shape
     each = scores if scores.ndim == 3 else scores[:, :, None]
     wanted = np.where(view.legal, each, -np.inf).reshape(count, slots * machines)
@@ -72,7 +72,7 @@ class Heuristic:
 
 
 def heuristic(score: Score, rule: CompiledRule | None = None, order: Score | None = None) -> Heuristic:
-    """Return the policy that starts the best-scored job; `order` ranks all jobs if `score` considers one at a time."""
+    """Return the policy that starts the best-scored job; `order` ranks all jobs where `score` scores only one."""
     return Heuristic(lambda view, draws: choose(score(view), view), rule, order or score)
 
 
@@ -82,7 +82,7 @@ def compiled_rule_of(policy: object) -> CompiledRule | None:
 
 
 def random(view: Observation, draws: FloatArray) -> IntArray:
-    """Draw uniformly among the legal actions, including void."""
+    """Draw uniformly from the legal actions, including void."""
     legal = legal_actions(view)
     place = (draws * legal.sum(axis=1)).astype(np.int64)
     return np.asarray((legal.cumsum(axis=1) > place[:, None]).argmax(axis=1))
@@ -97,7 +97,7 @@ class Waiting(Protocol):
 
 
 class Episodes(Waiting, Protocol):
-    """The part of a simulator that a rollout needs if policies place jobs; reference simulators have it, too."""
+    """The part of a simulator that a rollout needs if policies place jobs; reference simulators have it too."""
 
     def observe(self, rows: IntArray) -> Observation:
         """Return the observation of some episodes."""
@@ -124,7 +124,7 @@ class Turn(NamedTuple):
     rows: IntArray  # [B']  episodes
     view: Observation  # of them
     draws: FloatArray  # [B']  uniform in [0, 1)
-    decision: IntArray  # [B']  its place among those of its episode
+    decision: IntArray  # [B']  its number in its episode, from 0
     key: KeyArray  # [B']  random key of its episode
 
     def take(self, some: IntArray | slice) -> "Turn":
@@ -154,7 +154,7 @@ def play_turns(simulator: Episodes, decide: Callable[[Turn], IntArray], key: Key
     Args:
         simulator: at any point of its episodes.
         decide: called once for each lock step, before its actions are carried out.
-        key: random key [B] of each episode; its n-th decision draws the same number in any company.
+        key: random key [B] of each episode; its n-th decision draws the same number whatever else is played.
         made: decisions that each episode has already taken.
     """
     decision = np.full(len(key), made, dtype=np.int64)
@@ -172,7 +172,7 @@ def play_turns(simulator: Episodes, decide: Callable[[Turn], IntArray], key: Key
 def play(simulator: Episodes, policy: Policy, key: KeyArray, watch: Watch | None = None) -> None:
     """Let a policy decide until every episode is over; `watch` is called with every decision before it is carried out.
 
-    Args as of `play_turns`.
+    Args: see `play_turns`.
     """
 
     def decide(turn: Turn) -> IntArray:
@@ -193,7 +193,7 @@ def play_together(
     Args:
         simulator: at any point of its episodes.
         policies: called once for each lock step, each with its episodes that are not over.
-        whose: policy [B] of each episode, by its place; never falling.
+        whose: index [B] of the policy of each episode; ascending.
         key: see `play_turns`.
     """
 
@@ -247,7 +247,7 @@ def play_all(
         policies: those with a compiled rule play first, on their own; the others in lock step.
         key: random key [B] of each episode, the same for all policies.
         abreast: the largest number of parallel episodes.
-        begin: starts some episodes, with repetitions.
+        begin: starts some episodes, which may be listed more than once.
         players: assigns a rule to each episode.
         on_progress: called with the share that is done.
         at_once: decisions of compiled play between two progress reports.

@@ -1,7 +1,7 @@
 """Protocol of every compiled simulator: many episodes of one problem, played in parallel.
 
-Between two decisions an episode collects reward and time passes; differences of `gained` and `now` are the reward and
-the elapsed time of a decision. Rows are reusable: `overwrite` replaces episodes with those of another simulator.
+Between two decisions an episode collects reward and time passes; the differences of `gained` and `now` are the reward
+and the elapsed time of a decision. Rows are reusable: `overwrite` replaces episodes with those of another simulator.
 """
 
 from collections.abc import Callable, Collection
@@ -15,7 +15,7 @@ Seen_co = TypeVar("Seen_co", covariant=True)  # an observation of some episodes
 Actions_contra = TypeVar("Actions_contra", contravariant=True)  # one decision in each of them
 Players = TypeVar("Players")  # the compiled heuristic of each episode
 Time = TypeVar("Time", bound=TimeArray)
-Batch = TypeVar("Batch", bound=tuple[Any, ...])  # jobs of a problem: `first`, then columns [J]
+Batch = TypeVar("Batch", bound=tuple[Any, ...])  # jobs of a problem: `first` [B + 1], then columns [J]
 
 
 class Played(NamedTuple):
@@ -26,7 +26,7 @@ class Played(NamedTuple):
     duration: TimeArray  # [J]
     start: FloatArray  # [J]      nan = not started
     finish: FloatArray  # [J]      nan = not finished
-    end: TimeArray  # [B]      the current time; of an episode that is over, its last
+    end: TimeArray  # [B]      current time; if the episode is over, its last time
 
     @property
     def episode(self) -> IntArray:
@@ -34,14 +34,14 @@ class Played(NamedTuple):
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     def only(self, kept: BoolArray) -> "Played":
-        """Return the same of some of the jobs [J]."""
+        """Return this record for some of the jobs [J]."""
         first = np.append(0, np.cumsum(kept))[self.first]
         of_jobs = (self.arrival[kept], self.duration[kept], self.start[kept], self.finish[kept])
         return Played(first, *of_jobs, self.end)
 
 
 class Simulator(Protocol[Seen_co, Actions_contra]):
-    """Episodes of one problem in parallel; those in `rows` await a decision. Rules play `rollout.CompiledEpisodes`."""
+    """Episodes of one problem in parallel; those in `rows` await a decision. For rules: `rollout.CompiledEpisodes`."""
 
     @property
     def rows(self) -> IntArray:
@@ -53,7 +53,7 @@ class Simulator(Protocol[Seen_co, Actions_contra]):
 
     @property
     def gained(self) -> FloatArray:
-        """Return the reward [B] that every episode has collected since it began, by the simulator's objective."""
+        """Return the reward [B] of every episode since its beginning, by the simulator's objective."""
 
     def observe(self, rows: IntArray) -> Seen_co:
         """Return the observations of some episodes, as copies."""
@@ -71,7 +71,7 @@ class Simulator(Protocol[Seen_co, Actions_contra]):
         """Return independent copies of some episodes; repetitions are allowed."""
 
     def overwrite(self, rows: IntArray, source: Self, which: IntArray) -> None:
-        """Replace episodes, each with enough `room`, with copies of another simulator's."""
+        """Replace episodes with copies of another simulator's; each must have enough room (`roomy`)."""
 
 
 class Kernels(NamedTuple):
@@ -79,7 +79,7 @@ class Kernels(NamedTuple):
 
     step: Callable[..., int]  # (actions)
     decide: Callable[..., None]  # (players, actions: output)
-    play: Callable[..., int]  # (players, maximum of decisions)
+    play: Callable[..., int]  # (players, maximum number of decisions)
 
 
 class CompiledSimulator(Generic[Players, Time]):
@@ -97,7 +97,7 @@ class CompiledSimulator(Generic[Players, Time]):
 
     @property
     def now(self) -> Time:
-        """Return the time [B] of every episode; of those that are over, their last."""
+        """Return the time [B] of every episode; if it is over, its last time."""
         now: Time = self._state.now
         return now
 
@@ -136,9 +136,9 @@ class Layout(NamedTuple):
 
 
 def roomy(jobs: Batch, room: int) -> Batch:
-    """Return a batch whose episodes can be overwritten by any with fewer than `room` jobs.
+    """Return a batch whose episodes can be overwritten by any that have fewer than `room` jobs.
 
-    After each episode comes another one, never played, that owns the unused places: episode b becomes 2 * b.
+    Each episode is followed by one that is never played and owns the unused places: episode b becomes 2 * b.
     """
     first: IntArray = jobs[0]
     places = np.arange(room) + np.zeros((len(first) - 1, 1), dtype=np.int64)
@@ -150,7 +150,7 @@ def roomy(jobs: Batch, room: int) -> Batch:
 
 
 def spans(first: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the jobs of some episodes end to end, and the bounds [rows + 1] of each in these.
+    """Return the jobs of some episodes end to end, and the bounds [rows + 1] of each episode among them.
 
     >>> spans(np.array([0, 2, 5]), np.array([1, 0]))
     (array([2, 3, 4, 0, 1]), array([0, 3, 5]))

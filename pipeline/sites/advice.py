@@ -1,9 +1,9 @@
 """Advice for a site: the order that shortens waits most without making anyone wait much longer.
 
-A learned score evolves on the training period. The validation period chooses the order: of those that Slurm can be set
-to, by hand or learned, the one with the lowest `gain` that no veto excludes. The test period only confirms: the advice
-is to use it if the interval of its gain is below 0 and no veto holds there either. Vetoes limit how much longer the
-longest wait, the 99th percentile and the mean wait of large jobs may become.
+A learned score evolves on the training period. The validation period chooses among the orders that Slurm's settings can
+express, learned or not: the one with the lowest `gain` that no veto excludes. The test period only confirms: the advice
+is to use this order if the interval of its gain is below 0 and no veto applies there either. Vetoes limit how much
+longer the longest wait, the 99th percentile and the mean wait of large jobs may become.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,17 +23,17 @@ from pipeline.sites.replay import Order, replay
 from pipeline.sites.slurm_settings import SlurmOrder
 
 LEAST_BLOCKS = 4  # of three days, in the test period
-LARGE = 0.1  # of all processors: a large job
-FEWEST = 30  # jobs of a class that is reported or protected
-EQUAL = 0.05  # a gain within this share either way is none
-LOSES = 0.1  # a user loses whose mean wait grows by more than this share, and by more than LEAST_S
-LEAST_S = 60.0  # shorter growth of a wait neither loses nor is vetoed
+LARGE = 0.1  # share of all processors above which a job is large
+FEWEST = 30  # jobs in a class that is reported or protected by a veto
+EQUAL = 0.05  # orders are equal if the whole interval of the gain is closer to 0 than this
+LOSES = 0.1  # a user loses if the mean wait grows by more than this share and by more than LEAST_S
+LEAST_S = 60.0  # a wait that grows by less is neither a loss nor a reason for a veto
 MOST_DAYS = 3_650  # longer logs are not suggested
 RESAMPLES_OF_CHOICE = 2  # where no interval is needed
 
 
 class Judged(NamedTuple):
-    """An order on a period, against today's."""
+    """Figures of an order on a period, compared with today's order."""
 
     name: str
     figures: dict[str, Change]
@@ -51,7 +51,7 @@ class Class(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """What a site should do, and the evidence."""
+    """Recommendation for a site, and the evidence for it."""
 
     verdict: str  # use | equal | undecided | vetoed | stay
     candidate: str
@@ -60,12 +60,12 @@ class Advice(NamedTuple):
     validation: list[Judged]
     test: dict[str, Judged]  # by order
     classes: list[Class]  # of the candidate, on the test period
-    users: tuple[int, int, int]  # whose mean wait falls and rises clearly, of how many
+    users: tuple[int, int, int]  # whose mean wait clearly falls, whose clearly rises, and all
     blocks: int
     jobs: int
     replays: int
     own: tuple[float, float, float]  # mean, 99th percentile and longest wait in the log's own history; nan = unknown
-    more_days: int | None  # of test period, after which the verdict would be clear; None: it is, or no number would do
+    more_days: int | None  # more test period for a clear verdict; None: it is clear already, or no number would do
 
 
 def waits_of(period: Period, name: str, workers: ThreadPoolExecutor) -> FloatArray:
@@ -90,12 +90,12 @@ def advise(
     """Return the advice.
 
     Args:
-        periods: of the log; `validation` and `test` are used.
-        site: its row.
-        settings: of the intervals.
-        seed: of resamples.
-        threads: how many replays at once.
-        advance: called after each order.
+        periods: periods of the log: `train`, `validation` and `test`.
+        site: the site's row.
+        settings: settings of the intervals.
+        seed: seed of learning and resampling.
+        threads: number of replays at once.
+        advance: called after each generation of learning and each order.
     """
     with ThreadPoolExecutor(threads) as workers:
         learned = learn(periods["train"], site.today, site.most, seed, workers, advance)
@@ -152,7 +152,7 @@ def steps(site: Site) -> int:
 
 
 def _gain(one: Judged) -> float:
-    """Return what orders are chosen by: a learned one has to be clearly better than those by hand."""
+    """Return the value that orders are chosen by: the gain, with a margin that a learned order must make up for."""
     return one.figures["gain"].change + MARGIN * (one.name in LEARNED)
 
 
@@ -171,7 +171,7 @@ def _judge(
 
 
 def vetoes(found: Mapping[str, Change], large: Change | None, most: Vetoes) -> list[str]:
-    """Return why an order is not acceptable, if it is not."""
+    """Return the reasons why an order is not acceptable; empty if it is."""
     limits = [
         ("the longest wait", found["longest_wait"], most.longest),
         ("the 99th percentile of waits", found["p99_wait"], most.p99),
@@ -203,7 +203,7 @@ def _verdict(one: Judged, today: str, blocks: int) -> str:
 
 
 def more_days(gain: Change, blocks: int) -> int | None:
-    """Return the additional days of test period for a clear gain: intervals shrink with the square root of n.
+    """Return the additional days of test period needed for a clear gain: intervals shrink with the square root of n.
 
     >>> more_days(Change(0.8, 1.0, -0.2, -0.6, 0.2), blocks=4), more_days(Change(1.1, 1.0, 0.1, -0.1, 0.3), blocks=4)
     (36, None)

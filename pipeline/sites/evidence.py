@@ -1,6 +1,6 @@
-"""What is kept of a site's advice: the tables and the evidence for the page, and how a site's log is read for them.
+"""Records of a site's advice: the tables and the evidence for its page, and the site's log as they read it.
 
-The table of users' limits against their run times shows who could start earlier by asking for less.
+The table of users' limits and run times shows which users could start earlier by requesting less.
 """
 
 import math
@@ -31,11 +31,11 @@ TABLE, USERS, EVIDENCE = "orders.csv", "users.csv", "evidence.json"
 SHOWN_USERS = 10
 FEWEST = 10  # jobs of a user whose limits are reported
 SHARE = 0.95  # of a user's jobs that the suggested limit would cover
-SPARE = 1.2  # of the suggested limit above what these jobs needed
+SPARE = 1.2  # ratio of the suggested limit to what these jobs needed
 
 
 class SiteLog:
-    """A site's log, as its machines could run it; policies know limits, or run times where there are none.
+    """A site's log as its machines can run it; policies know limits, or run times if the log has no limits.
 
     Raises:
         UserError: there is no such site, its order is unknown, or its jobs do not come from a log in periods.
@@ -67,7 +67,7 @@ class SiteLog:
 
 
 def read_evidence(site: str) -> Evidence | None:
-    """Return what was kept of a site's advice; None if there is none yet."""
+    """Return the stored evidence of a site's advice; None if there is none yet."""
     place: Path = FOLDER / site / EVIDENCE
     found: Evidence | None = storage.read_json(place) if place.exists() else None  # type: ignore[assignment]
     return found
@@ -99,9 +99,9 @@ def _changes(one: Judged) -> dict[str, Json]:
 
 
 def evidence(site: str, today: str, found: Advice, log: SiteLog, limits: pd.DataFrame) -> dict[str, Json]:
-    """Return all that the page shows of a site; changes are against today's order, and `more_days` are of the log.
+    """Return all that the page shows of a site; changes are relative to today's order.
 
-    `limits` is the table of its users' limits.
+    `limits` is the table of its users' limits. `more_days` counts days of the whole log, not only of the test period.
     """
     best, users = found.test[found.candidate], found.users
     own = (None if math.isnan(value) else value for value in found.own)
@@ -139,11 +139,11 @@ def evidence(site: str, today: str, found: Advice, log: SiteLog, limits: pd.Data
 
 
 def limits_table(period: Period) -> pd.DataFrame:
-    """Return a row for each user with enough jobs in a period, the most processor time reserved in vain first.
+    """Return a row for each user with enough jobs in a period, in descending order of `in_vain_h`.
 
-    `used` is the median share of the limit that was used; `suggested_s` would have covered 95 % of the user's jobs with
-    a fifth to spare, but is at most the user's longest limit; `in_vain_h` are processor hours that were reserved and
-    not used. Jobs with a limit of a year or more had none, and do not count.
+    `used` is the median share of the limit that was used. `suggested_s` would have covered 95 % of the user's jobs with
+    a fifth to spare, but is at most the user's longest limit. `in_vain_h` are processor hours that were reserved but
+    not used. A limit of a year or more means no limit; such jobs do not count.
     """
     limit = period.queue.limit[period.first :]
     limited = limit < LONGEST_S

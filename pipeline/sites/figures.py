@@ -1,10 +1,10 @@
-"""Waits and slowdowns under an order, relative to those under today's, with intervals over blocks of days and replays.
+"""Waits and slowdowns under an order, relative to today's order, with intervals over blocks of days and replays.
 
 A figure is a mean over the replays of the ensemble. Its interval resamples blocks of three days and replays together,
-in pairs for both orders, so that it contains the variation between replays as well as that between weeks. Percentiles
-are widened for small numbers of blocks (Hesterberg, The American Statistician 69, 2015: the expanded percentile
-interval), one method for any number of them. No interval of a maximum can be resampled: that of the longest wait is
-the range over replays.
+in pairs for both orders, so that it contains the variation between replays as well as that between weeks. The interval
+is widened for small numbers of blocks (Hesterberg, The American Statistician 69, 2015: the expanded percentile
+interval), by the same method for any number. The interval of a maximum cannot be found by resampling: that of the
+longest wait is the range over replays.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,8 +21,8 @@ from pipeline.sites.queue import Period
 MEASURES = ("wait", "p99_wait", "longest_wait", "slowdown")  # s, s, s, 1
 TAIL = 0.99
 GROUPS = 1_000  # of similar waits, and as many again in the longest tenth
-GAIN = ("wait", "slowdown")  # the geometric mean of their changes is what orders are chosen by: `gain`
-NOTHING = 1e-9  # s; keeps ratios of waits finite, and no wait under both orders no change
+GAIN = ("wait", "slowdown")  # the geometric mean of their changes is `gain`, by which orders are chosen
+NOTHING = 1e-9  # s; keeps ratios of waits finite: two waits of 0 do not differ
 
 
 class Change(NamedTuple):
@@ -54,11 +54,11 @@ def draws(blocks: int, replays: int, resamples: int, confidence: float, seed: in
     """Return resamples of blocks and replays.
 
     Args:
-        blocks: their number, at least 2.
-        replays: their number.
-        resamples: how many.
-        confidence: of the intervals.
-        seed: of the random numbers.
+        blocks: number of blocks, at least 2.
+        replays: number of replays.
+        resamples: number of resamples.
+        confidence: confidence of the intervals.
+        seed: seed of the random numbers.
     """
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(blocks, np.full(blocks, 1 / blocks), size=resamples)
@@ -70,9 +70,9 @@ def draws(blocks: int, replays: int, resamples: int, confidence: float, seed: in
 
 
 def expanded(tail: float, units: int) -> float:
-    """Return the level that replaces that of a percentile for few units: Student's t in place of the normal.
+    """Return the level at which to take a percentile if units are few: Student's t replaces the normal distribution.
 
-    Its quantile is approximated as in Abramowitz and Stegun (26.7.5).
+    The quantile of t is approximated as in Abramowitz and Stegun (26.7.5).
 
     >>> [round(expanded(0.025, units), 4) for units in (4, 10, 40, 1000)]
     [0.0001, 0.0086, 0.0203, 0.0248]
@@ -102,10 +102,10 @@ def figures(wait: FloatArray, today: FloatArray, run: FloatArray, block: IntArra
     """Return every measure of some jobs, and `gain`.
 
     Args:
-        wait: [E, J] in each replay.
-        today: [E, J] under today's order.
+        wait: [E, J] waits in each replay.
+        today: [E, J] waits under today's order.
         run: [J] run times.
-        block: [J] of each job, a row of `drawn.blocks`.
+        block: [J] block of each job, a column of `drawn.blocks`.
         drawn: resamples.
     """
     found, ratio = {}, np.ones(len(drawn.blocks))
@@ -135,7 +135,7 @@ def _mean(value: FloatArray, block: IntArray, drawn: Draws) -> FloatArray:
 def _p99(wait: FloatArray, block: IntArray, drawn: Draws) -> FloatArray:
     """Return the mean over replays of the 99th percentile over jobs, in each resample [1 + S].
 
-    Jobs are counted in groups of similar waits, of few jobs in the tail: the value is the largest of its group.
+    Jobs are counted in groups of similar waits, which are small in the tail. The value is the largest of its group.
     """
     found = np.empty((len(drawn.blocks), len(wait)))
     places = [np.linspace(first * len(block), len(block), GROUPS) for first in (0.0, 0.9)]

@@ -2,11 +2,11 @@
 
 The score is a sum of logarithms: of the requested limit, of processors, and of the user's last two run times. (The hour
 of day was tried: on HPC2N it made the order worse in later weeks.) It begins as the best order of the families on the
-training period; evolution then lowers `gain` there, with a penalty for what `sites.NAME.most` would veto and for
-leaving the beginning. The other periods are not read: validation decides whether the learned order is better
-than the families, and the test period confirms, as for any order.
+training period. Evolution then lowers `gain` there, with penalties for what `sites.NAME.most` would veto and for
+distance from the beginning. Learning reads no other period: validation later decides whether the learned order is
+better than the families, and the test period confirms the choice, as for any order.
 
-The last run times are those of a table that is made every night, as `refresh_users` of the Slurm settings does.
+The last run times come from a table that is written every night, as by `refresh_users` of the Slurm settings.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +25,8 @@ from pipeline.sites.queue import Period
 from pipeline.sites.replay import LINEAR, Order, replay
 from pipeline.sites.slurm_settings import LONGEST_S, SHORTEST_S, SlurmOrder, named_order
 
-TAU_S = 8 * HOUR_S  # of scores under way; afterwards validation chooses it, as for the families
-PLANNED = 10  # reservations of the search, which would take five times as long with Slurm's 500
+TAU_S = 8 * HOUR_S  # of scores during the search; validation then chooses tau, as for the families
+PLANNED = 10  # reservations during the search, which would take five times as long with Slurm's 500
 LEAST_JOBS = 1_000  # of the training period
 REPLAYS, GENERATIONS, POPULATION, SPREAD = 6, 24, 10, 0.2
 NEAR = 0.05  # cost of a distance of 1 from the beginning
@@ -37,7 +37,7 @@ WEIGHTS = ("limit", "cpus", "past")
 
 
 class Outcome(NamedTuple):
-    """What an order is judged by on the training period, averages over replays."""
+    """Figures that an order is judged by on the training period, averaged over replays."""
 
     wait: float
     slowdown: float
@@ -54,7 +54,7 @@ def features(period: Period, past_s: float) -> FloatArray:
 
 
 def score_of(order: SlurmOrder, period: Period) -> Order:
-    """Return a score of Slurm's as an order of a period's queue."""
+    """Return a Slurm score as an order of a period's queue."""
     weights = np.array([getattr(order, name) for name in WEIGHTS])
     found = Order(LINEAR, -(features(period, order.past_s) @ weights), slope=1 / order.tau_s)
     return deployed(found, order, period.queue, period.slurm) if period.slurm else found
@@ -70,8 +70,8 @@ def learn(
     Args:
         period: training period.
         today: order of the site's queue.
-        most: growth of waits that is accepted.
-        seed: of the draws.
+        most: accepted growth of waits.
+        seed: seed of the draws.
         workers: threads for replays.
         advance: called after each generation.
     """
@@ -101,7 +101,7 @@ def learn(
 
 
 def _order(weights: FloatArray, past_s: float) -> SlurmOrder:
-    # Rounded, so that the settings are short and the replay is theirs.
+    # Rounded, so that the settings are short and the replay uses exactly their values.
     limit, cpus, past = (round(float(weight), 3) for weight in weights)
     return SlurmOrder(TAU_S, limit, cpus, past, past_s=round(past_s))
 

@@ -1,15 +1,15 @@
-"""The priority that a site's Slurm computes itself, and what stays of it when site factors set the order.
+"""The priority that a site's Slurm computes itself, and the part that remains when site factors set the order.
 
 Terms of priority/multifactor, as in Slurm's source (src/plugins/priority/multifactor):
 
     age         weight * wait / PriorityMaxAge; Slurm stops at the maximum, the replay does not
-    job size    weight * mean of the job's shares of processors and of nodes, or 1 less it with PriorityFavorSmall
+    job size    weight * mean of the job's shares of processors and of nodes, or 1 minus it with PriorityFavorSmall
     partition   weight * PriorityJobFactor / the highest one of all partitions
     QOS         weight * priority of the job's QOS / the highest one
     fair-share  weight * 2^(-usage / share), the classic formula, with the user's part of all decayed usage and equal
                 shares for all users; Fair Tree, Slurm's default, ranks users instead
 
-Those of associations and TRES are not in a log, so `unsupported` names them.
+A log does not record the terms of associations and TRES, so `unsupported` names these weights.
 """
 
 import numpy as np
@@ -23,14 +23,14 @@ from pipeline.sites.slurm_config import SlurmConfig
 from pipeline.sites.slurm_settings import SlurmOrder, plan_settings
 
 MULTIFACTOR = "multifactor"  # as an order
-REPLAYED = ("FairShare", "JobSize")  # weights other than that of age; that of partitions, if their factors are known
+REPLAYED = ("FairShare", "JobSize")  # weights besides age; `replayed` adds those of partitions and QOS
 NO_DECAY_DAYS = 3_650.0
 
 
 def weights_of(config: SlurmConfig, qos_known: bool) -> Multifactor | None:
     """Return the weights of a site's Slurm that are replayed; None if it starts jobs in order of submission.
 
-    That of partitions is replayed if the configuration has them, that of QOS if their priorities are known.
+    The weight of partitions is replayed if their factors differ, that of QOS if QOS priorities are known.
     """
     size, fair = config.weights["JobSize"], config.weights["FairShare"]
     qos = config.weights["QOS"] if qos_known else 0
@@ -50,12 +50,12 @@ def weights_of(config: SlurmConfig, qos_known: bool) -> Multifactor | None:
 
 
 def replayed(config: SlurmConfig, qos_known: bool) -> tuple[str, ...]:
-    """Return the weights other than that of age that are replayed for a site with this configuration."""
+    """Return the weights besides age that are replayed for a site with this configuration."""
     return (*REPLAYED, *(["Partition"] if config.partitions else []), *(["QOS"] if qos_known else []))
 
 
 def scale_of(score: SlurmOrder, weights: Multifactor) -> float:
-    """Return the points per unit of a score that the replay uses, and that the settings have to use."""
+    """Return the points per unit of a score that the replay uses, and that the settings must use too."""
     found = {"Age": weights.age, "FairShare": weights.fair_share, "JobSize": weights.job_size}
     found |= {"Partition": weights.partition, "QOS": weights.qos}
     config = SlurmConfig({}, weights={**SlurmConfig({}).weights, **found}, max_age_s=weights.age_days * DAY_S)
@@ -63,12 +63,12 @@ def scale_of(score: SlurmOrder, weights: Multifactor) -> float:
 
 
 def present(queue: Queue, weights: Multifactor) -> Order:
-    """Return the order of today."""
+    """Return today's order."""
     return _kept(Order(LINEAR, np.zeros(len(queue.submit)), weights.age / (weights.age_days * DAY_S)), queue, weights)
 
 
 def deployed(order: Order, score: SlurmOrder, queue: Queue, weights: Multifactor) -> Order:
-    """Return an order of a score as Slurm would run it with the settings of `advise --slurm`, next to what is kept."""
+    """Return a score's order as Slurm would run it with the settings of `advise --slurm`, plus the kept weights."""
     scale = scale_of(score, weights)
     return _kept(order._replace(static=scale * order.static, slope=scale * order.slope), queue, weights)
 
@@ -86,6 +86,6 @@ def _kept(order: Order, queue: Queue, weights: Multifactor) -> Order:
 
 def _size(queue: Queue, favor_small: bool) -> FloatArray:
     processors = queue.cpus / (queue.capacity[:, 0].sum() / THOUSANDTHS)
-    nodes = queue.nodes / len(queue.capacity) if len(queue.capacity) > 1 else processors  # a pool has none
+    nodes = queue.nodes / len(queue.capacity) if len(queue.capacity) > 1 else processors  # a pool has no nodes
     share = np.minimum((processors + nodes) / 2, 1.0)
     return np.asarray(1.0 - share if favor_small else share)

@@ -1,8 +1,8 @@
 """Orders of a queue: heuristics, and the two families that Slurm's own settings can express.
 
 `limit_8h` orders by the logarithm of the requested limit and lets 8 hours of waiting weigh as much as a factor of e in
-it; `area_8h` does so for limit times processors, and `learned_8h` for a learned score. Ages are linear, so that no job
-waits for ever. Sources:
+the limit. `area_8h` does so for limit times processors, and `learned_8h` for a learned score. Ages are linear, so that
+no job waits for ever. Sources:
 
     fcfs                    order of submission
     saf, f1                 Carastan-Santos and de Camargo, SC 2017
@@ -35,7 +35,7 @@ ORDERS = (*HEURISTICS, *BOUNDED, *FAMILIES)
 
 
 def names_of(slurm: Multifactor | None) -> tuple[str, ...]:
-    """Return the orders that can be replayed for a site, whose Slurm has these weights."""
+    """Return the orders that can be replayed for a site whose Slurm has these weights."""
     return (*ORDERS, MULTIFACTOR) if slurm else ORDERS
 
 
@@ -43,12 +43,12 @@ def order_of(name: str, queue: Queue, slurm: Multifactor | None = None) -> Order
     """Return an order for the jobs of a queue.
 
     Args:
-        name: of the order.
+        name: name of the order.
         queue: the jobs.
-        slurm: weights of the site's Slurm, which stay next to site factors.
+        slurm: weights of the site's Slurm, which still apply in addition to site factors.
 
     Raises:
-        KeyError: there is none of that name.
+        KeyError: no order has that name.
     """
     if name == MULTIFACTOR and slurm:
         return present(queue, slurm)

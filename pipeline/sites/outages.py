@@ -1,4 +1,4 @@
-"""Outages of a site's nodes as those of the replay's machines."""
+"""Outages of a site's nodes, converted to outages of the replay's machines."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -39,10 +39,10 @@ def read_all(files: Iterable[Path], trace: Trace) -> tuple[list[Outage], str]:
 
 
 def outages_of(found: Sequence[Outage], trace: Trace, fit: Fitted) -> Outages:
-    """Return outages of the nodes of a log as those of its scenario's machines, in seconds from the first job on.
+    """Convert outages of a log's nodes to outages of its scenario's machines, in seconds from the first job on.
 
-    Identical nodes are the scenario's identical machines, in the same order; outages of a node that has no machine are
-    left out. One without an end lasts until the last job of the log ends.
+    Identical nodes become the scenario's identical machines, in the same order. Outages of a node without a machine are
+    left out. An outage without an end lasts until the last job of the log ends.
     """
     machine, jobs = _machines(trace, fit), fit.jobs
     last = float((jobs.arrival + np.nan_to_num(fit.wait) + jobs.duration).max())

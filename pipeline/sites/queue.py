@@ -23,20 +23,20 @@ HOUR_S = 3_600.0
 MOVED_S = 60.0  # the most that a submission is moved, either way
 REPLAYS = 12
 MOST_TRAINED = 8_000  # last jobs of the training period
-MOST_JOBS = 400_000  # of all replays of one order; long logs need fewer of them
+MOST_JOBS = 400_000  # in all replays of one order; long logs need fewer replays
 PER_JOB = ("submit", "run", "limit", "nodes", "demand", "cpus", "user", "qos", "partition", "counted", "bound")
 
 
 class Period(NamedTuple):
-    """Jobs of a period, after those of a warm-up that are replayed and not counted."""
+    """Jobs of a period, preceded by those of a warm-up, which are replayed but not counted."""
 
     queue: Queue
-    first: int  # job that counts
-    submit: FloatArray  # [E, J]  of each replay
-    arrivals: IntArray  # [E, J]
+    first: int  # the first job that counts
+    submit: FloatArray  # [E, J]  in each replay
+    arrivals: IntArray  # [E, J]  jobs in order of `submit`
     wait: FloatArray  # [J]  in the log's own history; nan = unknown
     user: IntArray  # [J]  in the log; -1 = unknown
-    past: FloatArray  # [J]  s, of the user's last two jobs, as known at the midnight before; nan = nothing
+    past: FloatArray  # [J]  s, mean run time of the user's last two jobs, at the midnight before; nan = unknown
     slurm: Multifactor | None = None  # weights of the site's Slurm
     backfill: Backfill = Backfill()
 
@@ -49,8 +49,8 @@ class Period(NamedTuple):
 def queue_of(fit: Fitted, site: Site) -> Queue:
     """Return a fitted log as a queue.
 
-    Jobs that need other kinds of machines are another partition. A job of several partitions has the highest of their
-    tiers and factors, as Slurm tries each of them.
+    Jobs that need other kinds of machines form another partition. A job of several partitions has the highest of their
+    tiers and factors, because Slurm tries each of them.
     """
     jobs, park = fit.jobs, fit.park
     capacity, kind = np.array(park.capacity, dtype=np.int64), np.array(park.kind, dtype=np.uint64)
@@ -94,7 +94,7 @@ def replays_of(jobs: int) -> int:
 
 
 def jobs_of(log: Period, first: int, after: int) -> Period:
-    """Return some consecutive jobs of a whole log; only its submissions and arrivals stay."""
+    """Return some consecutive jobs of a whole log; `submit` and `arrivals` remain those of all jobs."""
     columns: dict[str, Any] = {name: getattr(log, name)[first:after] for name in ("wait", "user", "past")}
     return log._replace(queue=part_of(log.queue, slice(first, after)), **columns)
 
@@ -104,9 +104,9 @@ def period(log: Period, span: tuple[int, int], warm_up_days: float, key: tuple[i
 
     Args:
         log: the whole log.
-        span: its first job and the one after its last.
-        warm_up_days: before the period, replayed and not counted.
-        key: of the random moves: seed, number of the period.
+        span: first job of the period, and the one after its last.
+        warm_up_days: days before the period that are replayed but not counted.
+        key: key of the random moves: seed, number of the period.
 
     Raises:
         UserError: the period has no job.
@@ -137,7 +137,7 @@ def backfill_of(site: Site) -> Backfill:
 def periods_of(
     fit: Fitted, scenario: MachinesScenario, site: Site, seed: int, outages: Outages = NO_OUTAGES
 ) -> Mapping[str, Period]:
-    """Return the training, the validation and the test period of a log."""
+    """Return the training, validation and test periods of a log."""
     workload: MachinesLog = scenario.workload  # type: ignore[assignment]
     log = log_of(fit, site, outages)
     spans = periods(len(log.run), workload)
@@ -161,8 +161,8 @@ def last_runs(user: IntArray, submit: FloatArray, end: FloatArray, run: FloatArr
     """Return the mean of the last two run times of each job's user [J], from a table made every midnight.
 
     Args:
-        user: [J] of each job; -1 = unknown.
-        submit: [J] from a midnight on.
+        user: [J] user of each job; -1 = unknown.
+        submit: [J] seconds since a midnight.
         end: [J] in the log's own history.
         run: [J] run times.
     """

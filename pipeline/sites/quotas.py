@@ -1,8 +1,8 @@
 """Quotas of a site: what the running jobs of a QOS, an account or a user may hold together.
 
-As in Slurm, a quota of a job's QOS takes the place of those without a QOS, separately with processors and jobs, and
-with `each: all` (Grp...) and the others (Max...). Jobs count in all of them. Jobs of unknown users or accounts count as
-those of one.
+As in Slurm, a quota of a job's QOS replaces those without a QOS. This applies separately to processors and jobs, and to
+`each: all` (Grp...) and the others (Max...). Replaced quotas still count the job. Jobs of unknown users count as those
+of one user, and likewise for accounts.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ RESOURCES = ("cpus", "jobs")
 
 
 class Counted(NamedTuple):
-    """The fields of a `Queue` about quotas: G of one job, Q of all; `each` makes many."""
+    """Fields of a `Queue` about quotas: G per job, Q in total. With `each`, a row is one quota per user or account."""
 
     counted: IntArray  # [J, G]
     bound: BoolArray  # [J, G]
@@ -30,13 +30,13 @@ def quotas_of(rows: Sequence[Quota], user: IntArray, group: IntArray, groups: Se
     """Return the quotas of jobs.
 
     Args:
-        rows: of params.yaml.
-        user: [J]
+        rows: rows of params.yaml.
+        user: [J] user of each job.
         group: [J] index in `groups`.
-        groups: accounts and QOS of jobs.
+        groups: pairs of account and QOS.
 
     Raises:
-        UserError: the log does not know a QOS or accounts.
+        UserError: a quota needs a QOS or accounts that the log does not record.
     """
     _, names = np.unique([account for account, _ in groups], return_inverse=True)
     keys = {"all": np.zeros_like(user), "user": user, "account": names[group]}
@@ -65,7 +65,7 @@ def quotas_of(rows: Sequence[Quota], user: IntArray, group: IntArray, groups: Se
 
 
 def _members(row: Quota, groups: Sequence[tuple[str, str]]) -> BoolArray:
-    """Return which groups a quota is for."""
+    """Return the groups to which a quota applies, as a mask."""
     for place, wanted in enumerate((row.accounts or row.each == "account", row.qos)):
         if wanted and not any(group[place] for group in groups):
             raise UserError(

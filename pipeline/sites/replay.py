@@ -1,12 +1,12 @@
 """Replays of a queue as Slurm runs it: the whole queue in order of priority, with backfilling in that order.
 
-Whenever a job arrives or ends, a pass starts jobs by priority. A job that cannot start is given a reservation, at the
-earliest time at which it fits by the requested limits; later jobs start only where they delay no reservation. With one
-reservation for each partition this is EASY (Lifka 1995; Mu'alem and Feitelson 2001), with many it is Slurm's backfill,
-which plans every job that it tests. With an interval, such passes are that far apart, and in between jobs start only
-until the first that must wait, as in Slurm's main scheduler.
+Whenever a job arrives or ends, a pass starts jobs by priority. A job that cannot start gets a reservation at the
+earliest time at which it fits by the requested limits. Later jobs start only if they delay no reservation. With one
+reservation for each partition this is EASY (Lifka 1995; Mu'alem and Feitelson 2001); with many it is Slurm's backfill,
+which plans every job that it tests. With an interval, such passes are that far apart. Between them, a partition starts
+jobs only until the first that must wait, as in Slurm's main scheduler.
 
-This module holds all compiled code of the package, so that numba itself notices its changes.
+All compiled code of `pipeline.sites` is in this module, so that numba notices changes by itself.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from pipeline.simulation.compiled import inlined
 LINEAR, WFP3, UNICEP, AREA_AGED = range(4)  # rules of `Order`
 TINY = 1e-15  # keeps UNICEP's logarithm and quotient finite
 SLACK = 1e-6  # processors, for sums of fractions
-# Counts of `_Live`: jobs that wait, run, have arrived; steps of the profile; jobs wanted, those not begun; past edges.
+# `_Live.counts`: waiting, running, arrived jobs; steps of the profile; wanted jobs, those not begun; past edges.
 QUEUED, RUNNING, ARRIVED, STEPS, WANTED, LEFT, EDGE = range(7)
 
 
@@ -30,37 +30,37 @@ class Outages(NamedTuple):
     machine: IntArray  # [O]
     begin: FloatArray  # [O]  s
     end: FloatArray  # [O]  s
-    announced: BoolArray  # [O]  known before: then no job starts that could still run at its beginning
+    announced: BoolArray  # [O]  known in advance: no job starts that could still be running when it begins
 
 
 NO_OUTAGES = Outages(np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty(0, np.bool_))
 
 
 class Queue(NamedTuple):
-    """Jobs of a site, and its machines; P partitions, which also keep apart jobs that need other kinds of machines."""
+    """Jobs of a site, and its machines; P partitions, which also separate jobs that need other kinds of machines."""
 
     submit: FloatArray  # [J]  s
     run: FloatArray  # [J]  s, above 0
     limit: FloatArray  # [J]  s, as requested
-    nodes: IntArray  # [J]  machines that it holds at once
-    demand: IntArray  # [J, R]  thousandths, on each of them
-    cpus: FloatArray  # [J]  of the first resource, on all of them; at least 1
+    nodes: IntArray  # [J]  machines that a job holds at once
+    demand: IntArray  # [J, R]  thousandths, on each of its machines
+    cpus: FloatArray  # [J]  units of the first resource, on all of its machines; at least 1
     user: IntArray  # [J]  from 0
-    qos: FloatArray  # [J]  priority of its QOS, as a share of the highest one
+    qos: FloatArray  # [J]  priority of the job's QOS, as a share of the highest one
     partition: IntArray  # [J]
     capacity: IntArray  # [K, R]
     members: BoolArray  # [P, K]  the machines of each partition
-    tier: IntArray  # [P]  PriorityTier: a higher one comes first, whatever the priorities
+    tier: IntArray  # [P]  PriorityTier: a higher one comes first, regardless of priorities
     factor: FloatArray  # [P]  PriorityJobFactor, as a share of the highest one
     counted: IntArray  # [J, G]  quotas in which a job counts; -1 = none
-    bound: BoolArray  # [J, G]  whether it waits for them
-    most: FloatArray  # [Q]  that running jobs of a quota hold; a job that is larger runs on its own
+    bound: BoolArray  # [J, G]  whether these quotas can make the job wait
+    most: FloatArray  # [Q]  most that running jobs of a quota may hold; a larger job runs on its own
     of_jobs: BoolArray  # [Q]  whether a quota counts jobs; else processors
     outages: Outages = NO_OUTAGES
 
 
 class Backfill(NamedTuple):
-    """What happens to jobs that cannot start."""
+    """Rules for jobs that cannot start."""
 
     reservations: int = 1  # for each partition
     tested: int = 1_000_000  # jobs that a pass looks at (Slurm: bf_max_job_test)
@@ -87,26 +87,26 @@ class _Live(NamedTuple):
     arrivals: IntArray  # [J]  jobs in order of submission
     free: IntArray  # [K, R]
     waiting: IntArray  # [J]  in order of the last pass
-    score: FloatArray  # [J]  of the waiting
-    running: IntArray  # [J]  in order of end
-    end: FloatArray  # [J]  of the running
-    limited: IntArray  # [J]  the running, in order of their limits
-    due: FloatArray  # [J]  when these reach them; the limit of a job that overruns it is doubled
+    score: FloatArray  # [J]  of `waiting`
+    running: IntArray  # [J]  in order of `end`
+    end: FloatArray  # [J]  of `running`
+    limited: IntArray  # [J]  the running jobs, in order of `due`
+    due: FloatArray  # [J]  when `limited` reach their limits; the limit of a job that exceeds it is doubled
     held_first: IntArray  # [J + 1]  places of a job's machines in `held`
     held: IntArray
     start: FloatArray  # [J]
-    usage: FloatArray  # [U + 1]  processor seconds, decayed; of all users at the end
-    rate: FloatArray  # [U + 1]  processors in use
+    usage: FloatArray  # [U + 1]  processor seconds, decayed; the last entry is that of all users
+    rate: FloatArray  # [U + 1]  processors in use, likewise
     used: FloatArray  # [Q]  of each quota
     made: IntArray  # [P]  reservations of this pass
     low: IntArray  # [K, R]  least amount free during a job
     edges: FloatArray  # [2 O]  beginnings of outages, then their ends
-    by_time: IntArray  # [2 O]  of them
+    by_time: IntArray  # [2 O]  indices of `edges` in order of time
     counts: IntArray  # [7]  by the indices QUEUED to EDGE
 
 
 class _Profile(NamedTuple):
-    """What is free in times to come, by limits and reservations."""
+    """Free units in the future, as limits and reservations predict them."""
 
     times: FloatArray  # [S]
     room: IntArray  # [S, K, R]  from each time to the next
@@ -152,7 +152,7 @@ def _priority(q: Queue, order: Order, s: _Live, job: int, wait: float) -> float:
 
 @inlined
 def _sort(q: Queue, order: Order, s: _Live, now: float) -> None:
-    """Sort the waiting jobs by tier, priority and number; by insertion, as their order has hardly changed."""
+    """Sort the waiting jobs by tier, priority and number; by insertion, since their order has hardly changed."""
     for i in range(s.counts[QUEUED]):
         job = s.waiting[i]
         value, tier, j = _priority(q, order, s, job, now - s.submit[job]), q.tier[q.partition[job]], i - 1
@@ -225,7 +225,7 @@ def _events(q: Queue, s: _Live, now: float) -> None:
 
 @inlined
 def _change(q: Queue, room: IntArray, k: int, sign: int) -> None:
-    """Give all of a machine back, or take it, even where jobs hold some of it."""
+    """Release all units of a machine, or take them, even if jobs hold some of them."""
     for r in range(room.shape[1]):
         room[k, r] += sign * q.capacity[k, r]
 
@@ -288,7 +288,7 @@ def _project(q: Queue, s: _Live, p: _Profile, now: float) -> None:
 
 @inlined
 def _step(s: _Live, p: _Profile, at: int, time: float) -> int:
-    """Return the step that begins at a time, which is not before step `at`; it is made if there is none."""
+    """Return the step that begins at a time, which is not before step `at`; insert it if there is none."""
     to = at
     while to < s.counts[STEPS] and p.times[to] < time:
         to += 1
@@ -305,7 +305,7 @@ def _step(s: _Live, p: _Profile, at: int, time: float) -> int:
 
 @inlined
 def _next_try(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> int:
-    """Return a step if a job fits from it on for its whole limit, else the next step at which it may; writes `low`."""
+    """Return step `at` if a job fits from then on for its whole limit, else the next step to try; write `low`."""
     j, end = at, p.times[at] + q.limit[job]
     while j < s.counts[STEPS] and p.times[j] < end:
         for k in range(s.low.shape[0]):
@@ -319,7 +319,7 @@ def _next_try(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> int:
 
 @inlined
 def _take(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> None:
-    """Hold a job's machines in the profile from a step on, for its limit."""
+    """Hold a job's machines in the profile from a step on, for its whole limit."""
     to = _step(s, p, at, p.times[at] + q.limit[job])
     left = q.nodes[job]
     for k in range(s.low.shape[0]):
@@ -337,7 +337,7 @@ def _part(q: Queue, job: int, quota: int) -> float:
 
 @inlined
 def _count(q: Queue, s: _Live, job: int, sign: float) -> None:
-    """Count a job in its quotas when it starts, and no more when it ends."""
+    """Count a job in its quotas when it starts, or remove it when it ends."""
     for g in range(q.counted.shape[1]):
         if q.counted[job, g] >= 0:
             s.used[q.counted[job, g]] += sign * _part(q, job, q.counted[job, g])
@@ -421,7 +421,7 @@ def _ahead(q: Queue, now: float) -> float:
 
 @inlined
 def _start_heads(q: Queue, s: _Live, now: float) -> None:
-    """Start jobs in order, none on machines of a partition in which an earlier one must wait."""
+    """Start jobs in order, but none on machines of a partition in which an earlier job must wait."""
     left, ahead, room = 0, _ahead(q, now), s.low
     for k in range(room.shape[0]):
         for r in range(room.shape[1]):
@@ -446,7 +446,7 @@ def _start_heads(q: Queue, s: _Live, now: float) -> None:
 
 @inlined
 def _next_event(s: _Live) -> float:
-    """Return when a job arrives or ends, or an outage begins or ends."""
+    """Return when the next job arrives or ends, or the next outage begins or ends."""
     found = np.inf
     if s.counts[ARRIVED] < len(s.arrivals):
         found = s.submit[s.arrivals[s.counts[ARRIVED]]]
@@ -473,11 +473,11 @@ def replay(
 
     Args:
         q: jobs, each of which fits on the machines of its partition, and machines.
-        order: of the waiting jobs; the earlier one in the queue comes first among equals.
+        order: order of the waiting jobs; among equals, the one earlier in the queue comes first.
         backfill: rules for jobs that cannot start.
         submit: [J] times that replace those of the queue.
         arrivals: [J] the jobs in order of `submit`.
-        wanted: only the starts of the first jobs are needed, so that the replay ends with the last of these.
+        wanted: number of jobs, from the first on, whose starts are needed; the replay ends with the last of these.
     """
     jobs, users, edges = len(submit), q.user.max() + 1, np.concatenate((q.outages.begin, q.outages.end))
     held_first = np.zeros(jobs + 1, np.int64)

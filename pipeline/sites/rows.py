@@ -1,7 +1,7 @@
 """Rows of params.yaml for a site's log: its machines, how it is replayed, and on request an agent that learns from it.
 
-The first 40 % of the jobs are for training, the next 20 % for validation, the last 40 % for the advice: only weeks are
-independent, so it needs many of them. Policies know users' estimates, where the log has them.
+The first 40 % of the jobs are for training, the next 20 % for validation, the last 40 % for the test, which needs many
+weeks because only weeks are independent. Policies know users' estimates if the log has them.
 """
 
 from collections import Counter
@@ -28,8 +28,8 @@ LEAST_DAYS = 14.0  # of the test period
 WINDOW = 200  # jobs of a jobset
 LEAST_JOBS = 2 * WINDOW  # of the validation period
 SLOTS = 64
-TESTS = 20  # test jobsets where the gate asks for no number
-MOST_MISFITS = 0.05  # of the jobs, on none of the machines
+TESTS = 20  # test jobsets if the gate requires no number
+MOST_MISFITS = 0.05  # share of jobs that fit on none of the machines
 RECIPE = "ppo"
 
 
@@ -39,8 +39,8 @@ class SiteRows(NamedTuple):
     scenario: Mapping[str, Json]
     agents: dict[str, dict[str, Json]]  # by name; empty, or one
     site: Mapping[str, Json]
-    fewer: Mapping[str, Json]  # of the gate's section; empty if its rules are met anyway
-    windows: int  # independent ones of the test period
+    fewer: Mapping[str, Json]  # entry of `gate.fewer`; empty if the gate's rules are met anyway
+    windows: int  # independent windows of the test period
 
 
 def site_rows(
@@ -48,16 +48,16 @@ def site_rows(
     confirmed: bool = False, learns: bool = False, nodes: Path | None = None, settings: Mapping[str, Json] = {},
     outages: Sequence[Path] = (),
 ) -> SiteRows:  # fmt: skip
-    """Return the rows for a log, which params.yaml names as `log`; for a known site, its rows with the new log.
+    """Return the rows for a log; for a known site, its rows with the new log.
 
-    The log's file of machines is named as `nodes`, if it has one; files of `outages` replace those of the row.
-    `settings` are keys of the site's row that follow from the configuration of its Slurm.
+    The rows contain `log` as the path of the log and `nodes` as that of its file of machines, if it has one. Files of
+    `outages` replace those of the row. `settings` are keys of the site's row that follow from its Slurm configuration.
 
-    Machines are those that a user names, as "4 cpu=64,memory=256"; else those of the site's row or of the log.
-    `confirmed` accepts what is implausible in the log; `learns` adds an agent that is trained on it.
+    `machines` are groups named by the user, such as "4 cpu=64,memory=256"; if empty, those of the site's row or the log
+    are used. `confirmed` accepts what is implausible in the log; `learns` adds an agent that is trained on it.
 
     Raises:
-        UserError: the log is too short or implausible, its machines are unknown, or there is no recipe of that name.
+        UserError: the log is too short or implausible, its machines are unknown, or the agent's recipe is missing.
     """
     agent = f"{name}_{RECIPE}"
     learns = learns or agent in params.agents
@@ -76,10 +76,10 @@ def site_rows(
     except ValidationError as error:
         raise UserError(first_error(error, row, "--machines" if machines else str(log))) from error
     fit, doubts = _usable(trace, scenario, log, confirmed, known)
-    if words := set(map(word, doubts)) - {ESTIMATES}:  # those are confirmed by `policies_know: durations`
+    if words := set(map(word, doubts)) - {ESTIMATES}:  # ESTIMATES is confirmed by `policies_know: durations`
         row["workload"]["accept"] = sorted({*row["workload"].get("accept", ()), *words})
     old, load = list(scenario.loads), max(1, round(100 * fit.own_load))
-    loads = old if known and len(old) > 1 else [load]  # several are a user's
+    loads = old if known and len(old) > 1 else [load]  # several were set by the user
     agents: dict[str, dict[str, Json]] = {}
     if learns:
         own = _row_of(params.agents[agent]) if agent in params.agents else _agent_row(name, load)
@@ -157,7 +157,7 @@ def _usable(
 def _tests(name: str, independent: int, scenario: MachinesScenario, params: Params) -> tuple[int, dict[str, int]]:
     """Return the number of test jobsets, and the entry of `gate.fewer` if the gate requires more.
 
-    The number is that of independent jobsets, up to the one that the gate requires. A number set by the user is kept.
+    It is the number of independent windows, up to the number that the gate requires. A number set by the user is kept.
     """
     rules, old = params.gate, scenario.jobsets.test
     count = min(independent, rules.jobsets if rules else TESTS)
@@ -199,7 +199,7 @@ def _park(trace: Trace) -> list[dict[str, Json]]:
 
 
 def _known(params: Params, name: str) -> dict[str, Any]:
-    """Return the scenario of a site, in which what a user wrote stays."""
+    """Return a known site's scenario with only the keys that the user set."""
     row = _row_of(params.machines_scenario(name))
     if row["workload"]["name"] != "log":
         raise UserError(f"params.yaml: scenarios.{name}.workload: expected a log, found jobs of another source")

@@ -26,7 +26,7 @@ MOST_TESTED, MOST_MINUTES, LONGEST_S = 1_000_000, 6_000_000, 86_400
 
 
 class SlurmPartition(NamedTuple):
-    """A partition."""
+    """Partition of a Slurm cluster."""
 
     name: str
     default: bool  # used by jobs that name no partition
@@ -39,7 +39,7 @@ class SlurmPartition(NamedTuple):
 
 
 class SlurmConfig(NamedTuple):
-    """Settings of a Slurm; those of an absent text have Slurm's defaults."""
+    """Settings of a Slurm cluster; those of an absent text have Slurm's defaults."""
 
     settings: Mapping[str, str]  # as printed
     priority_type: str = MULTIFACTOR
@@ -105,7 +105,7 @@ def backfill_of(config: SlurmConfig) -> Backfilling:
 
 
 def partitions_of(config: SlurmConfig) -> dict[str, Partition]:
-    """Return the partitions of a Slurm."""
+    """Return the tier and the factor of each partition, by name."""
     return {part.name: Partition(tier=part.tier, factor=part.job_factor) for part in config.partitions}
 
 
@@ -124,12 +124,12 @@ def _partition(row: Mapping[str, str]) -> SlurmPartition:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Return the words of a list with commas; none for Slurm's words for an unset value."""
+    """Return the words of a comma-separated list; empty if Slurm prints the value as unset."""
     return () if text in UNSET else tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _length(row: Mapping[str, str], name: str, where: str, otherwise: str) -> float | None:
-    """Return the seconds of '7-00:00:00' or '30:00'; None for no limit or an unset one."""
+    """Return the seconds of '7-00:00:00' or '30:00'; None if there is no limit or the value is unset."""
     text = row.get(name, otherwise)
     if text in ENDLESS or text in UNSET:
         return None
@@ -140,7 +140,7 @@ def _length(row: Mapping[str, str], name: str, where: str, otherwise: str) -> fl
 
 
 def unsupported(config: SlurmConfig, replayed: Collection[str] = ()) -> list[str]:
-    """Name each setting that the replay does not model, one line each; `replayed` names weights that it does.
+    """Return a line for each setting that the replay does not model; `replayed` names the weights that it does.
 
     >>> unsupported(SlurmConfig({"PriorityWeightQOS": "500", "PriorityFlags": ""}))
     ['PriorityWeightQOS=500: a term of the priority, not replayed']

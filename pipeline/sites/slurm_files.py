@@ -1,4 +1,4 @@
-"""Files of Slurm settings: `job_submit.lua`, lines of slurm.conf, how to undo them, and instructions."""
+"""Files of Slurm settings: `job_submit.lua`, lines of slurm.conf, a script that undoes them, and instructions."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from pipeline.errors import UserError
 from pipeline.sites.slurm_settings import SlurmOrder, SlurmSettings, highest_priority, kept_weights
 
 TEMPLATES = Path(__file__).parent / "templates"
-MARGIN = 1.1  # of waits above the expected ones, before the order is stopped
+MARGIN = 1.1  # the order is to be stopped if waits exceed the expected ones by this factor
 CHANGED = ("JobSubmitPlugins", "PriorityType", "PriorityWeightAge", "PriorityMaxAge")
 NAME = re.compile(r"[\w.@$+-]+", re.ASCII)
 
@@ -25,9 +25,9 @@ class ExpectedWaits(NamedTuple):
 
 
 def settings_files(settings: SlurmSettings, today: ExpectedWaits, planned: ExpectedWaits) -> dict[str, str]:
-    """Return the files to install, by name; initially in mode `observe`, for all partitions.
+    """Return the files to install, by name, initially in mode `observe`; raise a UserError for an unsuitable name.
 
-    The waits are those of replays of the site's present rule and of the order. A UserError reports an unsuitable name.
+    They apply to all partitions. `today` and `planned` are waits in replays of the site's present and its new order.
     """
     words = _words(settings) | _wait_words(today, planned)
     words["users"] = _fill("refresh_users.txt", words) if settings.order.past else ""
@@ -99,7 +99,7 @@ def _words(settings: SlurmSettings) -> dict[str, str]:
 
 
 def _doubling(settings: SlurmSettings) -> str:
-    """Describe how large a doubling of the requested limit is next to waiting and to the site's weights."""
+    """Describe how much a doubling of the requested limit counts, compared with waiting and the site's weights."""
     order = settings.order
     points, hours = settings.scale * order.limit * math.log(2), order.limit * math.log(2) * order.tau_s / 3600
     text = f"A doubling of the requested limit costs {points:.0f} points, as much as {hours:.1f} h of waiting"

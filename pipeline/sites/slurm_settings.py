@@ -1,10 +1,10 @@
 """Slurm settings for an order of waiting jobs: scale and weights.
 
-A job's score is a weighted sum of logarithms that is fixed at its submission, and falls by 1 in `tau_s` of waiting. The
+At its submission, a job's score is a weighted sum of logarithms; it then falls by 1 per `tau_s` seconds of waiting. The
 job with the lowest score starts first. In Slurm, the score becomes the site factor, which `job_submit.lua` sets, and
 waiting becomes the age factor: PriorityWeightAge / PriorityMaxAge = scale / tau_s points per second.
 
-Site factors are positive: job_submit/lua converts a number to an unsigned one, which C does not define below 0.
+Site factors are positive: job_submit/lua converts numbers to unsigned ones, which C does not define for values below 0.
 """
 
 import math
@@ -15,7 +15,7 @@ from pipeline.errors import UserError
 from pipeline.sites.slurm_config import SlurmConfig
 
 SHORTEST_S, LONGEST_S = 60.0, 365 * 86_400.0  # of limits and run times; a job without a limit counts as the longest
-MOST_CPUS = 1e6  # of a job, where the configuration does not name the machine's
+MOST_CPUS = 1e6  # of a job, if the configuration does not state how many the cluster has
 MOST_POINTS = 2**32 - 1  # Slurm's priorities are unsigned numbers of 32 bits
 LEAST_SCALE, USUAL_SCALE = 100.0, 1000.0
 DAY_S, SHORTEST_MAX_AGE_DAYS = 86_400, 14
@@ -30,7 +30,7 @@ class SlurmOrder(NamedTuple):
     past: float = 0.0  # of ln(mean of the user's last two run times in s)
     partitions: Mapping[str, float] = {}  # added for jobs of a partition
     users: Mapping[str, float] = {}  # mean of the last two run times, s, by login name
-    past_s: float = 3600.0  # for users without one
+    past_s: float = 3600.0  # in place of that mean, for users without one
 
 
 class SlurmSettings(NamedTuple):
@@ -77,7 +77,7 @@ def highest_priority(settings: SlurmSettings) -> int:
 
 
 def kept_weights(config: SlurmConfig) -> dict[str, int]:
-    """Return the site's weights other than of age."""
+    """Return the site's weights other than that of age."""
     return {name: weight for name, weight in config.weights.items() if name != "Age" and weight}
 
 

@@ -23,16 +23,16 @@ def what_if(
     period: Period, order: str, change: str, began: float,
     settings: Evaluation, seed: int, threads: int,
 ) -> tuple[dict[str, Change], int]:  # fmt: skip
-    """Return the figures of a changed queue against the queue without the change, and the number of blocks.
+    """Return the figures of a changed queue, compared with the unchanged queue, and the number of blocks.
 
     Args:
-        period: of the log.
-        order: of the queue, in both cases.
-        change: as on the command line.
-        began: second of the day of the queue's time 0.
-        settings: of the intervals.
-        seed: of resamples.
-        threads: how many replays at once.
+        period: period of the log.
+        order: order of the queue in both cases.
+        change: the change, as on the command line.
+        began: time of day at the queue's time 0, in seconds.
+        settings: settings of the intervals.
+        seed: seed of the resamples.
+        threads: number of replays at once.
 
     Raises:
         UserError: the change is not one that can be replayed.
@@ -67,7 +67,7 @@ def changed_by(change: str, began: float) -> Callable[[Period], Period]:
 
 
 def _larger(period: Period, factor: float) -> Period:
-    """Return a period with more or fewer machines; a single one becomes larger or smaller."""
+    """Return a period with more or fewer machines; a single machine becomes larger or smaller."""
     queue, count = period.queue, len(period.queue.capacity)
     if count == 1:
         places, capacity = np.zeros(1, dtype=int), np.floor(queue.capacity * factor).astype(np.int64)
@@ -86,7 +86,7 @@ def _larger(period: Period, factor: float) -> Period:
 
 
 def _faster(period: Period, factor: float) -> Period:
-    """Return a period in which all arrives faster; outages are as long, among the same jobs."""
+    """Return a period in which jobs arrive faster; outages keep their lengths and begin among the same jobs."""
     out = period.queue.outages
     begin = out.begin / factor
     queue = period.queue._replace(outages=out._replace(begin=begin, end=begin + out.end - out.begin))
@@ -94,7 +94,7 @@ def _faster(period: Period, factor: float) -> Period:
 
 
 def _capped(period: Period, longest: float) -> Period:
-    """Return a period with a cap on limits; jobs that ran longer end there."""
+    """Return a period with a cap on limits; jobs that ran longer end at the cap."""
     queue = period.queue
     run, limit = np.minimum(queue.run, longest), np.minimum(queue.limit, longest)
     return period._replace(queue=queue._replace(run=run, limit=limit))

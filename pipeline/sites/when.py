@@ -1,9 +1,9 @@
 """Simulated futures of a site's queue, from its state at a moment: when do its waiting jobs start?
 
-In each future, open jobs use a share of their limit that an earlier job used, of the same user where there are enough,
-and at least the time that they have run. Arrivals are those of a random earlier week from the same hour on. A site that
-is one pool of processors also has a hidden load: processors on which a replay would start a job that still waits. Work
-that is not in the log, drained nodes or limits of users cause it. It starts at its present size and becomes the week's.
+In each future, a running or waiting job uses the same share of its limit as a random earlier job, if possible of the
+same user, and runs longer than it has already. Arrivals are those of a random earlier week from the same hour on. A
+site that is one pool of processors also has a hidden load: processors on which a replay would start a job that still
+waits. Work outside the log, drained nodes or limits of users cause it. It changes from its present size to the week's.
 """
 
 from typing import NamedTuple
@@ -16,12 +16,12 @@ from pipeline.sites.queue import HOUR_S, PER_JOB, part_of
 from pipeline.sites.replay import LINEAR, Backfill, Order, Queue, replay
 
 WEEK_S = 604_800.0
-FIRST = 1e18  # priority of what runs already
-SHORTEST_S = 1e-3  # of what is left of a run
-RECENT, RECENT_OF_ALL, ENOUGH = 100, 1_000, 10  # jobs to draw from: of the user, of all; the fewest that count
+FIRST = 1e18  # priority of jobs that run already
+SHORTEST_S = 1e-3  # remaining run time
+RECENT, RECENT_OF_ALL, ENOUGH = 100, 1_000, 10  # last jobs to draw from: of the user, of all users; the fewest
 STEP_S, MEMORY_S = 3 * HOUR_S, 12 * HOUR_S  # of the hidden load: its resolution, and how slowly it changes
 HELD_S = 600.0  # jobs that have waited for less show no hidden load
-LEAST_AHEAD_S = 3 * 86_400.0  # of arrivals; WEEK_S is the most
+LEAST_AHEAD_S = 3 * 86_400.0  # span of the arrivals; WEEK_S is the most
 PLANNED = Backfill(reservations=1_000_000)
 
 
@@ -30,7 +30,7 @@ class Past(NamedTuple):
 
     queue: Queue
     start: FloatArray  # [J]
-    order: str  # linear in the wait
+    order: str  # name of an order that is linear in the wait
     backfill: Backfill
     hidden: FloatArray  # [T]  hidden load, every STEP_S from 0 on; empty: not modelled
 
@@ -57,7 +57,7 @@ class Moment(NamedTuple):
 
 
 def is_linear(order: str, queue: Queue) -> bool:
-    """Return whether priorities grow linearly with the wait: only then is a wait so far a constant."""
+    """Return whether priorities grow linearly with the wait: only then does the wait so far add a constant."""
     if order not in ORDERS:  # fair-share depends on usage
         return False
     found = order_of(order, queue)
@@ -65,8 +65,8 @@ def is_linear(order: str, queue: Queue) -> bool:
 
 
 def past_of(queue: Queue, wait: FloatArray, order: str, backfill: Backfill) -> Past:
-    """Return a log with its own starts; one that records no waits is replayed."""
-    backfill = backfill._replace(interval=0.0)  # a moment has no phase: jobs start when they can
+    """Return a log with its own starts; a log that records no waits is replayed."""
+    backfill = backfill._replace(interval=0.0)  # when passes take place is unknown: jobs start when they can
     if np.isnan(wait).all():
         start = replay(queue, order_of(order, queue), backfill, queue.submit, np.arange(len(queue.submit)))
     else:
@@ -79,7 +79,7 @@ def past_of(queue: Queue, wait: FloatArray, order: str, backfill: Backfill) -> P
 
 
 def hidden_load(at: Moment) -> float:
-    """Return the processors of a pool that must be held by something else, as a job waits that a replay would start."""
+    """Return the processors of a pool that something else must hold, since a job waits that a replay would start."""
     queue = at.past.queue
     if not len(at.waiting):
         return 0.0
@@ -106,7 +106,7 @@ def moment(past: Past, now: float) -> Moment:
 
 
 def plan(at: Moment) -> FloatArray:
-    """Return the starts [W] of waiting jobs if each took its limit and none arrived, as squeue --start plans."""
+    """Return the starts [W] of waiting jobs if all took their limits and no more arrived, as squeue --start plans."""
     limit = at.past.queue.limit[at.open]
     return _starts(at, part_of(at.past.queue, at.open)._replace(run=np.maximum(limit, 2 * at.elapsed)), 0, PLANNED)
 
@@ -167,8 +167,8 @@ def _starts(at: Moment, rows: Queue, hidden: int, backfill: Backfill) -> FloatAr
 
     Args:
         at: the state.
-        rows: the open jobs with their whole run times, then others at their submissions, hidden load last.
-        hidden: jobs that are hidden load.
+        rows: the open jobs with their whole run times, then those that arrive later, hidden load last.
+        hidden: number of rows that are hidden load.
         backfill: rules for jobs that cannot start.
     """
     order, elapsed = order_of(at.past.order, rows), np.zeros(len(rows.run))
@@ -185,7 +185,7 @@ def _starts(at: Moment, rows: Queue, hidden: int, backfill: Backfill) -> FloatAr
         members=np.tile(rows.members, (2, 1)),
         tier=np.concatenate([rows.tier, np.full(len(rows.tier), rows.tier.max() + 1)]),
         factor=np.tile(rows.factor, 2),
-        bound=np.zeros_like(rows.bound),  # quotas are hidden load: what runs may exceed them
+        bound=np.zeros_like(rows.bound),  # quotas count as hidden load: the jobs that run may exceed them
     )
     arrivals, wanted = np.argsort(submit, kind="stable"), len(at.open)
     start = replay(rows, order._replace(static=static), backfill, submit, arrivals, wanted)

@@ -1,8 +1,8 @@
 """Calibration of simulated futures by earlier questions, and its check on later ones.
 
 A question is a job that waits at a random moment. Its position is the quantile of its actual start among the simulated
-ones; beyond them it continues on a logarithmic scale. An interval's ends have the positions that earlier questions like
-it had: a site does what no replay models. Each moment counts once, however many jobs wait.
+ones; beyond them it continues on a logarithmic scale. The ends of an interval are at the positions that similar earlier
+questions had, because a site does things that no replay models. Each moment counts once, however many jobs wait.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from pipeline.sites.when import WEEK_S, Moment, Past, futures, moment, plan
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # ends of the 80 % and 50 % intervals, and the median
 FUTURES, MOMENTS = 64, 150
 FEWEST_MOMENTS = 20  # with waiting jobs
-NEAREST, FEWEST = 300, 100  # questions that an interval is calibrated by; with fewer than FEWEST there is no interval
+NEAREST, FEWEST = 300, 100  # questions that calibrate an interval; with fewer than FEWEST it is not calibrated
 SCALE_S = 4 * HOUR_S  # starts further apart than this differ by ratio
 
 
@@ -31,7 +31,7 @@ class Questions(NamedTuple):
     like: FloatArray  # [Q, 3]  mean of the futures, wait so far and limit, as logarithms
     actual: FloatArray  # [Q]  s
     now: FloatArray  # [Q]  the moment
-    weight: FloatArray  # [Q]  1 over the jobs that wait at the moment
+    weight: FloatArray  # [Q]  1 / number of jobs that wait at the moment
 
 
 class Score(NamedTuple):
@@ -62,7 +62,7 @@ def ask(at: Moment, seed: int) -> Questions:
 
 
 def known_by(asked: Questions, since: float, until: float) -> Questions:
-    """Return the questions of a span of time as its end knows them: what still waits then may start then."""
+    """Return the questions of a span of time as known at its end: jobs that still wait then count as started then."""
     known = some_of(asked, (asked.now >= since) & (asked.now < until))
     return known._replace(actual=np.minimum(known.actual, until - known.now))
 
@@ -135,15 +135,15 @@ def check(
     past: Past, first: float, second: float, moments: int, seed: int, threads: int,
     advance: Callable[[int], object] = lambda _: None,
 ) -> dict[str, Score]:  # fmt: skip
-    """Return how good intervals are from a share of the jobs on, calibrated by those before it, once or every week.
+    """Return scores of intervals for the later jobs of a log, calibrated on earlier ones, once or every week.
 
     Args:
         past: the log.
         first: share of the jobs at which calibration begins.
         second: share at which it ends, and the check begins.
-        moments: of the check.
-        seed: of moments and futures.
-        threads: how many moments at once.
+        moments: number of moments of the check.
+        seed: seed of moments and futures.
+        threads: number of moments at once.
         advance: called with the number of moments that are done.
 
     Raises:
@@ -167,7 +167,7 @@ def check(
 
 
 def score(found: FloatArray, asked: Questions) -> Score:
-    """Return how good intervals [5, Q] are."""
+    """Return the score of intervals [5, Q]."""
     actual, share = asked.actual, asked.weight / asked.weight.sum()
     covers = [float(share[(found[k] <= actual) & (actual <= found[-1 - k])].sum()) for k in (0, 1)]
     errors = [weighted_quantiles(np.abs(one - actual), share, [0.5])[0] for one in (found[2], asked.plan)]
@@ -180,7 +180,7 @@ def some_of(asked: Questions, some: BoolArray) -> Questions:
 
 
 def joined(asked: Sequence[Questions]) -> Questions:
-    """Return all questions of several."""
+    """Join several sets of questions."""
     future, *columns = zip(*asked, strict=True)
     return Questions(np.concatenate(future, axis=1), *(np.concatenate(column) for column in columns))
 

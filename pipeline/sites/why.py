@@ -23,7 +23,7 @@ BLOCKERS = 5  # jobs ahead that are removed in turn
 
 
 class Rank(NamedTuple):
-    """A job's rank among the waiting jobs at a moment, and its priority by the terms of a sum, if it is one."""
+    """A job's rank among the waiting jobs at a moment, and its priority, with its terms if it is a sum."""
 
     rank: int  # 1 = first
     waiting: int
@@ -47,7 +47,7 @@ class Why(NamedTuple):
 def why(
     log: Period, job: int | None, order: Callable[[Period], Order], named: Callable[[int], str], threads: int
 ) -> Why:
-    """Return why a job of a whole log starts when it does; None: the job that waits longest."""
+    """Return why a job of a whole log starts when it does; None stands for the job that waits longest."""
     if job is None:
         job = int(np.argmax(_starts(log, order(log)) - log.queue.submit))
     begin = int(np.searchsorted(log.queue.submit, log.queue.submit[job] - BEFORE_S))
@@ -117,7 +117,7 @@ def _rank(log: Period, order: Order, start: FloatArray, job: int, now: float) ->
 
 
 def _priority(log: Period, order: Order, start: FloatArray, job: int, now: float) -> float:
-    """Return what the replay computes; only its rounding of usage to events is left out."""
+    """Return the priority that the replay computes, except that usage is not rounded to events."""
     rule: Any = getattr(replaying._priority, "py_func", replaying._priority)
     usage: FloatArray = np.zeros(1)
     if order.fair_share:

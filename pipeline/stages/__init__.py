@@ -1,1 +1,1 @@
-"""One module per DVC stage: a table of contents."""
+"""One module per DVC stage or other command, each a table of contents: read, call, log, write."""

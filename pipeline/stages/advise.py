@@ -57,7 +57,7 @@ def run(params: Params, site: str) -> None:
 
 
 def for_gate(kept: Evidence) -> dict[str, Json]:
-    """Return what the gate follows; an order is vetoed by the test period, or else by the validation period."""
+    """Return the advice for the gate; an order is vetoed by the test period, or else by the validation period."""
     vetoes = kept["excluded"] | {one["name"]: one["vetoes"] for one in kept["orders"] if one["vetoes"]}
     said = {name: " and ".join(why) for name, why in vetoes.items()}
     return {**{key: kept[key] for key in ("scenario", "verdict", "policy", "candidate")}, "vetoes": said}

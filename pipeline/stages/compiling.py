@@ -1,7 +1,7 @@
-"""`compile`: compile the code of all stages in advance by playing the smallest problem, one process for each problem.
+"""`compile`: compile the code of all stages in advance by running them on minimal work, in one process per problem.
 
 Numba numbers the files of a function without a lock, so two processes must not compile different versions of one
-function. Problems share no compiled code except the choice among logits, which all call with the same types.
+function. Problems share no compiled code except the choice among logits, which all problems call with the same types.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ LIMITS: Mapping[str, float] = {
     **{"population": 4, "elite": 2, "rounds": 1, "limit": 0.001, "futures": 2, "decisions": 100},
     "validation": 16,  # some networks use other code for 64 and more episodes
 }
-REQUEST, PLAYED = "parts.pickle", "played part "  # a file for a process, and the beginning of its answers
+REQUEST, PLAYED = "parts.pickle", "played part "  # request file of a process, and the beginning of its answers
 MARKS = "played"  # a folder next to the compiled code, with a file for each part that was played
 Step = tuple[str, str]  # a stage, and its scenario, agent, transfer or plan
 
@@ -53,12 +53,12 @@ def _capped(value: Json) -> Json:
 
 
 def run(params: Params) -> None:
-    """Play the smallest problem in a temporary folder, so that numba compiles; parts that fail are left to stages."""
+    """Run minimal work in a temporary folder, so that numba compiles; parts that fail are left to their stages."""
     _play_all(smoke_test_params(params), [parts(params, names) for names in scenarios_by_problem(params).values()])
 
 
 def first(params: Params, stages: Collection[str]) -> None:
-    """Compile the code of some stages unless it is compiled: parallel stages would each compile it.
+    """Compile the code of some stages, unless it is compiled already: parallel stages would each compile it.
 
     Stages have DVC's names; those without compiled code are skipped. Raises UserError: a log is missing.
     """
@@ -75,7 +75,7 @@ def first(params: Params, stages: Collection[str]) -> None:
 
 
 def _play_all(small: Params, by_problem: Sequence[list[list[Step]]]) -> None:
-    """Play parts, those of one problem in sequence by a process of its own, and mark each."""
+    """Play parts and mark each; one process plays the parts of one problem in sequence."""
     queues, played = sorted(by_problem, key=len, reverse=True), list[str]()
     given = environment(1) | {"DVC_ROOT": str(repository_root())}
     with (
@@ -115,7 +115,7 @@ def _play_all(small: Params, by_problem: Sequence[list[list[Step]]]) -> None:
 def _mark(small: Params, steps: Sequence[Step]) -> Path:
     """Return the file whose existence says that a part was played with these sources and parameter types."""
     rows, names = small.model_dump(mode="json"), {name for _, name in steps}
-    for section in ("transfers", "plans", "agents"):  # rows that these name belong to the same part
+    for section in ("transfers", "plans", "agents"):  # rows that these rows name belong to the same part
         found = [row for name, row in rows.get(section, {}).items() if name in names]
         names |= {row[key] for row in found for key in ("agent", "scenario") if key in row}
     names |= {row["finetune"]["recipe"] for name, row in rows["agents"].items() if name in names}
@@ -140,7 +140,7 @@ def _shape(value: Json) -> Json:
 
 
 def _set(mark: Path) -> None:
-    with suppress(OSError):  # it is played again the next time
+    with suppress(OSError):  # without its mark, the part is played again next time
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()
 
@@ -165,7 +165,7 @@ def play(params: Params, steps: Sequence[Step]) -> str:
             import_module(f"pipeline.stages.{stage}").run(params, *filter(None, [subject]))
         except UserError as error:
             return str(error) if stage == "log" else f"{stage} {subject}: {error}"
-        except Exception as error:  # the problem is too small for this part; the stage itself reports real faults
+        except Exception as error:  # maybe too little work for this part; the stage itself reports real faults
             return f"{stage} {subject}: {type(error).__name__} {' '.join(str(error).split())}"
     return ""
 

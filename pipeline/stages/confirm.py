@@ -57,7 +57,7 @@ def fresh_jobsets(problem: Problem, params: Params, scenario: str) -> Mapping[in
 
 
 def _same_jobs(some: Sequence[object], others: Sequence[object]) -> bool:
-    """Compare durations as well: if all jobs wait at the start, arrivals are equal."""
+    """Return whether arrivals and durations are equal; arrivals always are if all jobs wait at the start."""
     return all(
         np.array_equal(getattr(one, column), getattr(other, column))
         for one, other in zip(some, others, strict=True)

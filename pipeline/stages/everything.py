@@ -46,7 +46,7 @@ def run(params: Params, workers: int) -> None:
     if made or not _up_to_date():
         SEEN.unlink(missing_ok=True)
         said = list[str]()
-        with ThreadPoolExecutor(1) as pool, Commands() as commands:  # the report does not depend on it
+        with ThreadPoolExecutor(1) as pool, Commands() as commands:  # the report does not depend on publishing
             publishing = pool.submit(commands.run, PUBLISH, said.append)
             report.run(params)
             failed_to_publish = publishing.result()

@@ -16,7 +16,7 @@ def run(params: Params, request: ExplainRequest) -> None:
 
 
 def resolved(params: Params, request: ExplainRequest) -> ExplainRequest:
-    """Return the request with its scenario; an agent in another scenario than its own is named by its folder."""
+    """Return the request with its scenario; an agent outside its own scenario is named by its folder."""
     name = request.agent.removeprefix("models/").rstrip("/")
     if (row := params.policies.get(name)) and request.scenario in (None, row.scenario):
         return request._replace(agent=row.policy, scenario=row.scenario)

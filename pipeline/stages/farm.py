@@ -1,4 +1,4 @@
-"""`farm`: make all stale stages, several at the same time; then run `dvc repro`, which has only to confirm it."""
+"""`farm`: make all stale stages, several at the same time; then run `dvc repro`, which only has to confirm them."""
 
 from collections.abc import Callable, Collection
 
@@ -40,7 +40,7 @@ def run(params: Params, workers: int, first: Callable[[], None] = lambda: None) 
 def make_here(params: Params, needs: dvc_stages.Graph, stages: Collection[str], workers: int, held: int) -> None:
     """Compile the code of some stages of the graph `needs` and make them in this repository.
 
-    With a stage, `stages` has either all of its dependents or none. `held` is the descriptor of a file that stays
+    For each of its stages, `stages` has either all dependents or none. `held` is the descriptor of a file that stays
     locked while anything runs. Raises UserError: a stage failed, and its dependents were skipped.
     """
     notes.begin()

@@ -47,7 +47,7 @@ def _judge(params: Params, scenario: str, line: Champion | None) -> tuple[pd.Dat
     means = chosen.over(params.scenario(scenario).loads)
     best = min((name for name in means if name not in problem.comparison.references), key=lambda name: means[name])
     advice = read_advice(params, scenario)
-    advised = advice.policy if advice and advice.policy in means else best  # if the gate can replay it
+    advised = advice.policy if advice and advice.policy in means else best  # advised order, if the gate can replay it
     names = dict.fromkeys([*storage.scored(params, scenario), best, advised])
     seats = {name: seat_of(params, name, chosen) for name in names}
     seat = line.ref if line else None
@@ -71,7 +71,7 @@ def _judge(params: Params, scenario: str, line: Champion | None) -> tuple[pd.Dat
 
 
 def _with_advice(found: Verdict, advice: Advised, heuristics: Collection[str]) -> Verdict:
-    """Return a verdict with the advice, and with a reason against a heuristic that stays in spite of it."""
+    """Return a verdict with the advice, and with a reason against a heuristic that stays champion in spite of it."""
     seat, reasons = found.champion, found.reasons
     if advice.policy and seat and not found.promote and seat.policy in heuristics and seat.policy != advice.policy:
         reasons = reasons | {seat.policy: [AGAINST]}

@@ -22,7 +22,7 @@ def run(params: Params) -> None:
         for shown in found:
             if shown.drawing is not None:
                 run.figure(storage.write_figure(shown.figure, plots.png(shown.drawing), "papers"))
-        if all(shown.drawing is None for shown in found):  # DVC expects the folder even so
+        if all(shown.drawing is None for shown in found):  # DVC expects the folder in any case
             storage.write(folder / "none.txt", b"No figure can be drawn.\n")
         rows = table(found)
         storage.write_table(file, rows, PAPERS)

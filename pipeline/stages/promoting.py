@@ -55,7 +55,7 @@ def rollback(params: Params, scenario: str) -> str:
 
 
 def _check_current(scenario: str, found: Verdict, line: Champion | None) -> None:
-    """Refuse a verdict on another champion than that of the line, or on another model than the present one."""
+    """Refuse a verdict on a champion other than that of the line, or on a model other than the present one."""
     against, now = (seat.digest if seat else None for seat in (found.champion, line))
     if against != now:
         raise UserError(f"{VERDICTS}: {scenario}: judged against another champion than {CHAMPIONS} has: {AGAIN}")

@@ -20,7 +20,7 @@ from pipeline.tracking.digests import StoredOutputs, digest, measured
 
 @contextmanager
 def workplace(links: Mapping[Path, Path]) -> Iterator[None]:
-    """Work in a temporary folder with links, by their relative paths."""
+    """Work in a temporary folder with links to some targets, by relative path."""
     there = {place: target.resolve() for place, target in links.items()}
     with TemporaryDirectory() as folder:
         for place, target in there.items():
@@ -57,8 +57,8 @@ def model_of(params: Params, scenario: str, seat: PolicyRef) -> Iterator[Mapping
 def play(params: Params, scenario: str, seats: Mapping[str, PolicyRef], knobs: Mapping[str, float]) -> pd.DataFrame:
     """Return the results of policies on the test jobsets of the working directory; UserError for an unknown policy.
 
-    `seats` has the policies by their names in the results, `knobs` what validation chose; a seat's own numbers take
-    precedence.
+    `seats` has the policies by their names in the results, `knobs` the knobs that validation chose; a policy's own
+    knobs take precedence.
     """
     problem, found = problem_of(params, scenario), []
     for name, seat in seats.items():
@@ -78,7 +78,7 @@ def play(params: Params, scenario: str, seats: Mapping[str, PolicyRef], knobs: M
 def with_champion(
     params: Params, scenario: str, champion: PolicyRef, chosen: Chosen, results: pd.DataFrame
 ) -> tuple[pd.DataFrame, str]:
-    """Return results that include a champion's, and its name there; it plays again if its model or numbers changed."""
+    """Return results that include a champion's, and its name there; it plays again if its model or knobs changed."""
     there = champion.policy in params.agents_of(scenario) or champion.policy in chosen.validation
     if there and seat_of(params, champion.policy, chosen).digest == champion.digest:
         return results, champion.policy

@@ -13,7 +13,7 @@ from pipeline.lookahead.planner import PREFIX
 from pipeline.problems import problem_of
 from pipeline.progress import say
 
-MEASURES = ("slowdown", "bounded_slowdown", "wait")  # columns of a schedule, as far as its problem has them
+MEASURES = ("slowdown", "bounded_slowdown", "wait")  # columns of a schedule, if its problem has them
 IDS = ("jobset", "job", "group", "queue", "machine")
 Means = dict[str, float]  # of a schedule, by column
 
@@ -21,7 +21,7 @@ Means = dict[str, float]  # of a schedule, by column
 def run(
     params: Params, request: ScheduleRequest, policies: Sequence[str], as_data: bool = False
 ) -> tuple[dict[str, Means], list[str]]:
-    """Write one schedule for each policy; of several or `as_data`, return means; of several, also a table of them."""
+    """Write a schedule for each policy; return means, if several or `as_data`, and a table of them, if several."""
     how = problem_of(params, request.scenario).schedule
     several = len(policies) > 1
     places = [place_of(request.out, policy) if several else request.out for policy in policies]

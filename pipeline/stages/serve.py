@@ -88,7 +88,7 @@ def _extender(gateway: PolicyGateway, kubernetes: str | None) -> Iterator[Sequen
 
 @contextmanager
 def looking(params: Params, scenario: str, policy: str) -> Iterator[Callable[[], ServedPolicy]]:
-    """Yield a function that returns the active policy; models that it found are kept until the end."""
+    """Yield a function that returns the active policy; the models that it has found are kept until the end."""
     if policy.startswith(PREFIX) and not problem_of(params, scenario).live.plans:
         raise UserError(f"{policy}: policies with look-ahead are not served in scenarios of this problem yet")
     with ExitStack() as kept:

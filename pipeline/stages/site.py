@@ -1,4 +1,4 @@
-"""`site`: describe a site's log, and write the rows that advise it into params.yaml."""
+"""`site`: describe a site's log, and write the rows for its advice into params.yaml."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ from pipeline.sites.rows import RECIPE, known_nodes, site_rows
 from pipeline.sites.slurm_config import backfill_of, parse_config, partitions_of, unsupported
 
 WEEK_S = 7 * DAY_S
-MOST_WEEKS, MOST_USERS = 8, 5  # that are listed
+MOST_WEEKS, MOST_USERS = 8, 5  # maximum numbers that are listed
 FEWEST_JOBS = 30  # of a user whose mean wait is listed
 LONGEST_NAME = 60  # of a site; also used for folders
 WORDS = ("null", "true", "false", "yes", "no", "on", "off")  # of YAML
@@ -41,7 +41,7 @@ def run(
 ) -> dict[str, Json]:  # fmt: skip
     """Describe a log, then put its scenario and site into params.yaml; an existing site gets the new log.
 
-    Return the rows and what they change. `texts` are files of what `scontrol` prints: config, partitions.
+    Return the rows and their changes. `texts` are files with the output of `scontrol`: config, partitions.
     """
     _check_name(params, name)
     limits = _quotas(quotas, log)
@@ -77,7 +77,7 @@ def run(
 
 
 def _settings(texts: Mapping[str, Path], qos_known: bool) -> dict[str, Json]:
-    """Return what the configuration of a site's Slurm says of its row, and say what is not replayed."""
+    """Return the keys of a site's row that its Slurm's configuration sets, and report what is not replayed."""
     rows: dict[str, Json] = {}
     given = {what: storage.read_text(path) for what, path in texts.items()}
     try:
@@ -114,7 +114,7 @@ def _quotas(files: Sequence[Path], log: Path) -> dict[str, Json]:
 
 
 def _named(file: Path) -> Path:
-    """Return a file as params.yaml names it: from the repository's root, if it is in it."""
+    """Return a file as params.yaml names it: relative to the repository's root if it is inside."""
     path, root = file.resolve(), repository_root().resolve()
     return path.relative_to(root) if path.is_relative_to(root) else path
 

@@ -1,4 +1,4 @@
-"""`advise --slurm`: write the settings that make a Slurm order its queue as a site's advice says."""
+"""`advise --slurm`: write the settings that make Slurm order its queue as a site's advice says."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,7 +39,7 @@ def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapp
     settings = plan_settings(order, config, waits[name].longest_s, scale)
     files = settings_files(settings, waits[found["against"]], waits[name])
     row = params.sites[site]
-    same = partitions_of(config).items() <= row.partitions.items()  # the log may have jobs of others
+    same = partitions_of(config).items() <= row.partitions.items()  # the log may have jobs of other partitions
     known = {*replayed(config, bool(row.qos))} - (set() if same else {"Partition"})
     for line in unsupported(config, known if row.slurm else known - {*REPLAYED, "QOS"}):
         say(f"not modelled: {line}")
@@ -57,7 +57,7 @@ def _said(backfill: Backfilling) -> str:
 
 
 def _replayed_scale(params: Params, site: str, order: SlurmOrder, config: SlurmConfig) -> float | None:
-    """Return the scale of the replay, None without weights of the site's Slurm; UserError if they have changed."""
+    """Return the scale of the replay, None without weights of the site's Slurm; UserError if the weights changed."""
     row = params.sites[site]
     weights = row.slurm
     if weights is None:

@@ -24,7 +24,7 @@ def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: S
     with looking(params, scenario, policy) as look:
         named = look()
         if settings.mode is Mode.SHADOW:
-            from pipeline.steering.replay import check_replayable, verdicts  # the simulator, which others do without
+            from pipeline.steering.replay import check_replayable, verdicts  # needs the simulator, unlike other modes
 
             check_replayable(named.place)
         if Path(named.place).is_dir():

@@ -26,8 +26,8 @@ SAVED = "saved"
 def run(params: Params, settings: Sequence[str], seeds: str | None, named: Sequence[str], workers: int) -> None:
     """Make all missing points of a sweep, and show the results of all.
 
-    `settings` are KEY=VALUE,VALUE, `seeds` 1..5 or 1,2,7. `named` agents take the seeds; without any, those that the
-    keys configure. Raises UserError: a key or value is wrong, or a point failed while the others are saved.
+    `settings` are like KEY=VALUE,VALUE, `seeds` like 1..5 or 1,2,7. The `named` agents take the seeds; the default is
+    those that the keys configure. Raises UserError: a key or value is wrong, or a point failed (the others are saved).
     """
     swept = grid.settings(settings)
     drawn = grid.seeds(seeds) if seeds is not None else []
@@ -59,7 +59,7 @@ def run(params: Params, settings: Sequence[str], seeds: str | None, named: Seque
 
 
 def _make_shared(params: Params, keys: Collection[str], workers: int, held: int) -> set[str]:
-    """Make the stale stages that all points share, which points then get from DVC; return the stages of a point."""
+    """Make the stale stages that all points share, so that DVC provides them; return the stages of a point."""
     notes.repair()
     needs = dvc_stages.graph()
     affected = with_dependents(needs, dvc_stages.stages_reading(keys))

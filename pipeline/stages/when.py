@@ -20,9 +20,9 @@ from pipeline.sites.when import Moment, is_linear, moment, past_of
 from pipeline.sites.when_check import MOMENTS, Score, ask, check, intervals, is_calibrated, known_by, sample
 
 ENDS = ("low80_s", "low50_s", "median_s", "high50_s", "high80_s")
-CALIBRATED_BY = 0.2  # of the log's jobs, before the moment
+CALIBRATED_BY = 0.2  # share of the log's jobs, those before the moment
 CHECKED = 300  # moments
-HEADER = 1 << 16  # bytes of a log in which its epoch is searched
+HEADER = 1 << 16  # bytes of a log that are searched for its epoch
 DATE = "an ISO date, as 2002-12-24T18:00"
 
 
@@ -31,7 +31,7 @@ class NoJobWaitsError(UserError):
 
 
 class Asked:
-    """A site's past, and its jobs' numbers and clock.
+    """A site's past, with the job numbers and the clock of its log.
 
     Raises:
         UserError: the site or its log is unknown, or the order of its queue is not linear in the wait.
@@ -92,7 +92,7 @@ def seconds(site: str, time: str, began: float) -> float:
 
 
 def run(params: Params, site: str, jobs: Sequence[int], time: str | None) -> dict[str, Json]:
-    """Return the answer: the site, the second of its log's clock, and a row for each waiting job."""
+    """Return the answer: the site, the time on its log's clock in seconds, and a row for each waiting job."""
     log = Asked(params, site)
     at, threads = log.at(time), params.threads
     numbers = [log.number[job] for job in at.waiting]
@@ -127,7 +127,7 @@ def run(params: Params, site: str, jobs: Sequence[int], time: str | None) -> dic
 
 
 def scores(params: Params, site: str) -> dict[str, Score]:
-    """Return the coverage and errors on the log's test period, by the way of calibration."""
+    """Return the coverage and errors on the log's test period, for each way of calibration."""
     log = Asked(params, site)
     first = log.test - CALIBRATED_BY
     with progress(f"simulate {site}, moments", CHECKED, brief=True) as advance:

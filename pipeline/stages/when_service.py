@@ -1,4 +1,4 @@
-"""`when --serve`: a page and JSON of when the waiting jobs of a site start, renewed when its log has changed."""
+"""`when --serve`: a page and JSON with the expected start of each waiting job of a site, renewed if its log changes."""
 
 import re
 from threading import Lock
@@ -25,7 +25,7 @@ class Latest:
     def __init__(self, site: str) -> None:
         self.site, self._one_at_a_time = site, Lock()
         self._found: dict[str, Json] = {}
-        self._changed_at: list[float] = []  # of the files that it was found in
+        self._changed_at: list[float] = []  # modification times of the answer's files
 
     def rows(self, job: int | None) -> dict[str, Json]:
         """Return the answer for one waiting job, or for all; an HTTPException if that job does not wait."""

@@ -1,10 +1,10 @@
-"""Canary: is the policy in charge worse than the fallback on the jobs that ended under it?
+"""Canary: is the active policy worse than the fallback on the jobs that ended under it?
 
 Jobs that ended are cut into windows by arrival. Each window is simulated under the policy and under the fallback; its
-regret is (policy's mean wait - fallback's) / the larger of the two, between -1 and 1. When the confidence sequence of
-the windows' mean exceeds the tolerance, the policy is taken back, by the rules declared for `watch` (params.yaml,
-`gate.watch`), valid for any number of looks. Two simulations are compared, since Slurm's own counterfactual is unknown;
-both have the same knowledge of the jobs.
+regret is (policy's mean wait - fallback's) / the larger of the two, between -1 and 1. The policy is withdrawn when the
+confidence sequence of the mean over windows exceeds the tolerance. The rules are those of `watch` (params.yaml,
+`gate.watch`), which are valid for any number of looks. Two simulations are compared, because Slurm's own counterfactual
+is unknown; both have the same knowledge of the jobs.
 
 It runs in a process of its own, so that its compilation and memory do not affect the controller:
 
@@ -45,7 +45,7 @@ class Canary:
     def __init__(self, folder: Path, scenario: str, window: int, unit_s: float) -> None:
         self._words = [str(folder), scenario]
         self._window, self._unit_s = window, unit_s
-        self.ended = window  # jobs since the last judgement; full at first: a journal may have windows already
+        self.ended = window  # jobs since the last judgement; a window at first: the journal may have some already
         self._task: asyncio.Task[CanaryResult | str] | None = None
 
     async def look(self, place: str, digest: str) -> CanaryResult | str | None:
@@ -87,7 +87,7 @@ class Canary:
 
 
 def rows_under(rows: Iterator[Mapping[str, Json]], digest: str) -> Iterator[Mapping[str, Json]]:
-    """Yield the queues and the jobs that ended under a policy, since it was last taken back if it was."""
+    """Yield the queues, and the jobs that ended under a policy since it was last withdrawn, if ever."""
     kept: list[Mapping[str, Json]] = []
     mine = False
     for row in rows:
@@ -117,8 +117,8 @@ def regret(policy: FloatArray, fallback: FloatArray) -> float:
 def judge(folder: Path, scenario: str, place: str, digest: str, window: int, unit_s: float) -> CanaryResult:
     """Judge a policy by the full windows of a folder's journal, in order of arrival.
 
-    Windows by arrival, not by end: otherwise jobs that a policy keeps waiting would be in windows of their own, where
-    it does no harm. Jobs after the first that is still there do not count.
+    Windows are by arrival, not by end: otherwise jobs that a policy keeps waiting would be in windows of their own,
+    in which it does no harm. Jobs that arrived after the first job that has not ended yet do not count.
     """
     from pipeline.comparing.sequences import seen_at
     from pipeline.core.config import load_params

@@ -1,7 +1,7 @@
 """The loop of a controller: read Slurm, ask the policy, set what changed, record it.
 
-A tick that cannot be read changes no job. After several ticks without slurmctld, all is undone first. When the policy
-does not answer, its changes are undone too, and Slurm's own order applies.
+A tick whose reading fails changes no job. After several such ticks, the next one first undoes all changes. When the
+policy does not answer, its changes are undone too, and Slurm's own order applies.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from pipeline.steering.states import check_state, resources_of, scored_jobs, sta
 from pipeline.steering.status import Status
 from pipeline.steering.watchdog import Watchdog
 
-LOST = 3  # consecutive refused ticks after which all is undone first
+LOST = 3  # consecutive refused ticks after which all changes are undone first
 
 
 class Changes(NamedTuple):
@@ -57,14 +57,14 @@ class Controller:
         self.canary = Canary(settings.folder, gateway.scenario, window, settings.unit_s)
         self.status = Status({Mode.ORDER: "moved", Mode.RELEASE: "let go"}.get(settings.mode, "would move"))
         self._said, self._refused, self._ticks = "", 0, 0
-        self._undone = False  # of a withdrawn policy
+        self._undone = False  # the changes of a withdrawn policy
         self._orders: dict[tuple[str, ...], Sequence[int] | None] = {}
         self._draws: dict[tuple[str, ...], tuple[frozenset[int], DrawnOrder]] = {}
         self.rng = np.random.default_rng()
         self._machines: dict[tuple[str, ...], dict[str, Json]] = {}
 
     def begin(self, slurm: dict[str, str]) -> None:
-        """Record the policy and Slurm's settings; in mode `release`, also record whose holds a later reset removes."""
+        """Record the policy and Slurm's settings; in mode `release`, also the partitions that a reset must release."""
         active, settings = self.gateway.active, self.settings
         self.journal.add(
             "begin",
@@ -124,11 +124,11 @@ class Controller:
 
     @property
     def _withdrawn(self) -> str:
-        """Why the policy does not act, if the canary took it back."""
+        """Why the policy does not act, if the canary withdrew it."""
         return self.ledger.withdrawn.get(self.gateway.served.digest, "")
 
     async def _judge(self) -> None:
-        """Take the policy back when it is worse than the fallback."""
+        """Withdraw the policy when it is worse than the fallback."""
         served = self.gateway.served
         found = None if self._withdrawn else await self.canary.look(served.place, served.digest)
         if isinstance(found, str):
@@ -189,7 +189,7 @@ class Controller:
         return PoolDecision(pool, order, *who, reply.why, starts, never, probability)
 
     def _draw(self, pool: Pool, numbers: Sequence[int], scores: Sequence[float | None]) -> DrawnOrder:
-        """Draw an order, again only when other jobs wait than at the last draw."""
+        """Return the last drawn order of a pool; draw a new one if the waiting jobs have changed."""
         there, before = frozenset(numbers), self._draws.get(pool.partitions)
         if before and before[0] == there:
             return before[1]

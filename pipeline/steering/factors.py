@@ -1,12 +1,12 @@
 """Plan one tick: the jobs to skip, and the factors that change.
 
 Factors fall along the order and lie between 1 and the strength. A job whose factor fits already keeps it: a longest
-falling run of the present factors stays, and the other jobs are spread between their neighbours. Where two neighbours
-leave no room, the jobs after them are moved until there is room; at the end of the queue, all are.
+falling subsequence of the present factors stays, and the other jobs are spread between their neighbours. If two
+neighbours leave no room, the jobs after them are moved until there is room; if there is none, all jobs are moved.
 
-The order may be drawn, and its probability is the basis of estimates for other policies. The first job is drawn with
-probabilities in proportion to exp(score / temperature), then the next among the others, and so on (Plackett and Luce):
-a Gumbel variable is added to each score, and the sums are sorted.
+The order may be drawn at random; its probability is the basis of estimates for other policies. The first job is drawn
+with probabilities in proportion to exp(score / temperature), then the next among the others, and so on (Plackett and
+Luce): a Gumbel variable is added to each score, and the sums are sorted.
 """
 
 from bisect import bisect_left
@@ -20,7 +20,7 @@ from pipeline.steering.ledger import Ledger
 from pipeline.steering.pools import FROZEN, OTHERS, Pool
 from pipeline.steering.rows import PENDING, JobRow, Reading
 
-ROOM = 8  # factors for each job where some were moved, so that the next ones find room
+ROOM = 8  # factors per job once jobs are moved, so that the next changes find room
 
 
 def assign_factors(order: Sequence[int], now: Mapping[int, int], strength: int) -> dict[int, int]:
@@ -57,8 +57,8 @@ def _even(jobs: Sequence[int], low: int, high: int) -> dict[int, int]:
 
 
 def _falling(order: Sequence[int], now: Mapping[int, int], strength: int) -> set[int]:
-    """Return the jobs of a longest run whose factors fall along the order."""
-    ends: list[int] = []  # the negative factor that ends the best run of each length,
+    """Return the jobs of a longest subsequence whose factors fall along the order."""
+    ends: list[int] = []  # the negative factor at the end of the best subsequence of each length,
     last: list[int] = []  # its job,
     before: dict[int, int | None] = {}  # and the job before that one
     for job in order:
@@ -87,7 +87,7 @@ class DrawnOrder(NamedTuple):
 def draw_order(
     order: Sequence[int], scores: Sequence[float | None], temperature: float, rng: np.random.Generator
 ) -> DrawnOrder:
-    """Draw an order of jobs sorted by score, at a temperature in their units; jobs without a score stay last."""
+    """Draw an order of jobs sorted by score, at a temperature in units of scores; jobs without a score stay last."""
     known = np.array([score for score in scores if score is not None])
     if not len(known):
         return DrawnOrder(list(order), 1.0, 0.0)
@@ -99,7 +99,7 @@ def draw_order(
 
 
 def _log_probabilities(scores: FloatArray) -> FloatArray:
-    """Return the log probability of each one to be chosen among itself and its successors.
+    """Return the log probability that each one is chosen among itself and its successors.
 
     >>> np.exp(_log_probabilities(np.log([1.0, 2.0, 1.0]))).round(3).tolist()
     [0.25, 0.667, 1.0]
@@ -120,7 +120,7 @@ class PoolDecision(NamedTuple):
     drawn: Mapping[str, float] | None = None  # temperature, and the probability of the order
 
     def row(self, changed: bool) -> dict[str, Json]:
-        """Return its entry in the journal, with the order if that has changed since the last tick."""
+        """Return the journal's entry, with the order if it has changed since the last tick."""
         found: dict[str, Json] = {
             "partitions": list(self.pool.partitions),
             "nodes": len(self.pool.nodes),

@@ -1,8 +1,8 @@
 """Journal of readings, decisions, changes and outcomes of jobs.
 
 A row is a JSON object on a line, written to the disk each tick; files are rotated. Users appear as a keyed digest whose
-key is in the same folder; names of jobs are never read. A job ends when a reading no longer has it, up to a tick late.
-A job that waited at one reading and is gone at the next ran for less than a tick or was cancelled.
+key is in the same folder; names of jobs are never read. A job counts as ended when a reading no longer has it, which is
+up to a tick late. A job that waited at one reading and is gone at the next ran for less than a tick or was cancelled.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class Journal:
         self._key = key.read_bytes()
         private_folder(folder, "journal.*.jsonl", KEY)
         self._stream = open_private(self.path, "ab")
-        with self.path.open("rb") as stream:  # end a line that a power cut left half; readers skip it
+        with self.path.open("rb") as stream:  # end a line that a power cut left half-written; readers skip it
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - 1))
             if stream.read(1) not in (b"", b"\n"):
                 self._stream.write(b"\n")
@@ -116,7 +116,7 @@ class OutcomeTracker:
     """Follows jobs from reading to reading."""
 
     def __init__(self, pseudonym: Callable[[str], str]) -> None:
-        """Know no job yet; `pseudonym` returns the digest of a user."""
+        """Begin without jobs; `pseudonym` returns the digest of a user."""
         self._pseudonym = pseudonym
         self._seen: dict[int, JobRow] = {}
         self._could: set[int] = set()  # of those, the jobs that run or could start
@@ -144,7 +144,7 @@ class OutcomeTracker:
         self._seen, self._could = there, could
 
     def _row(self, job: JobRow, end: float, could: bool, open_: float | None) -> dict[str, Json]:
-        """Return the row of a job when last seen; `open_`: first arrival of the remaining jobs."""
+        """Return the row of a job as last seen; `open_`: first arrival of the remaining jobs."""
         return {
             "job": job.number,
             "array": job.array,

@@ -1,8 +1,8 @@
 """`python -m pipeline import journal`: job table, log and decisions from a controller's journal.
 
-A job arrives when it became eligible, and one that was submitted held for the controller when it was submitted. Its
-final state is unknown and counts as completed. Decisions have a row for each change of an order, with the probability
-with which it was drawn: 1 where the policy does not draw.
+A job arrives when it becomes eligible; one that is submitted held for the controller arrives at its submission. Final
+states of jobs are unknown and count as completed. Decisions have a row for each change of an order, with the
+probability with which the order was drawn: 1 if orders are not drawn.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ DECISIONS = table(
         **{name: pa.Column(str) for name in ("partitions", "policy", "digest")},
         "waiting": integers(0),
         "first": pa.Column(str),  # the job at the head
-        "order": pa.Column(str),  # all of them
+        "order": pa.Column(str),  # all jobs
         "temperature": pa.Column(float, pa.Check.ge(0)),  # 0: not drawn
         "probability": pa.Column(float, pa.Check.in_range(0, 1)),  # of the job at the head
         "log_probability": pa.Column(float, pa.Check.le(0)),  # of the whole order
@@ -51,7 +51,7 @@ def run(folder: Path, out: Path) -> list[str]:
     for what, why, line in notes:
         counts.setdefault((str(line.path), what, why), [0, line.number])[0] += 1
     account = account_of([(*key, count, first) for key, (count, first) in counts.items()])
-    content = output_files(out, jobs, users, account)  # all of it, before the first is written
+    content = output_files(out, jobs, users, account)  # all files, before the first is written
     content["decisions.csv"] = str(decisions.to_csv(index=False, float_format="%.12g", lineterminator="\n"))
     for name, text in content.items():
         write(out / name, text.encode())
@@ -64,7 +64,7 @@ def run(folder: Path, out: Path) -> list[str]:
 
 
 def _jobs(written: Sequence[Line], folder: Path) -> tuple[pd.DataFrame, list[tuple[str, str, Line]]]:
-    """Return JOBS, and for each row that was dropped or fixed, which of both and why."""
+    """Return JOBS, and for each row that was dropped or fixed, which of the two, why, and its line."""
     found: dict[tuple[int, float], dict[str, str | float | int]] = {}
     notes: list[tuple[str, str, Line]] = []
     for line in written:

@@ -39,7 +39,7 @@ class Entry(BaseModel):
 
     @property
     def frozen(self) -> bool:
-        """Whether setting it has no effect, as for a job with a priority of its own."""
+        """Whether setting the factor has no effect, as for a job with a priority of its own."""
         return self.misses >= MISSES
 
 
@@ -57,18 +57,18 @@ class Held(BaseModel):
 
 
 class Contents(BaseModel):
-    """Contents of the file."""
+    """Contents of the ledger's file."""
 
     model_config = ConfigDict(extra="forbid")
     version: int = 1
     jobs: dict[int, Entry] = {}
     held_in: tuple[str, ...] = ()
     held: dict[int, Held] = {}
-    withdrawn: dict[str, str] = {}  # policies that the canary took back, by digest, and why
+    withdrawn: dict[str, str] = {}  # policies that the canary withdrew, by digest, and why
 
 
 class Ledger:
-    """Factors that were set, by number of a job or an array, and the jobs that are released from here."""
+    """Factors that were set, by number of a job or an array, and the held jobs that the controller releases."""
 
     def __init__(self, folder: Path, blank: bool = False) -> None:
         self.path, self._unsaved = folder / LEDGER, False
@@ -76,12 +76,12 @@ class Ledger:
         self.jobs, self.held_in, self.held, self.withdrawn = kept.jobs, kept.held_in, kept.held, kept.withdrawn
 
     def save(self) -> None:
-        """Save it; a full disk is an error."""
+        """Save the ledger; a full disk is an error."""
         now = Contents(jobs=self.jobs, held_in=self.held_in, held=self.held, withdrawn=self.withdrawn)
         write(self.path, now.model_dump_json().encode() + b"\n", OWNER)
 
     def try_save(self) -> bool:
-        """Save it if the disk permits, and return whether it did: undoing must never wait for a disk."""
+        """Save the ledger if the disk permits, and return whether it did: undoing must never wait for a disk."""
         try:
             self.save()
         except UserError as error:
@@ -132,7 +132,7 @@ class Ledger:
                 del self.jobs[number]
 
     def owns(self, number: int, factor: int) -> bool:
-        """Whether a job's factor was set here, or is none at all."""
+        """Return whether a job's factor was set here or is 0."""
         known = self.jobs.get(number)
         return factor == 0 or (known is not None and factor in (known.factor, *known.before))
 
@@ -150,7 +150,7 @@ def _read(path: Path) -> Contents:
 
 
 def lock_folder(folder: Path) -> BinaryIO:
-    """Create a folder if needed and lock it, as long as the returned file is open anywhere; UserError if that fails."""
+    """Create a folder if needed, and lock it while any process has the returned file open; UserError if that fails."""
     try:
         private_folder(folder, LEDGER)
         stream = open_private(folder / LOCK, "a+b")

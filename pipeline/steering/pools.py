@@ -1,8 +1,8 @@
 """Jobs that compete with each other, and jobs that are skipped.
 
-Jobs are ordered only within partitions of one PriorityTier that share nodes. A job of several partitions joins those of
-the highest tier that it names. The waiting tasks of an array are one entry: Slurm keeps one record of them, and an
-update of the array reaches all.
+Jobs are ordered only within partitions of one PriorityTier that share nodes. A job that names several partitions joins
+those of the highest tier among them. The waiting tasks of an array are one entry: Slurm keeps one record of them, and
+an update of the array reaches all of them.
 """
 
 from collections import defaultdict
@@ -20,12 +20,12 @@ class Pool(NamedTuple):
 
     partitions: tuple[str, ...]
     nodes: Sequence[NodeRow]  # once each
-    waiting: Sequence[JobRow]  # an array once; in order of their numbers
-    running: Sequence[JobRow]  # all that hold something
+    waiting: Sequence[JobRow]  # in order of their numbers; an array once
+    running: Sequence[JobRow]  # all jobs that hold resources
 
 
 def find_pools(reading: Reading, skipped: Mapping[int, str]) -> tuple[list[Pool], dict[int, str]]:
-    """Group the waiting jobs by what they compete for; return also the jobs that are left out, by number, and why.
+    """Group the waiting jobs by what they compete for; also return the jobs that are left out, by number, and why.
 
     `skipped` are jobs to leave out (number of the array: reason).
     """
@@ -87,7 +87,7 @@ def _entries(reading: Reading, skipped: Mapping[int, str]) -> tuple[dict[int, Jo
 
 
 def _joined(nodes: Sequence[NodeRow], homes: Iterable[Sequence[str]]) -> dict[str, str]:
-    """Return for each partition the first one of its pool, in which partitions share nodes or jobs."""
+    """Return, for each partition, the first of its pool; partitions that share nodes or jobs form a pool."""
     root = {node.partition: node.partition for node in nodes}
 
     def first(name: str) -> str:

@@ -1,13 +1,13 @@
 """Mode `release`: jobs that are submitted held, and their release in the policy's order.
 
-A site names the partitions whose jobs are submitted held. There, a job is the controller's while its hold is the one it
-was first seen with. A user who changes the hold, releases the job, or holds it again after its release, keeps it from
-then on. Slurm's own holds (a requeue in held state, a failed launch) are not touched. A release counts when scontrol
-confirms it or a reading shows the job without its hold; until then, a job that is still held is released again. No
-release waits for a disk.
+A site names the partitions whose jobs are submitted held. There, the controller manages a job while its hold is the one
+it was first seen with. When a user changes the hold, releases the job, or holds it again after its release, the job is
+left to the user. Slurm's own holds (a requeue in held state, a failed launch) are not touched. A release counts when
+scontrol confirms it or a reading shows the job without its hold; until then, a job that is still held is released
+again. No release waits for a disk.
 
-The policy decides as in the simulator: which jobs start now, and on which nodes. These are released in its order and
-pinned to their nodes by ReqNodeList, where this version of Slurm accepts that after submission; it is tried on the
+The policy decides as in the simulator: which jobs start now, and on which nodes. These jobs are released in its order
+and pinned to their nodes by ReqNodeList, if this version of Slurm accepts that after submission, which is tried on the
 first held job. Released jobs that do not run yet hold their nodes in the state that the policy sees. Jobs that are held
 for too long, depend on others, have a reservation or fit on no nodes are released at once, to wherever Slurm wants.
 """
@@ -28,7 +28,7 @@ from pipeline.steering.slurm import AwayError, Slurm, confirmed_jobs
 
 NODE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 WHAT = "jobs of others may be released"
-TRIES, LOOK_S = 3, 0.5  # and between two
+TRIES, LOOK_S = 3, 0.5  # attempts, and seconds between two
 CLOCK_S = 1.0  # resolution of slurmctld's start time
 LEAST_STUCK_S, STUCK_TICKS = 60.0, 5  # that a job may wait for its nodes: Slurm may schedule only once a minute
 WITHDRAWN = "the canary took the policy back"
@@ -109,7 +109,7 @@ def release_lines(ledger: Ledger, number: int, nodes: Sequence[str], pin: bool, 
     entry = ledger.held[number]
     entry.let_go, entry.nodes, entry.done = now, tuple(nodes), False
     pin = bool(pin and nodes and all(NODE.fullmatch(name) for name in nodes))
-    entry.pinned |= pin  # a pinned job stays so until scontrol confirms the opposite
+    entry.pinned |= pin  # a pinned job counts as pinned until scontrol confirms the opposite
     first = [f"update jobid={number:d} ReqNodeList={','.join(nodes)}"] if pin else []
     return [*first, f"release {number:d}"]
 
@@ -222,7 +222,7 @@ class Releaser:
         return going
 
     def _at_once(self, job: JobRow, now: float) -> str:
-        """Return why a job is released whatever the policy wants; "" if it is not."""
+        """Return why a job is released regardless of the policy; "" if it is not."""
         if now - job.arrived > self.settings.longest_hold_s:
             return LONG
         return DEPENDS if job.depends else RESERVED if job.reserved else UNREAD if job.odd else ""
@@ -252,5 +252,5 @@ class Releaser:
 
 
 def _may_be_pinned(job: JobRow) -> bool:
-    """Return whether the policy may place a job: its user did not, and it is one job, no tasks of an array."""
+    """Return whether the policy may place a job: its user did not, and it is not several tasks of an array."""
     return not job.wanted and not job.several

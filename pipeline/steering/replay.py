@@ -1,9 +1,9 @@
 """Recorded jobs of a journal, simulated under several policies on the nodes of their queue.
 
 All simulations backfill like EASY, know the time limits, and run each job for as long as it ran. Mode `shadow` asks
-whether the queue would have waited less under the policy: Slurm's own order is taken for order of arrival, whatever its
-weights are. The jobs of a queue are simulated as one stream and cut by arrival into parts that are paired: consecutive
-parts are not wholly independent, so an interval is a little too narrow.
+whether the queue would have waited less under the policy. Order of arrival takes the place of Slurm's own order,
+whatever Slurm's weights are. The jobs of a queue are simulated as one stream and cut by arrival into parts that are
+paired: consecutive parts are not wholly independent, so an interval is a little too narrow.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ SLOTS = 2000  # most jobs that a policy sees
 LOOK = 1000  # decisions between two checks of the time: with large queues each takes milliseconds
 PARTS, LEAST_JOBS = 10, 200  # of a queue; fewer jobs give no verdict
 MOST_JOBS = 5000  # of a queue, the newest
-VERDICT_S = 60.0  # limit of all verdicts: a user who stops a controller does not wait for longer
+VERDICT_S = 60.0  # limit of all verdicts together: a user who stops a controller waits for them
 BOUND_S = 10.0  # of bounded slowdown
 CONFIDENCE, RESAMPLES = 0.95, 4000
 
@@ -64,7 +64,7 @@ class RecordedNodes(BaseModel):
     machines: dict[str, dict[str, float]]
 
     def takes(self, job: RecordedJob) -> bool:
-        """Whether a job is of this queue and fits on its nodes: others would block the simulation."""
+        """Return whether a job belongs to this queue and fits on its nodes: others would block the simulation."""
         could = [
             all(job.units.get(name, 0.0) / job.nodes <= units.get(name, 0.0) + 1e-3 for name in KNOWN)
             for units in self.machines.values()
@@ -76,8 +76,8 @@ class RecordedNodes(BaseModel):
 def read_recorded(folder: Path, rows: Iterable[Mapping[str, Json]]) -> tuple[list[RecordedNodes], list[RecordedJob]]:
     """Return the latest nodes of each queue of a folder's journal, and the jobs that ended; UserError for a bad row.
 
-    A job that was gone between two readings and could have started counts as one that ran for half the time between
-    them; without those, the effect of a policy on short jobs would be left out.
+    A job that disappeared between two readings and could have started counts as one that ran for half the time between
+    them; without such jobs, the effect of a policy on short jobs would be left out.
     """
     pools: dict[tuple[str, ...], RecordedNodes] = {}
     jobs: list[RecordedJob] = []
@@ -144,7 +144,7 @@ def replay_waits(
 
 
 def check_replayable(policy: str) -> None:
-    """Refuse policies other than heuristics; compile now, so that the end of the run has no such wait."""
+    """Refuse policies other than heuristics; compile now, so that the end of the run need not wait for that."""
     if policy not in HEURISTICS:
         raise UserError(f"--mode shadow: expected a heuristic, as models are not replayed here, got '{policy}'")
     units = {"cpu": 1.0}

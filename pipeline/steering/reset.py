@@ -1,7 +1,7 @@
-"""Undo all that was set: by the controller when it ends, by the watchdog, or by hand.
+"""Undo all changes, on behalf of the controller when it ends, of the watchdog, or of a user.
 
-A reset factor stays in the ledger, as 0: a slurmctld that is killed has forgotten its last seconds, and restarts with
-the earlier factors.
+A reset factor stays in the ledger, as 0: a killed slurmctld has forgotten its last seconds, and restarts with the
+earlier factors.
 """
 
 import re
@@ -14,7 +14,7 @@ from pipeline.steering.release import release_all
 from pipeline.steering.rows import OddError
 from pipeline.steering.slurm import AwayError, Slurm, confirmed_jobs
 
-TRIES, LOOK_S = 3, 0.5  # and between two
+TRIES, LOOK_S = 3, 0.5  # attempts, and seconds between two
 UNKNOWN = re.compile(r"Invalid job id specified for job (\d+)")
 LONGEST_PAUSE_S = 60.0
 
@@ -34,7 +34,7 @@ def reset(slurm: Slurm, ledger: Ledger) -> int:
         complaint = slurm.set(dict.fromkeys(left, 0))
         seen = _shown_factors(slurm) or {}
         stay = {number for number in left if seen.get(number, 0) != 0}
-        # For jobs that sprio does not show, scontrol's word must do; a job unknown to slurmctld needs no reset.
+        # For jobs that sprio does not show, scontrol's answer must do; a job unknown to slurmctld needs no reset.
         unknown = {int(one) for one in UNKNOWN.findall(complaint)}
         unsure = left - seen.keys() - confirmed_jobs(left, complaint) - unknown
         left = stay | {number for number in unsure if ledger.jobs[number].gone is None}
@@ -58,9 +58,9 @@ def _shown_factors(slurm: Slurm) -> dict[int, int] | None:
 
 
 def _jobs_to_reset(ledger: Ledger, seen: dict[int, int] | None) -> set[int]:
-    """Return the jobs with a factor of ours, and those whose factor is not shown because they run.
+    """Return the jobs with a factor that was set here, and those whose factor is not shown because they run.
 
-    A job that was gone may be running again by now; if not, slurmctld complains and does no harm.
+    A job that was gone may be running again by now; if not, slurmctld complains, which does no harm.
     """
     if seen is None:
         return set(ledger.jobs)
@@ -86,7 +86,7 @@ def undo_all(slurm: Slurm, ledger: Ledger) -> str:
 def retry_undo(slurm: Slurm, ledger: Ledger, say: Callable[[str], None], pause_s: float, most_s: float) -> bool:
     """Undo all as soon as slurmctld answers; return whether that took less than `most_s`.
 
-    Pauses grow from `pause_s` by half each, up to a minute. Each reason for a failure is printed once.
+    Pauses grow from `pause_s` by half each time, up to a minute. Each reason for a failure is printed once.
     """
     said, begun = "", monotonic()
     while True:

@@ -1,7 +1,7 @@
 """Output of squeue, sinfo and sprio as typed rows.
 
-A line that cannot be read excludes its job or node: the request of one user must not stop the order of all. If more
-than half of the lines are like that, the whole reading is refused, in one line.
+A line that cannot be read excludes its job or node: the request of one user must not prevent the ordering of all jobs.
+If more than half of the lines cannot be read, the whole reading is refused, with one line as the reason.
 
 Names that users choose (of a job, its command, comment or folder) are not read, so that they can have no effect. Other
 text is compared and counted, and never part of a command: a job is named only by its number.
@@ -25,7 +25,7 @@ NOTHING = ("", "N/A", "(null)", "None", "Unknown")
 ENDLESS = ("UNLIMITED", "NOT_SET", "Partition_Limit", "INVALID")
 # States in which a job waits, and in which it holds resources (including suspended, signaled and resized ones).
 PENDING, HOLDING = "PD", ("R", "CG", "CF", "ST", "S", "SI", "RS", "SO")
-MOST_ASKED, MOST_HAD = 1e12, 1e6  # of a resource, of a job and of a node; larger amounts are cut
+MOST_ASKED, MOST_HAD = 1e12, 1e6  # of a resource: that of a job, that of a node; larger amounts are cut
 HOLDS = ("JobHeldUser", "JobHeldAdmin")  # reasons of held jobs
 NO_UNITS = {"cpu": 0.0, "memory": 0.0, "gpu": 0.0}
 # Slurm uses nodes in these states, which it may have to power up, and none with these flags (+WORD of StateComplete, or
@@ -61,7 +61,7 @@ class JobRow(NamedTuple):
     reserved: bool  # it runs in a reservation
     user: str
     places: str  # a list of nodes
-    hold: str = ""  # one of HOLDS, or not held
+    hold: str = ""  # one of HOLDS; "": not held
     wanted: str = ""  # required nodes: a list
     depends: bool = False  # on other jobs
     several: bool = False  # it represents several tasks of an array
@@ -70,7 +70,7 @@ class JobRow(NamedTuple):
 
     @property
     def arrived(self) -> float:
-        """Time when it became eligible, else of its submission."""
+        """Time at which the job became eligible; if it is not yet, that of its submission."""
         return self.submitted if self.eligible is None else self.eligible
 
 
@@ -80,7 +80,7 @@ class NodeRow(NamedTuple):
     name: str
     partition: str
     tier: int  # PriorityTier of the partition
-    takes: bool  # jobs, now
+    takes: bool  # whether jobs can start on it now
     units: Mapping[str, float]
 
 
@@ -94,7 +94,7 @@ class Reading(NamedTuple):
 
 
 def jobs_in(text: str) -> list[JobRow]:
-    """Return the jobs that squeue printed, or a negative number for an invalid line; OddError if most are invalid."""
+    """Return the jobs that squeue printed; invalid lines get negative numbers. OddError if most lines are invalid."""
     lines = _read(text, "squeue", len(SQUEUE), _job)
     found = [_no_job(k, str(one)) if isinstance(one, OddError) else one for k, one in lines]
     count, last = Counter(job.number for job in found), {job.number: k for k, job in enumerate(found, start=1)}

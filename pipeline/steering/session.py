@@ -1,9 +1,9 @@
 """One run of a controller, from its start to its end, whatever the cause of the end.
 
-Only one controller acts on each Slurm of a machine, whatever its folder. The claim is a socket with a name but without
-a file: the kernel keeps it exactly as long as a process holds it, so a killed process leaves nothing. A user who takes
-the name locks out no other: a socket counts as a controller's only if its process belongs to root, to SlurmUser or to
-the present user. Machines do not see each other's sockets.
+On a machine, only one controller acts on each Slurm cluster, whatever its folder. The claim is a socket with a name but
+without a file: the kernel keeps it exactly as long as a process holds it, so a killed process leaves nothing. A user
+who takes the name does not lock out others: a socket counts as a controller's only if its process belongs to root, to
+SlurmUser or to the present user. Machines do not see each other's sockets.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ def steer(
     Raises UserError: another controller is at work, Slurm cannot be steered, or the policy does not begin.
     """
     slurm = Slurm()
-    known = slurm.check_multifactor()  # first, so that no folder is left where no Slurm can be steered
+    known = slurm.check_multifactor()  # first, so that no folder is created if Slurm cannot be steered
     acts = settings.mode.acts
     with lock_folder(settings.folder) as lock, claim_cluster(known) if acts else nullcontext() as sign:
         if settings.held_in:
@@ -59,7 +59,7 @@ def steer(
         ledger = Ledger(settings.folder)
         _undo(slurm, ledger)
         served = look()
-        if not Path(served.place).is_dir():  # a heuristic sees the whole queue; a network its slots of training
+        if not Path(served.place).is_dir():  # a heuristic sees the whole queue; a network as many slots as in training
             row = params.machines_scenario(scenario)
             wide = row.model_copy(update={"slots": max(row.slots, MOST_WAITING)})
             params = params.model_copy(update={"scenarios": {**params.scenarios, scenario: wide}})
@@ -75,7 +75,7 @@ def steer(
                 why = ledger.withdrawn[served.digest]
                 say(f"steer: it only observes: {why}; another policy, or --reset, ends that")
             asyncio.run(_run(controller, watchdog))
-            sign_lock(lock, WATCHDOG)  # for a moment, so that the next controller waits for that
+            sign_lock(lock, WATCHDOG)  # so that the next controller waits briefly for the watchdog's end
         finally:
             gateway.close()
 
@@ -101,7 +101,7 @@ def take_back(folder: Path, held_in: tuple[str, ...] = ()) -> None:
 
 
 def _claimed(slurm: Slurm, folder: Path, held_in: tuple[str, ...]) -> Ledger:
-    """Return the ledger of a folder, if it can be read, with all that is held in partitions as the controller's."""
+    """Return a folder's ledger, blank if unreadable, with all jobs held in partitions claimed for the controller."""
     seen = slurm.read()
     check_partitions(held_in, {node.partition for node in seen.nodes})
     try:
@@ -121,7 +121,7 @@ def _undo(slurm: Slurm, ledger: Ledger) -> str:
 
 
 def _leave_partitions(ledger: Ledger) -> None:
-    """Let no watchdog look after partitions any more, and explain the consequence."""
+    """End the release of jobs that are submitted held in partitions, and explain the consequence."""
     if ledger.held_in:
         where, ledger.held_in = ", ".join(ledger.held_in), ()
         ledger.save()

@@ -17,7 +17,7 @@ class Mode(StrEnum):
 
     @property
     def acts(self) -> bool:
-        """Whether it changes anything."""
+        """Whether the controller changes anything."""
         return self in (Mode.ORDER, Mode.RELEASE)
 
 
@@ -29,13 +29,13 @@ class Settings:
     folder: Path
     tick_s: float = 5.0
     strength: int = 1_000_000  # highest SiteFactor
-    most: int = 200  # changes of a tick
+    most: int = 200  # most changes per tick
     unit_s: float = 1.0  # seconds of the scenario's unit of time
-    ticks: int = 0  # after which it ends; 0: at a signal
+    ticks: int = 0  # number of ticks after which it ends; 0: only at a signal
     draw: float = 0.0  # temperature of drawn orders, in units of the policy's scores; 0: no draws
     held_in: tuple[str, ...] = ()  # partitions whose jobs are submitted held, for the controller to release
-    canary: int = 50  # jobs of a window by which an acting policy is judged; 0: it is not
-    longest_hold_s: float = 86_400.0  # after which a job is released, whatever the policy wants
+    canary: int = 50  # jobs of a window, after each of which an acting policy is judged; 0: it is not judged
+    longest_hold_s: float = 86_400.0  # after which a job is released, regardless of the policy
 
     def __post_init__(self) -> None:
         if self.draw and self.mode not in (Mode.OBSERVE, Mode.ORDER):

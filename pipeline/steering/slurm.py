@@ -26,7 +26,7 @@ class AwayError(OddError):
 
 
 class Slurm:
-    """A Slurm, through the commands in the path."""
+    """A Slurm cluster, accessed through the commands in the path."""
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         given = os.environ if environment is None else environment

@@ -1,7 +1,7 @@
 """State of a Slurm cluster as a policy sees it, as JSON, and the policy's decision read back.
 
-A node that takes no jobs appears as one that a job holds wholly. squeue prints what a job holds in total and where, but
-not how much on which node: the state has even shares, cut where a node has no more.
+A node that takes no jobs appears as if one job held all of it. squeue prints what a job holds in total and where, but
+not how much on which node: the state has even shares, reduced where a node has less left.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ LEAST_S = 1.0
 
 
 def resources_of(example: Mapping[str, Json], scenario: str) -> tuple[str, ...]:
-    """Return the resources of a scenario; raise a UserError for one that Slurm is not read for."""
+    """Return the resources of a scenario; raise a UserError for one that is not read from Slurm."""
     waiting = example.get("waiting")
     demands = [job.get("demand") for job in waiting if isinstance(job, Mapping)] if isinstance(waiting, list) else []
     names = sorted({name for demand in demands if isinstance(demand, Mapping) for name in demand})

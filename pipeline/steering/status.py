@@ -26,7 +26,7 @@ class Status:
         self._moved, self._complaint = 0, ""
 
     def count_lacking(self, one: PoolDecision) -> int:
-        """Return the number of ticks of a queue without a policy, and report when such a period begins or ends."""
+        """Return how many ticks in a row a queue has had no policy, and report when such a period begins or ends."""
         name = ",".join(one.pool.partitions)
         before = self._lacking.get(name, 0)
         count = self._lacking[name] = before + 1 if one.order is None else 0

@@ -1,9 +1,9 @@
-"""A process next to the controller that undoes its changes when it dies or hangs, once slurmctld answers.
+"""A process that undoes the controller's changes when the controller dies or hangs, once slurmctld answers.
 
-It reads a pipe from the controller: a byte each tick. The pipe ends with the controller, whatever the cause; silence
-means that the controller hangs, and it is killed first. A running scontrol inherits the pipe, so that the pipe does not
-end before scontrol is done. The watchdog holds the controller's lock until it has finished, so that no other controller
-begins meanwhile.
+It reads a pipe from the controller: a byte each tick. The pipe closes when the controller ends, whatever the cause;
+silence means that the controller hangs, which is then killed first. A running scontrol inherits the pipe, so that the
+pipe does not close before scontrol is done. The watchdog holds the controller's lock until it has finished, so that no
+other controller begins meanwhile.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from pipeline.steering.slurm import Slurm
 
 PAUSE_S = 2.0  # between two attempts
 SILENT_S = 300.0  # at least; more than the commands of a tick may take together
-GIVEN_UP_S = 86_400.0  # without an answer of slurmctld
+GIVEN_UP_S = 86_400.0  # of attempts, after which it gives up
 SWEPT_S = 5.0  # between two looks for jobs that were submitted held, without a controller to release them
 FAILED = 1  # exit code: what was set stays until a person resets it
 DONE, GONE, SILENT = b".", b"", b"?"  # end of the controller: all is undone already, it died, it hangs
@@ -69,7 +69,7 @@ class Watchdog:
 def main() -> int:
     """Watch until the controller is gone; then undo what it left."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # signals that end the controller must not end it; it ends by itself
+        signal.signal(number, signal.SIG_IGN)  # signals that end the controller must not end this process
     folder, silent_s = Path(sys.argv[1]), float(sys.argv[-1])
     controller, pipe, locked, sign = map(int, sys.argv[2:-1])
     lock, ended = os.fdopen(locked, "a+b"), _watch(pipe, silent_s)

@@ -24,7 +24,7 @@ from pipeline.tracking.source_tree import SourceTree
 JOBSETS = "jobsets.parquet"
 OBJECTIVES_FILE = storage.REPORTS / "objectives.csv"
 BEFORE = "before"
-CHANGE, ENDS = "change", ("", " from", " to")  # names of metrics, after that of the agent; MLflow sorts columns
+CHANGE, ENDS = "change", ("", " from", " to")  # parts of metric names, after the agent; MLflow sorts columns
 
 
 class Gap(NamedTuple):
@@ -41,7 +41,7 @@ def changes(
 ) -> Iterator[tuple[str, Gap | str]]:
     """Yield each agent whose results changed, with the change or the reason why it has no interval.
 
-    `was` and `now` have the md5 of outputs by path; `stored` finds them.
+    `was` and `now` map the path of each output to its md5; `stored` finds the outputs.
     """
     for agent, row in params.agents.items():
         place = storage.results_folder("agents", agent).as_posix()
@@ -62,7 +62,7 @@ def changes(
 
 
 def between(before: SourceTree, tree: SourceTree, stored: StoredOutputs) -> dict[str, float]:
-    """Return the metrics of the changes between two trees, by their dvc.lock, as `compare` records them."""
+    """Return the metrics that `compare` records, for the changes between two source trees, by their dvc.lock."""
     was, now = (
         {out["path"]: out.get("md5", "") for entry in one.lock.values() for out in entry.get("outs", [])}
         for one in (before, tree)
@@ -83,7 +83,7 @@ def results(params: Params, agent: str, place: Path) -> pd.DataFrame:
 def report_changes(params: Params) -> dict[str, float]:
     """Print a line for each agent that changed since the last commit, and the number of the others; return metrics.
 
-    They are not written: no output depends on the contents of git and of DVC's cache.
+    The changes are not written to a file: no output depends on the contents of git and of DVC's cache.
     """
     head, committed = evidence.head(), {out.path: out.md5 for out in evidence.committed_lock().outs}
     if head is None or not committed:
@@ -124,7 +124,7 @@ def gap(agent: str, was: pd.DataFrame, now: pd.DataFrame, settings: Evaluation, 
 
 
 def metrics(moved: Mapping[str, Gap | str]) -> dict[str, float]:
-    """Return the percent of change with its interval by name of the metric: the mean over agents, then each agent.
+    """Return changes in percent and the ends of their intervals, by metric name: the mean over agents, then each agent.
 
     The mean's interval is the mean of the intervals, so it is too wide rather than too narrow.
 
@@ -143,7 +143,7 @@ def metrics(moved: Mapping[str, Gap | str]) -> dict[str, float]:
 
 
 def line(agent: str, was: float | None, now: float, moved: Gap | str) -> str:
-    """Return the line of an agent; without an interval, with the reason.
+    """Return the line of an agent, with the interval of its change or the reason why there is none.
 
     >>> line("net", 3.24, 3.96, Gap(0.222, 0.2, 0.24, 50))
     'net: 3.24 -> 3.96 (+22 %, 20 to 24)'

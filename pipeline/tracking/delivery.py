@@ -84,8 +84,8 @@ class Delivery:
     def __init__(self, store: Store, begin: record.Begin, find: Find, this_run: bool = False) -> None:
         """Get or create the runs of a stage and of its pipeline.
 
-        `find` returns the present place of the file or folder with some path and md5, or None. With `this_run`, the
-        stage belongs to the current pipeline run, so that today's code can read its model.
+        `find` returns where the file or folder with a path and md5 is now, or None. With `this_run`, the stage belongs
+        to the current pipeline run, so today's code can read its model.
         """
         self.store, self._find, self._this_run = store, find, this_run
         self._parent: Run = parent_of(store, begin.pipeline)
@@ -100,7 +100,7 @@ class Delivery:
         return self.store.client
 
     def send(self, event: record.Event) -> None:
-        """Send one event; metrics are sent in batches. After a MissingFileError the next may be sent."""
+        """Send one event; metrics are sent in batches. After a MissingFileError, the next event can be sent."""
         from mlflow.entities import Metric, RunTag
 
         run_id, parent_id = self._run.info.run_id, self._parent.info.run_id
@@ -113,7 +113,7 @@ class Delivery:
                 if len(self._buffer) >= LARGEST_BATCH or time.monotonic() - self._flushed >= FLUSH_S:
                     self._flush()
             case record.Curve():
-                # One timestamp for all, so that a stage that runs again overwrites its points instead of doubling them.
+                # One timestamp for all, so that a stage that runs again overwrites its points instead of adding more.
                 begun = self._parent.info.start_time
                 points = [Metric(event.name, value, begun, load) for load, value in event.values.items()]
                 self._client.log_batch(parent_id, metrics=points)
@@ -125,7 +125,7 @@ class Delivery:
                 self._flush()
                 self._client.set_terminated(run_id, status, end_time=at)
                 ended = self._client.get_run(parent_id).info.end_time
-                if ended is None or at >= ended:  # the last stage decides; records may come in another order
+                if ended is None or at >= ended:  # the last stage to end decides; records may arrive in another order
                     self._client.set_terminated(parent_id, status, end_time=at)
             case _:
                 raise TypeError(f"{event!r} begins another record")
@@ -137,7 +137,7 @@ class Delivery:
         if event.kind == "figure":
             self._client.log_artifact(self._run.info.run_id, str(place))
             return
-        from pipeline.tracking.model import log_policy, served_by  # all problems, which figures do without
+        from pipeline.tracking.model import log_policy, served_by  # imports all problems, which figures do not need
 
         try:
             served = served_by(place)

@@ -1,4 +1,4 @@
-"""Digests: DVC's md5 of files and folders, and the outputs of stages that are found by it.
+"""Digests: DVC's md5 of files and folders, and the search for outputs of stages by it.
 
 `dvc.lock` identifies a run's inputs and outputs by their md5. Outputs are in the workspace, in DVC's cache or in git.
 """
@@ -22,7 +22,7 @@ from pipeline.core.config.parsing import parsed
 from pipeline.errors import UserError
 
 LOCK = Path("dvc.lock")
-HELD = Path(".dvc/tmp/lock")  # DVC's own, released while a stage's command runs
+HELD = Path(".dvc/tmp/lock")  # DVC's own lock, which it releases while a stage's command runs
 LONGEST_WAIT_S = 60.0
 LOOK_S = 0.05
 FOLDER = ".dir"  # end of the md5 of a folder
@@ -30,9 +30,9 @@ FOLDER = ".dir"  # end of the md5 of a folder
 
 @contextmanager
 def dvc_waits() -> Iterator[None]:
-    """Wait for DVC, if it is at work here, and keep it waiting.
+    """Wait until DVC is not at work here, for up to LONGEST_WAIT_S, and keep it waiting while the body runs.
 
-    It writes dvc.lock in place, which takes a second for a long one; another stage may end while this one reads it.
+    DVC writes dvc.lock in place, which takes a second if it is long; another stage may end while this one reads it.
     """
     try:
         held = HELD.open("rb")
@@ -50,7 +50,7 @@ def dvc_waits() -> Iterator[None]:
 
 
 def read_lock() -> bytes:
-    """Return dvc.lock, whole."""
+    """Return the whole of dvc.lock, never a half-written one."""
     with dvc_waits():
         return LOCK.read_bytes()
 
@@ -97,10 +97,10 @@ def _file(path: Path) -> str:
 
 
 class StoredOutputs:
-    """Places of the files and folders of dvc.lock; found ones have the requested md5."""
+    """Search for the files and folders of dvc.lock; all that it finds have the requested md5."""
 
     def __init__(self, scratch: Path, rev: str | None = None) -> None:
-        """Search the workspace, the cache and a revision of git, if given; `scratch`, for copies, is the caller's."""
+        """Search the workspace, the cache and, if given, a revision of git; `scratch`, the caller's, is for copies."""
         self._scratch, self._rev = scratch, rev
         self._root = repository_root().absolute()
 
@@ -117,12 +117,12 @@ class StoredOutputs:
             raise UserError(f"{self._root}: publish needs a repository of git and DVC ({said})") from error
 
     def find(self, path: str, md5: str) -> Path | None:
-        """Return the place of a file or folder of some md5, under its own name, or None if it is not stored."""
+        """Return the place of the file or folder with this md5, under its own name, or None if it is not stored."""
         if not md5:
             return None
         if self.is_here(path, md5):
             return self._root / path
-        if (mine := Path(path).absolute()).exists() and measured(mine) == md5:  # of a temporary experiment
+        if (mine := Path(path).absolute()).exists() and measured(mine) == md5:  # in a temporary experiment
             return mine
         copy = self._scratch / md5 / Path(path).name
         if copy.exists() or self._from_cache(copy, md5) or self._from_git(path, copy):
@@ -130,12 +130,12 @@ class StoredOutputs:
         return None
 
     def is_here(self, path: str, md5: str) -> bool:
-        """Return whether the workspace has a file or folder of some md5."""
+        """Return whether the workspace has the file or folder with this md5."""
         here = self._root / path
         return here.exists() and measured(here) == md5
 
     def inside(self, md5: str) -> dict[str, str] | None:
-        """Return the md5 of each file of a folder in the cache, or None."""
+        """Return the md5 of each file of a folder, by name, or None if the folder is not in the cache."""
         listing = self._cached(md5)
         return {item["relpath"]: item["md5"] for item in json.loads(listing.read_bytes())} if listing.exists() else None
 
@@ -149,7 +149,7 @@ class StoredOutputs:
         for name, one in files.items():
             place = copy / name
             place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(self._cached(one), place)  # MLflow takes no links
+            shutil.copyfile(self._cached(one), place)  # not linked: MLflow accepts no links
         return True
 
     def _from_git(self, path: str, copy: Path) -> bool:
@@ -157,7 +157,7 @@ class StoredOutputs:
         if packed is None:
             return False
         with tarfile.open(fileobj=BytesIO(packed)) as archive:
-            # From Python's documentation, for versions before 3.11.4, which take no `filter`.
+            # From Python's documentation, for versions before 3.11.4, which have no `filter`.
             archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
             archive.extractall(self._scratch / "git")
         copy.parent.mkdir(parents=True, exist_ok=True)

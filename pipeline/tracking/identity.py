@@ -1,9 +1,9 @@
 """Identity: the pipeline run of a stage, the stage itself, and the tags and params that identify them.
 
 Stages are separate processes, and DVC gives them no id of their `dvc repro`. So the id is computed from the content of
-the run: experiment name, code, params and log. All stages of one `dvc repro` agree on it, a resumed one joins the same
-parent, a commit changes nothing, an edit begins a new one. A stage, too, has a key: its outputs and its params.
-`publish` computes it from dvc.lock to find the recorded stages.
+the run: experiment name, code, params and log. All stages of one `dvc repro` have the same id, also after it is
+resumed. A commit does not change the id; an edit begins a new run. A stage, too, has a key, made of its outputs and
+params: `publish` computes it from dvc.lock to find the stages that are already recorded.
 """
 
 import json
@@ -24,14 +24,14 @@ AGENT_STAGES = ("pretrain", "finetune", "evaluate")
 TRANSFER = "transfer"  # the stage of an agent on another scenario
 PLAN = "plan"  # the stage of a policy that looks ahead
 POLICY, PASSED = "policy", "passed"  # the stages of an external policy; the second has no record
-# The section of params.yaml with the rows of a stage, if they are not scenarios.
+# Section of params.yaml whose rows a stage runs for; other stages run for scenarios.
 SECTIONS = dict.fromkeys(AGENT_STAGES, "agents") | {TRANSFER: "transfers", PLAN: "plans", POLICY: "policies"}
 OWN_SECTION = {name: name for name in ("heuristics", "hindsight", "gate")}
 OWN_SECTION |= dict.fromkeys(("compare", "papers"), "evaluation")
 SHARED = ("seed", "threads", "device", "workload")  # what every stage depends on
 NO_GIT = "nogit"
 LONGEST_PARAM = 6000
-FROM_BEST = " from best "  # after the policy, which comes first because legends are cut
+FROM_BEST = " from best "  # follows the policy, which comes first because legends are cut off
 PIPELINE_STAGE = "pipeline"  # tag `stage` of a parent run
 STAGE_KEY = "stage.key"
 STAGE_RESULT = "stage.result"  # the key without params: unchanged if a param did not matter to the stage
@@ -41,13 +41,13 @@ class Identity(NamedTuple):
     """One pipeline run."""
 
     content: str
-    experiment: str  # DVC's name of it; "" in a plain `dvc repro`
+    experiment: str  # DVC's name of the experiment; "" in a plain `dvc repro`
     commit: str
     dirty: str  # true, false, or unknown without git
 
     @property
     def pipeline(self) -> str:
-        """Return its id."""
+        """Return the id of the pipeline run."""
         return f"{self.experiment or 'repro'}-{self.content}"
 
     @property
@@ -101,7 +101,7 @@ def outputs(title: str) -> dict[str, str] | None:
 
 
 def declared(title: str) -> list[str]:
-    """Return the outputs of a stage by dvc.yaml."""
+    """Return the outputs of a stage that dvc.yaml declares."""
     file = Path("dvc.yaml")
     name, _, subject = title.partition("@")
     text = file.read_text(encoding="utf-8") if file.exists() else "stages: {}"
@@ -115,8 +115,8 @@ def declared(title: str) -> list[str]:
 def curve_name(name: str, scenario: str, loads: Collection[int]) -> str:
     """Return the metric of a curve, with its scenario, because scenarios have policies and loads in common.
 
-    MLflow makes a section of charts from the text before a slash, and shows sections first; so a single point has no
-    slash. Titles of charts are cut after some ten letters, so slowdown, the default, is left out.
+    MLflow makes a section of charts from the text before a slash and shows sections first, so the name of a single
+    point has no slash. Chart titles are cut off after about ten letters, so slowdown, the default, is left out.
 
     >>> curve_name("slowdown/sjf", "online", [10, 50]), curve_name("makespan/sjf", "online", [10, 50])
     ('online/sjf', 'online makespan/sjf')
@@ -129,7 +129,7 @@ def curve_name(name: str, scenario: str, loads: Collection[int]) -> str:
 
 
 def from_best(metrics: Mapping[str, Json]) -> dict[str, float]:
-    """Return every agent's percent from the best heuristic, of metrics.json, by the name of its metric.
+    """Return every agent's distance in percent from the best heuristic, as in metrics.json, by metric name.
 
     >>> from_best({"online": {"net": {"percent_from_best": -2.5}, "sjf": {"slowdown": 3.0}, "unfinished_jobs": 0}})
     {'net from best online': -2.5}
@@ -153,12 +153,12 @@ def rows_of(params: Params, name: str) -> Mapping[str, Any]:
 
 
 def every_param(params: Params) -> dict[str, str]:
-    """Return all of params.yaml, flat, for the pipeline's run."""
+    """Return all of params.yaml, flattened, for the pipeline's run."""
     return dict(_leaves("", params.model_dump(mode="json")))
 
 
 def stage_params(params: Params, name: str, subject: str) -> dict[str, str]:
-    """Return the rows of params.yaml of a stage, flat, and those that all stages share."""
+    """Return the rows of params.yaml that concern a stage, and those that all stages share, flattened."""
     rows: dict[str, dict[str, object]] = params.model_dump(mode="json")
     about = {SECTIONS.get(name, "scenarios"): subject}
     if name in (*AGENT_STAGES, TRANSFER):

@@ -1,8 +1,8 @@
-"""Leases: of several clones that share a store, one at a time checks for something and adds it.
+"""Leases: among clones that share a store, only one at a time checks whether an entry is missing and adds it.
 
 File locks work only within one clone. MLflow has no locks, and its runs have no unique names; registered models have.
-So a lease is a registered model without versions, which exists while it is held. Its holder renews it every few
-seconds; a lease that was not renewed for three minutes belongs to a dead process and is put aside by renaming it, which
+So a lease is a registered model without versions, which exists while the lease is held. Its holder renews it every few
+seconds. A lease that was not renewed for three minutes belongs to a dead process: it is put aside by renaming it, which
 only one process can do.
 """
 
@@ -24,17 +24,17 @@ PREFIX = "lease-"
 OWNER = "owner"  # tag
 RENEW_S = 10.0
 FAILED_S = 2.0  # longest wait for releasing the lease after a failure; otherwise it expires
-DEAD_S = 180.0  # without renewal, by the waiting process's clock; on a busy machine seconds mean nothing
+DEAD_S = 180.0  # without renewal, by the waiting process's clock; a few seconds mean nothing on a busy machine
 SHORTEST_LOOK_S, LONGEST_LOOK_S = 0.1, 5.0
 TAKEN, GONE = "RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST"
 
 
 @contextmanager
 def lease(client: "MlflowClient", what: str, wait_s: float) -> Iterator[None]:
-    """Hold the lease on something while the body runs, or raise an OSError because another process holds it.
+    """Hold the lease on something while the body runs; OSError if another process holds it for too long.
 
-    `what` is the same in every clone. `wait_s` is the longest wait for others; a dead one is put aside if this is
-    longer than `DEAD_S`.
+    `what` must be the same in every clone. `wait_s` is the longest wait for other holders; the lease of a dead one is
+    put aside if `wait_s` is longer than `DEAD_S`.
     """
     name, owner = name_of(what), uuid4().hex
     aside = _take(client, name, owner, what, wait_s)
@@ -97,7 +97,7 @@ def _create(client: "MlflowClient", name: str, owner: str, what: str) -> "Regist
 
 
 def _put_aside(client: "MlflowClient", held: "RegisteredModel") -> str:
-    """Rename a dead lease; "" if another process was first, since the new name has its time of creation."""
+    """Rename a dead lease and return its new name, from its time of creation; "" if another process was first."""
     aside = f"{held.name}-{held.creation_timestamp}"
     with _ignored(TAKEN, GONE):
         client.rename_registered_model(held.name, aside)

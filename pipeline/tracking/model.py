@@ -28,8 +28,8 @@ PACKAGES = ("mlflow", "torch", "numpy", "numba", "safetensors", "pydantic", "rua
 def log_policy(store: Store, run: "Run", folder: Path, md5: str, served: Served, shared: bool) -> None:
     """Log the policy of a model directory as the model `policy` of a run; it loads as `runs:/<run id>/policy`.
 
-    A run that has the model already gets no other. `md5` is the directory's. If `shared`, another run's model of the
-    same md5 is used instead of logging one more.
+    A run that already has the model gets no second one. `md5` is the directory's. If `shared`, another run's model with
+    the same md5 is used instead of logging one more.
     """
     from mlflow.entities import LoggedModelOutput
 
@@ -45,7 +45,7 @@ def log_policy(store: Store, run: "Run", folder: Path, md5: str, served: Served,
 
 
 def logged_model(store: Store, md5: str, run_id: str | None = None) -> "LoggedModel | None":
-    """Return the complete model of this md5, if any; of one run if it is given."""
+    """Return a complete model with this md5, if any; if `run_id` is given, only one of that run."""
     found = store.client.search_logged_models([store.experiment], f"tags.`{MD5}` = '{md5}'")
     ready = (model for model in found if model.status == "READY" and run_id in (None, model.source_run_id))
     return next(ready, None)
@@ -83,7 +83,7 @@ def _log(store: Store, run_id: str, folder: Path, md5: str, served: Served) -> "
 
 
 def served_by(folder: Path) -> Served:
-    """Return the policy of a model directory as a service, by the problem on its card."""
+    """Return the policy of a model directory, ready to be served; its card names the problem."""
     card = json.loads((folder / "policy.json").read_bytes())
     return problem(str(card.get("problem", POOL))).served(folder)
 

@@ -1,6 +1,6 @@
 """Policy model: the code that MLflow logs with the weights and runs to load them; do not import it.
 
-Its inputs and answers are defined in `serving` of the problem on its card.
+`pipeline.interactive.<problem>.serving` defines its inputs and answers, for the problem on its card.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ class PolicyModel(PythonModel):
     def predict(
         self, context: PythonModelContext, model_input: np.ndarray, params: dict[str, Any] | None = None
     ) -> FloatArray | IntArray:
-        """Return the answer to each row; the same `seed` gives the same answer, even from a policy that draws."""
+        """Return the answer to each row; the same `seed` gives the same answer, even if the policy samples actions."""
         rows = np.asarray(model_input, dtype=np.float32)
         draws = np.random.default_rng((params or {}).get("seed", 0)).random(len(rows))
         return self.act(rows, draws)

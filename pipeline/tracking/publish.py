@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 PATIENT = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "30", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}  # no stage waits for it
 OTHERS_S = 60  # longest wait for another `publish` of this clone
-CLONES_S = 600.0  # the same of other clones that share the store, for one pipeline run
+CLONES_S = 600.0  # longest wait for other clones that share the store, for one pipeline run
 RESTORED = "restored"
 REUSED_FROM = "reused.from"  # tag: the run in which a restored stage ran
 MOST_CHILDREN = 10_000
@@ -49,17 +49,17 @@ class Target(NamedTuple):
 
     @property
     def before(self) -> str:
-        """Return the commit that it is compared with."""
+        """Return the commit that the target is compared with."""
         return f"{self.rev}^" if self.rev and not self.experiment else self.commit
 
     @property
     def at(self) -> int:
-        """Return its time in ms; the present for the workspace."""
+        """Return the time of the target in ms; for the workspace, the present."""
         made = git("show", "--no-patch", "--format=%ct", self.rev) if self.rev else None
         return int(made or time.time()) * 1000
 
     def identity(self, tree: SourceTree) -> Identity:
-        """Return its pipeline run."""
+        """Return the pipeline run of the target."""
         if self.rev is None:
             return ids.identify()
         changed = git("diff", "--quiet", self.commit, self.rev, "--", *CODE) is None
@@ -77,7 +77,7 @@ def publish(revs: Sequence[str], everything: bool) -> Iterator[str]:
         yield "publish: skipped, because PIPELINE_TRACKING is off"
         return
     skipped: list[str] = []
-    latest: dict[tuple[str, str], Version] = {}  # the verdict of the last revision that has a policy
+    latest: dict[tuple[str, str], Version] = {}  # of each policy, by the last revision that has it
     with _one_line(), lock("publish.lock", OTHERS_S), TemporaryDirectory() as scratch:
         targets = _targets(revs, everything)
         store = _open()
@@ -107,7 +107,7 @@ def send_left() -> None:
 
 @contextmanager
 def _one_line() -> Iterator[None]:
-    """Report MLflow's failures as a user's error; sent records stay and are not sent again."""
+    """Report MLflow's failures as a UserError of one line; records already sent stay and are not sent again."""
     try:
         yield
     except UserError:
@@ -179,7 +179,7 @@ def _restore(store: Store, target: Target, scratch: Path) -> tuple[str, list[Ver
         made = f"all {len(stages)} stages of dvc.lock were made by other code or parameters"
         return f"{target.title}: {made}: {remedy}", []
     identity = target.identity(tree)
-    # Without a name, an experiment of the same content is the one meant.
+    # A revision without an experiment's name means the experiment with the same content, if there is one.
     same = f"tags.`pipeline.content` = '{identity.content}' AND tags.stage = '{ids.PIPELINE_STAGE}'"
     runs = [] if identity.experiment else store.client.search_runs([store.experiment], same, order_by=["start_time"])
     found = [run.data.tags["pipeline.id"] for run in runs]
@@ -197,7 +197,7 @@ def _restore(store: Store, target: Target, scratch: Path) -> tuple[str, list[Ver
 
 
 def _add_changes(store: Store, parent: "Run", before: str, tree: SourceTree, stored: StoredOutputs) -> None:
-    """Log the changes since another commit on a pipeline run, unless `compare` did; the first commit has none."""
+    """Log the changes since another commit on a pipeline run, unless `compare` did; the first commit has no changes."""
     from mlflow.entities import Metric
 
     if CHANGE in parent.data.metrics:

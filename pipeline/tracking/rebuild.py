@@ -39,7 +39,7 @@ class Done(NamedTuple):
 
 
 def done(tree: SourceTree) -> list[Done]:
-    """Return the stages of dvc.lock that params.yaml still has, without the log."""
+    """Return the stages of dvc.lock whose rows params.yaml still has, except that of the log."""
     params, found = tree.params, []
     for title, entry in tree.lock.items():
         name, _, subject = title.partition("@")
@@ -87,7 +87,7 @@ def stale(tree: SourceTree, stages: list[Done], stored: StoredOutputs) -> list[s
 
 
 def _md5_of_parts(folder: str, written: Mapping[str, str], stored: StoredOutputs) -> str | None:
-    """Return the md5 of a folder that several stages write into, if it can be known."""
+    """Return the md5 of a folder that several stages write into, if it can be computed."""
     files: dict[str, str] = {}
     for path, md5 in written.items():
         if path.startswith(f"{folder}/"):
@@ -146,7 +146,7 @@ def _hindsight(place: Path, scenario: str) -> Iterator[Event]:
 
 
 def _results(place: Path, scenario: str) -> Iterator[Event]:
-    """Yield each policy's curves over loads, and the knobs that were chosen."""
+    """Yield each policy's curves over loads, and the chosen knobs."""
     frame = pd.read_parquet(place / "jobsets.parquet")
     for policy, rows in frame.groupby("policy", sort=False):
         for metric, values in Results(rows, rows).curves.items():
@@ -162,7 +162,7 @@ def _from_best(place: Path, _: str) -> Iterator[Event]:
         yield Curve(name=name, values={0: percent})
 
 
-READERS: dict[str, Callable[[Path, str], Iterator[Event]]] = {  # by the beginning of the path; the first that fits
+READERS: dict[str, Callable[[Path, str], Iterator[Event]]] = {  # by the beginning of the path; the first match counts
     "data/": _jobset_counts,
     "reports/curves/": _training,
     "reports/tables/hindsight/": _hindsight,

@@ -5,8 +5,8 @@ The events are the same whether MLflow takes them while the stage runs, `publish
 
 Each event is written to the stage's file before it is sent, and the file is removed once all are sent. Loading MLflow
 takes longer than most stages, so a short stage leaves its file to the next one that sends (see `run`). No event is lost
-when the server is away or the process is killed: `publish` sends the rest. The process that writes a file holds a lock
-on it, which the system releases when it dies: a file without a lock is complete, or its stage was killed.
+if the server is down or the process is killed: `publish` sends the rest. The process that writes a file holds a lock on
+it, which the system releases when the process ends. So a file without a lock is complete, or its stage was killed.
 """
 
 import fcntl
@@ -121,7 +121,7 @@ class Spool:
     def __init__(self, begin: Begin) -> None:
         folder = spool_folder()
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / f"{begin.pipeline.title}.{begin.at}.{begin.id}.jsonl"  # in the order they began
+        self.path = folder / f"{begin.pipeline.title}.{begin.at}.{begin.id}.jsonl"  # sorted by beginning
         self._stream: TextIO = self.path.open("a", encoding="utf-8")
         fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.add(begin)
@@ -140,13 +140,13 @@ class Spool:
 
 
 def waiting(pipeline: str = "") -> list[Path]:
-    """Return the files of stages that ended or still run, of one pipeline run or of all."""
+    """Return the files of stages, also of those that still run, of one pipeline run or of all."""
     return sorted(spool_folder().glob(f"{glob.escape(pipeline)}*.jsonl"))
 
 
 @contextmanager
 def taken(path: Path) -> Iterator[list[Event] | None]:
-    """Give the events of a file, None while its stage runs; remove it unless the body fails; ValueError if invalid."""
+    """Yield a file's events, None while its stage runs; remove it unless the body fails; ValueError if invalid."""
     with path.open(encoding="utf-8") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

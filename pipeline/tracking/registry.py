@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PREFIX = "scheduler-"
 MOST_MODELS = 1000  # that MLflow returns at once
 ALIAS = "champion"
-LINKS = "mlflow.modelVersions"  # MLflow's tag of a logged model, by which its pages name the versions
+LINKS = "mlflow.modelVersions"  # MLflow's tag of a logged model, from which its pages list the versions
 SLOWDOWN, DELAY = "reports/comparison.csv", "reports/delay.csv"
 
 
@@ -47,12 +47,12 @@ class Verdict(NamedTuple):
 
     @property
     def word(self) -> str:
-        """Return the side of the whole interval."""
+        """Return on which side of 0 the whole interval is."""
         return "better" if self.high < 0 else "worse" if self.low > 0 else "not clearly apart"
 
     @property
     def short(self) -> str:
-        """Return it on half a line.
+        """Return the verdict on half a line.
 
         >>> Verdict("slowdown", 2000, 0.021, 0.01, 0.032, 0.95).short
         'worse: +2.1 % (+1.0 to +3.2)'
@@ -71,7 +71,7 @@ class Verdict(NamedTuple):
 def verdicts(params: Params, slowdown: Path, delay: Path | None) -> dict[str, Verdict]:
     """Return the verdict on each agent that was compared; waiting time decides where all agents are trained for it.
 
-    `slowdown` and `delay` are files of `compare`, or ValueError or KeyError is raised.
+    `slowdown` and `delay` are files of `compare`; other files raise ValueError or KeyError.
     """
     tables = {"slowdown": slowdown} | ({"waiting time": delay} if delay else {})
     found: dict[str, Verdict] = {}
@@ -119,7 +119,7 @@ def versions(
 
 
 def here(params: Params, pipeline: str) -> list[Version]:
-    """Return the policies of the working directory if they were compared: DVC has just run the stale stages."""
+    """Return the policies of the working directory, if compared; they are current, because DVC ran the stale stages."""
     if not Path(SLOWDOWN).exists():
         return []
     folders = {agent: Path("models", agent, "policy") for agent in params.agents}
@@ -143,8 +143,8 @@ def bring_up_to_date(store: Store, versions: Iterable[Version]) -> list[str]:
 def _crown(client: "MlflowClient", lines: Mapping[str, Champion]) -> None:
     """Make aliases and tags of the registered models agree with champions.yaml.
 
-    A version is tagged with the verdict of each scenario whose champion it is. The alias is on the version of the
-    agent's own scenario, else of the first; heuristics are not registered and have none.
+    A version is tagged with the verdict of each scenario whose champion it is. The alias is on the champion of
+    the agent's own scenario, otherwise of the first one; heuristics are not registered and have no alias.
     """
     for model in _models(client):
         agent = model.name.removeprefix(PREFIX)
@@ -189,7 +189,7 @@ def _show(client: "MlflowClient", model: "RegisteredModel | None", one: Version)
 def _register(client: "MlflowClient", logged: "LoggedModel", one: Version) -> str:
     """Get or create a version, update it, and return its name if it is new."""
     found = [held for held in client.search_model_versions(f"name = '{one.name}'") if held.tags.get(MD5) == one.md5]
-    # By its place, not `models:/<id>`: MLflow would look for that id in the default store of the process.
+    # Identified by its place: MLflow would look for `models:/<id>` in the default store of the process.
     place, run_id, model_id = logged.artifact_location, logged.source_run_id, logged.model_id
     held = next(iter(found), None) or client.create_model_version(
         one.name, place, run_id=run_id, tags=one.tags, description=one.card, model_id=model_id

@@ -24,8 +24,8 @@ LONGEST_TAG = 5000
 class StageRun:
     """The record of one stage, spooled event by event.
 
-    A long stage sends it while it runs, a failed one or the last one at its end; otherwise the next stage of the same
-    pipeline run that sends does, or `publish`. PIPELINE_TRACKING=live sends at once.
+    A long stage sends its record while it runs; a failed stage and the last one send theirs at the end. Other records
+    are sent by the next stage of the pipeline run that sends, or by `publish`. PIPELINE_TRACKING=live sends at once.
     """
 
     def __init__(self, name: str, subject: str, params: Params) -> None:
@@ -51,7 +51,7 @@ class StageRun:
         )
 
     def parent_curve(self, name: str, values: Mapping[int, float]) -> None:
-        """Record a curve over loads, such as slowdown/sjf, on the pipeline's run: MLflow has one chart for all runs."""
+        """Record a curve over loads, such as slowdown/sjf, on the pipeline's run: MLflow draws one chart for all."""
 
         def make() -> record.Curve:
             scenario = identity.scenario_of(self._params, self._name, self._subject)
@@ -117,7 +117,7 @@ class StageRun:
             self._send()
 
     def _send(self, whole: bool = False) -> None:
-        """Send the records of earlier stages, then the new events; register the agents of a whole run."""
+        """Send the records of earlier stages, then the new events; register the agents if the run is complete."""
         if self._first is None or not self._sends:
             return
         try:
@@ -144,7 +144,7 @@ class StageRun:
         else:
             last_line = traceback.format_exception_only(error)[-1].strip().splitlines()[-1]
             self._record(lambda: record.Tags(tags={"error": last_line[:LONGEST_TAG]}))
-        failed = record.FAILED if isinstance(error, Exception) else record.KILLED  # a signal raises no Exception
+        failed = record.FAILED if isinstance(error, Exception) else record.KILLED  # signals raise other errors
         self._record(lambda: record.End(at=record.now_ms(), status=record.FINISHED if error is None else failed))
         if error is not None or self._name == LAST:
             self._send(whole=error is None)

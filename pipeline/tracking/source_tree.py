@@ -1,7 +1,7 @@
 """The source tree of a pipeline run, read from the working directory or from a revision of git.
 
-It is the code, params.yaml, dvc.yaml, and dvc.lock, which lists their outputs. Its content has an id: the same before
-and after a commit, and another one after any edit.
+It consists of the code, params.yaml, dvc.yaml, and dvc.lock, which lists their outputs. Its content has an id, which a
+commit does not change and any edit does.
 """
 
 import io
@@ -61,7 +61,7 @@ class SourceTree:
         return check_params(self.raw_params, f"{self.where}{PARAMS_FILE}")
 
     def md5(self, path: str) -> str | None:
-        """Return DVC's md5 of a file or folder of the tree, without files in .dvcignore."""
+        """Return DVC's md5 of a file or folder of the tree, without files that .dvcignore excludes."""
         if path in self.files:
             return md5_of(self.files[path])
         names = [name for name in self.files if name.startswith(f"{path}/") and not self._ignored.match_file(name)]

@@ -1,7 +1,7 @@
 """Store: open MLflow's database or server, and get or create the experiment, a pipeline's run and a stage's run.
 
 A new sqlite file is broken for good if several processes set it up at once, and two stages must not create two
-parents: a file lock admits one process at a time, and a lease one clone if others may use the same store (see
+parents. So a file lock admits one process at a time, and a lease one clone if others may use the same store (see
 `leases`). The database has an absolute path because a temporary experiment's folder is deleted.
 """
 
@@ -44,7 +44,7 @@ QUIET = {
 }
 SET_UP_S = 60  # longest wait for other processes that set the database up
 SHARED_WAIT_S = 4.0  # longest wait for another clone; then the record stays in the spool
-SERVER_LOCK_S = 2  # SET_UP_S with a server: the lock then covers only a query for the parent
+SERVER_LOCK_S = 2  # replaces SET_UP_S for a server: the lock then covers only a query for the parent
 BUSY_S = 4
 LARGEST_BATCH = 100  # params that MLflow takes at once
 
@@ -66,7 +66,7 @@ class Store(NamedTuple):
 def open_store(wait_s: float = SHARED_WAIT_S) -> Store:
     """Return the store of MLFLOW_TRACKING_URI, else the database at the repository's root.
 
-    `wait_s` is the longest wait for other clones that add the same to a shared store.
+    `wait_s` is the longest wait for other clones that add the same entry to a shared store.
     """
     for key, value in QUIET.items():
         os.environ.setdefault(key, value)
@@ -86,7 +86,7 @@ def open_store(wait_s: float = SHARED_WAIT_S) -> Store:
 
 
 def _file_of(address: str) -> Path | None:
-    """Return the file of an sqlite address; None for other addresses, or in memory."""
+    """Return the file of an sqlite address; None for other addresses and for a database in memory."""
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -105,7 +105,7 @@ def database() -> Path:
 
 
 def parent_of(store: Store, pipeline: Pipeline) -> "Run":
-    """Get or create the run of a pipeline run."""
+    """Get or create MLflow's run of a pipeline run."""
     wanted = f"tags.`pipeline.id` = '{pipeline.tags['pipeline.id']}' AND tags.stage = '{PIPELINE_STAGE}'"
 
     def search() -> "tuple[Run | None, bool]":

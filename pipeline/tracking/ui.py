@@ -1,9 +1,9 @@
 """Ui: MLflow's server on this machine, as light as possible, and the link to this pipeline's charts.
 
 The page opens on a table of runs: how much each changed since the commit before it, with an interval. Its charts begin
-with each agent's distance from the best heuristic, then curves; other sections are folded. It reads its state from a
-tag of the experiment, by the key in its address. It adds charts that the state does not name to the section with the
-name before the slash of their metric.
+with each agent's distance from the best heuristic, then curves; other sections are folded. The page reads its state
+from a tag of the experiment, by the key in its address. Charts that the state does not name go to the section named by
+the text before the slash in their metric.
 """
 
 import json
@@ -40,8 +40,8 @@ LIGHT = {
 START_S = 90
 STOP_S = 5
 VIEW_KEY = "answer"  # of the view, in the address of the page
-VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"  # MLflow's word
-NO_SECTION = "Model metrics"  # MLflow's, of metrics without a slash
+VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"  # the tag's name in MLflow
+NO_SECTION = "Model metrics"  # MLflow's section of metrics without a slash
 TOP, CURVES = "Percent from best heuristic", "Slowdown by load"
 METRICS = """SELECT key, COUNT(DISTINCT value) > 1 FROM (SELECT latest_metrics.key, latest_metrics.value,
     ROW_NUMBER() OVER (PARTITION BY latest_metrics.key ORDER BY start_time DESC) AS age FROM latest_metrics
@@ -53,7 +53,7 @@ PARAMS = """SELECT params.key FROM params JOIN runs USING (run_uuid) JOIN tags U
 
 
 def serve(port: int, browser: bool) -> Iterator[str]:
-    """Start the server, yield the link to the charts when it answers, and stay to its end; UserError without runs."""
+    """Start the server, yield the link to the charts when it answers, and wait for its end; UserError without runs."""
     if waiting() and not os.environ.get("MLFLOW_TRACKING_URI"):
         send_left()
     experiment = _experiment()

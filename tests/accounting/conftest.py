@@ -1,4 +1,4 @@
-"""A folder to import into."""
+"""Fixture of this folder's tests: a folder to import into."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What stands in Slurm's fields is read as its manual says, and what is of another locale is refused."""
+"""Slurm's fields are read as its manual describes; values in another locale's format are refused."""
 
 import math
 import re

@@ -9,7 +9,7 @@ from pipeline.accounting.quotas import read_quotas
 from pipeline.core.config.evaluation import Quota
 from pipeline.errors import UserError
 
-# As Slurm 22.05 prints them.
+# Output of Slurm 22.05.
 QOS = """\
 Name|Priority|GraceTime|Preempt|PreemptExemptTime|PreemptMode|Flags|UsageThres|UsageFactor|GrpTRES|GrpTRESMins|\
 GrpTRESRunMins|GrpJobs|GrpSubmit|GrpWall|MaxTRES|MaxTRESPerNode|MaxTRESMins|MaxWall|MaxTRESPU|MaxJobsPU|MaxSubmitPU|\

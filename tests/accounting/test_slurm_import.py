@@ -1,4 +1,4 @@
-"""Recorded dumps are imported: every row is a job or counted with its reason, and times are those of the dump."""
+"""Recorded dumps are imported: each row is a job or is counted with its reason, and times are those of the dump."""
 
 import stat
 from pathlib import Path
@@ -72,24 +72,24 @@ def test_jobs_of_sacct_have_its_times_and_amounts(imported: Imported) -> None:
     assert jobs.loc["106", "memory"] == 16  # 16Gn
     assert jobs.loc["107", "duration"] == 110
     assert jobs.loc["107-2"].to_list()[:3] == [421, 300, 1800]
-    assert jobs.loc["108", "duration"] == 3000  # ended before it started, by the clock
+    assert jobs.loc["108", "duration"] == 3000  # by the clock, it ended before it started
     assert jobs.loc["112", "estimate"] == 26 * 3600
     log = imported.swf()
     assert log.loc["100"].to_list()[:5] == [1, 0, 10, 600, 4]
-    assert log.loc["103"].to_list()[7:11] == [16, 7200, 16 * 2**20, 0]  # GiB of a CPU in KB; timed out is failed
+    assert log.loc["103"].to_list()[7:11] == [16, 7200, 16 * 2**20, 0]  # GiB per CPU, in KB; timed out counts as failed
     assert log.loc["106", 11] == 5
     assert imported.header("MaxProcs") == "23"  # 100, 103, 106 and 107 from 08:03:10 on
 
 
 def test_the_file_without_a_database_is_read_too(imported: Imported) -> None:
-    jobs = imported.run(JOBCOMP)  # which a real Slurm wrote
+    jobs = imported.run(JOBCOMP)  # written by a real Slurm
     assert len(jobs) == 22
     assert imported.counts("dropped") == {why.NEVER_RAN: 1}
     assert imported.counts("fixed")[why.REQUEUED] == 2
-    assert jobs.loc["5", ["arrival", "duration"]].to_list() == [0, 1]  # says PENDING, for it was requeued
+    assert jobs.loc["5", ["arrival", "duration"]].to_list() == [0, 1]  # its state is PENDING, because it was requeued
     assert jobs.loc["5-2", ["arrival", "duration"]].to_list() == [123, 2]
     assert jobs.loc["7", ["nodes", "cpu"]].to_list() == [2, 2]
-    assert jobs.loc["9", "cpu"] == 4  # a node alone, though one CPU was asked for
+    assert jobs.loc["9", "cpu"] == 4  # a whole node, though it asked for one CPU
     assert jobs.loc["8", "estimate"] == 60
 
 
@@ -156,7 +156,7 @@ def test_users_are_numbers_that_a_key_gives(imported: Imported, tmp_path: Path) 
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert "anna" not in "".join(path.read_text() for path in imported.out.iterdir())
     imported.run(SACCT)
-    assert imported.swf()[12].equals(first)  # by the same key
+    assert imported.swf()[12].equals(first)  # with the same key
     other = tmp_path / "other.key"
     other.write_text("0123456789abcdef0123456789abcdef")
     other.chmod(0o600)

@@ -1,4 +1,4 @@
-"""What people's dumps are like: lines that cannot be read, fields that hold anything, states that have not ended."""
+"""Typical faults of dumps: lines that cannot be read, fields with arbitrary content, states that have not ended."""
 
 from pathlib import Path
 
@@ -128,7 +128,7 @@ def test_a_line_break_in_what_is_read_is_not_joined(imported: Imported) -> None:
 def test_a_small_part_that_cannot_be_read_is_left_out_and_a_large_one_refused(
     imported: Imported, bad: str, said: str
 ) -> None:
-    jobs = imported.run(imported.dump(lines(row(2), *whole(8), bad)))  # one of ten
+    jobs = imported.run(imported.dump(lines(row(2), *whole(8), bad)))  # one of ten lines
     assert sorted(jobs.index) == sorted(["2", *(str(1000 + k) for k in range(8))])
     ((reason, count),) = imported.counts("dropped").items()
     assert said in reason
@@ -201,7 +201,7 @@ def test_jobs_of_several_clusters_are_asked_for_by_name(imported: Imported) -> N
     assert imported.counts("dropped") == {why.OTHER_CLUSTER: 1}
     with pytest.raises(UserError, match=r"found none \(3 a job of another cluster"):
         imported.run(both, cluster="none")
-    text = (DUMPS / "jobcomp.txt").read_text()  # whose cluster is unknown
+    text = (DUMPS / "jobcomp.txt").read_text()  # its cluster is unknown
     text += text.replace("JobId=", "JobId=9").replace("Cluster=unknown", "Cluster=big")
     assert len(imported.run(imported.dump(text))) == 44
 

@@ -1,4 +1,4 @@
-"""Jobs run on a real Slurm, and the import finds each of them with the times that Slurm tells."""
+"""A real Slurm runs jobs, and the import finds each of them with the times that Slurm reports."""
 
 from datetime import UTC, datetime
 
@@ -16,7 +16,7 @@ def seconds(text: str) -> float:
 
 
 def played(cluster: LoopbackSlurm) -> dict[str, str]:
-    """Run some twenty short jobs of every kind to their end; the ids of those that a test looks at."""
+    """Run some twenty short jobs of every kind to their end; return the ids of those that the test checks."""
     submit = cluster.submit
     first = submit("sleep 1", "--array=0-4")
     before = submit("sleep 1", "--time=5", "--ntasks=2")
@@ -35,7 +35,7 @@ def played(cluster: LoopbackSlurm) -> dict[str, str]:
     first_run = cluster.jobs()[again]["StartTime"]
     cluster.ask("scontrol", "requeue", again)
     cluster.until(lambda: cluster.jobs()[again]["JobState"] == "PENDING", "it is requeued")
-    cluster.ask("scontrol", "update", f"jobid={again}", "StartTime=now")  # else it waits for two minutes
+    cluster.ask("scontrol", "update", f"jobid={again}", "StartTime=now")  # otherwise it waits for two minutes
     cluster.until(lambda: not cluster.states(), "all jobs end")
     assert len({first, *of_others, *singles}) == 9
     return {
@@ -48,7 +48,7 @@ def test_every_job_of_a_real_slurm_is_found_with_its_times(imported: Imported) -
     with slurm() as cluster:
         ids = played(cluster)
         told = cluster.jobs()
-        assert len(cluster.processes()) >= 6  # or it would not be seen that they are left
+        assert len(cluster.processes()) >= 6  # otherwise the check below could not fail
         imported.run(cluster.jobcomp)
     assert cluster.processes() == []
     jobs, log = imported.table("jobs.csv").set_index("job"), imported.swf()

@@ -1,4 +1,4 @@
-"""--json: commands that answer a question print their data, with the numbers of their text."""
+"""--json: commands that answer a question print their data, with the same numbers as their text."""
 
 import json
 import re
@@ -17,7 +17,7 @@ LOG = """; MaxProcs: 8
 
 
 def asked(command: Command, *words: object) -> tuple[Any, str]:
-    """The data of a command, and what it prints without --json on stdout and stderr."""
+    """Return a command's data, and what it prints on stdout and stderr without --json."""
     data, text = command(*words, "--json"), command(*words)
     assert (data.code, data.out.count("\n")) == (text.code, 1)
     return json.loads(data.out), text.out + text.err
@@ -54,7 +54,7 @@ def test_schedule_and_show_have_the_means_of_their_policies(command: Command, po
         assert f"{policy}: mean slowdown {mean:.2f}, " in said
 
 
-RESULTS = {  # command: the stage's function, and the file that it writes
+RESULTS = {  # command: the stage's function, and the file that the stage writes
     ("gate",): ("gate.run", "gate.json"),
     ("evaluate", "compare"): ("compare.run", "metrics.json"),
     ("hindsight", "online"): ("hindsight.run", "tables/hindsight/online/hindsight.parquet"),
@@ -68,7 +68,7 @@ RESULTS = {  # command: the stage's function, and the file that it writes
 def test_a_stage_prints_what_it_has_written(
     command: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    """The stage does nothing here: its file is there already."""
+    """The stage is replaced by a no-op: its file exists already."""
     stage, name = RESULTS[words]
     monkeypatch.setattr(f"pipeline.stages.{stage}", lambda *_: None)
     monkeypatch.setattr("pipeline.tracking.changes.report_changes", lambda _: {})

@@ -1,4 +1,4 @@
-"""`fidelity`: a command of the clone, whose measuring part is in `benchmarks`."""
+"""`fidelity`: a command for clones, whose implementation is in `benchmarks`."""
 
 import pytest
 from typer.testing import CliRunner

@@ -1,4 +1,4 @@
-"""The command line as its users meet it: answers, refusals, and `schedule` on their own jobs."""
+"""The command line as users see it: answers, refusals, and `schedule` on their own jobs."""
 
 import gzip
 import json
@@ -30,8 +30,8 @@ HPC2N = SHARED / "traces" / "HPC2N-2002-2.2-cln.first15000.swf.gz"
 HEAVY = ("torch", "mlflow", "pandas", "matplotlib", "numba", "pyarrow", "pandera")
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"
-# On ten units of each, by the shortest first: b at 0; at 1 it is gone, c starts, and beside it there is room for a.
-# First come, first served: a at 0; b does not fit beside it, c does at 1; at 3 both are gone, and b starts.
+# Ten units of each resource. Shortest first: b starts at 0; it ends at 1, when c starts, and a fits in addition.
+# First come, first served: a starts at 0; b does not fit with it, c does, at 1; both end at 3, when b starts.
 JOBS = f"{HEAD}\n0,a,0,3,6,2\n0,b,0,1,6,2\n0,c,1,2,4,8\n"
 SHORTEST_FIRST = "jobset,job,start,finish,slowdown\n0,a,1,4,1.33333\n0,b,0,1,1\n0,c,1,3,1\n"
 FIRST_COME = "jobset,job,start,finish,slowdown\n0,a,0,3,1\n0,b,3,4,4\n0,c,1,3,1\n"
@@ -51,7 +51,7 @@ def process(*words: str, folder: Path = REPOSITORY, **more: str) -> Outcome:
 
 
 def refused(outcome: Outcome, said: str) -> None:
-    """One line that begins as expected, and nothing else."""
+    """Check for one line that begins as expected, and no other output."""
     assert outcome.code == 2
     assert outcome.out == ""
     (line,) = outcome.err.splitlines()
@@ -93,7 +93,7 @@ def test_where_no_folder_can_hold_compiled_code_one_line_says_which_variable_to_
 
 
 def commands(group: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Every command by its words, and whether it is one to run (not a group)."""
+    """Return every command by its words, and whether it can be run (is not a group)."""
     inner = getattr(group, "commands", None)
     yield words, inner is None
     for name, below in (inner or {}).items():
@@ -131,7 +131,7 @@ def test_help_answers_in_80_columns_and_shows_an_example(
         assert outcome.err == ""
 
 
-# A process each would take most of its time to begin.
+# A separate process for each would spend most of its time starting.
 HELPS = """
 import contextlib, io, json, sys
 from pipeline.cli import main
@@ -152,7 +152,7 @@ Helped = dict[tuple[str, ...], tuple[int | None, set[str]]]
 
 @pytest.fixture(scope="module")
 def helped() -> Helped:
-    """Of every command's help, asked one behind the other in one process: its exit code, and what is imported then."""
+    """Return, for each command's --help, its exit code and the modules then imported; all run in one process."""
     every = [words for words, _ in COMMANDS]
     outcome = process("-c", HELPS, json.dumps(every))
     assert (outcome.code, outcome.err) == (0, "")
@@ -285,7 +285,7 @@ def test_a_job_table_is_scheduled(command: Command, name: str, policy: str, expe
 
 
 def test_a_heuristic_plays_as_validation_tuned_it(command: Command) -> None:
-    # b has to wait for a's units; c fits beside a, and is held back while the shorter b waits if it counts as long.
+    # b has to wait for a's units; c fits with a, but is held back while the shorter b waits, if c counts as long.
     Path("jobs.csv").write_text(f"{HEAD}\n0,a,0,5,6,2\n0,b,1,2,6,2\n0,c,1,12,4,2\n")
     untuned = schedule(command, "jobs.csv", policy="hold")
     said = "hold: not tuned for scenario 'online'; 'dvc repro heuristics@online' tunes it"
@@ -317,7 +317,7 @@ def test_the_schedule_is_written_as_its_name_says(command: Command, name: str) -
 
 
 def swf(path: Path, *jobs: tuple[int, int, int, int]) -> Path:
-    """A log of a machine of ten processors: id, arrival and run time in seconds, processors."""
+    """Write a log of a machine with ten processors: id, arrival and run time in seconds, processors."""
     lines = [f"{id} {submit} 0 {run} {size} -1 -1 {size} -1 -1 1 1 1 1 1 -1 -1 -1" for id, submit, run, size in jobs]
     text = "\n".join(["; MaxProcs: 10", *lines, ""]).encode()
     path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
@@ -502,7 +502,7 @@ def test_horizon_bounds_durations(command: Command) -> None:
 
 
 def test_one_slot_shows_one_job_at_a_time(command: Command) -> None:
-    # The slot shows a, which starts; then b, which blocks it until 3; then c, which fits beside b.
+    # The slot shows a, which starts; then b, which blocks it until 3; then c, which fits together with b.
     Path("jobs.csv").write_text(JOBS)
     found = scheduled(command, "jobs.csv", "--slots", 1)
     assert found == "jobset,job,start,finish,slowdown\n0,a,0,3,1\n0,b,3,4,4\n0,c,3,5,2\n"

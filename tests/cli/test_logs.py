@@ -1,4 +1,4 @@
-"""`trace` at the command line: what it says, what it writes, and how it refuses."""
+"""`trace` on the command line: what it prints, what it writes, and what it refuses."""
 
 from pathlib import Path
 

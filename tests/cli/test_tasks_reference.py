@@ -1,4 +1,4 @@
-"""explain-params on the command line, and what a shell completes of its argument."""
+"""explain-params on the command line, and the shell completion of its argument."""
 
 import json
 from pathlib import Path

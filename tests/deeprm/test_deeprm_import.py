@@ -4,7 +4,7 @@ import sys
 from builders import REPOSITORY
 
 HEAVY = {"torch", "mlflow", "dvc", "pandas", "numba", "matplotlib"}
-NEEDED = {"pandas", "numba"}  # by an episode
+NEEDED = {"pandas", "numba"}  # needed by an episode
 ASKED = f"""
 import sys
 import deeprm

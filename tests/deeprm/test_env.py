@@ -28,7 +28,7 @@ SLOTS = {
 
 
 def walked(env: gymnasium.Env, seed: int, steps: int) -> list:
-    """Rewards and sums of observations on a random walk of legal actions, over the ends of episodes."""
+    """Rewards and sums of observations on a random walk of legal actions, through several episodes."""
     rng, found = np.random.default_rng(seed), []
     _, info = env.reset(seed=seed)
     for _ in range(steps):
@@ -71,13 +71,13 @@ def test_a_seed_repeats_episodes_and_the_next_ones_differ(name: str) -> None:
     assert not np.array_equal(*durations)
 
 
-@pytest.mark.parametrize("name", [name for name in IDS if name != "deeprm/Stream-v1"])  # it is left while jobs wait
+@pytest.mark.parametrize("name", [name for name in IDS if name != "deeprm/Stream-v1"])  # it ends while jobs wait
 def test_the_return_is_minus_the_total_of_what_is_minimised(name: str) -> None:
     env, rng = made(name), np.random.default_rng(1)
     total, info = to_the_end(env, lambda _, mask: legal(mask, rng, env.action_space), seed=2)
     metrics = info["metrics"]
     measure = "mean_wait" if name == "deeprm/Groups-v0" else "mean_slowdown"
-    if name == "deeprm/RLScheduler-v0":  # without the bound that no slowdown is below 1
+    if name == "deeprm/RLScheduler-v0":  # it lacks the lower bound of 1 on slowdown
         played = env.episodes.simulator.played(env.episodes.rows)
         expected = ((played.finish - played.arrival) / np.maximum(played.duration, 10)).sum()
     else:
@@ -91,7 +91,7 @@ def test_the_return_is_minus_the_total_of_what_is_minimised(name: str) -> None:
 def test_sjf_by_what_is_seen_is_the_compiled_sjf(name: str) -> None:
     env = made(name)
     game = env.episodes.game
-    load = game.loads[0 if name == "deeprm/Stream-v1" else -1]  # at others SJF leaves a job that never starts
+    load = game.loads[0 if name == "deeprm/Stream-v1" else -1]  # at other loads SJF leaves a job that never starts
     options = {"split": "validation", "jobset": 0, "load": load}
     total, info = to_the_end(env, lambda seen, mask: shortest(seen, mask, SLOTS[name]), options=options)
     jobs = game.split("validation")[load][0]
@@ -123,7 +123,7 @@ def test_equal_shares_of_groups_are_the_rule_equal() -> None:
 
 @pytest.mark.parametrize("name", IDS)
 def test_the_walk_is_the_stored_one(name: str) -> None:
-    """Where this changes for good, the version of the ids must rise; golden() writes the file again."""
+    """If this must change, the version of the ids must rise; golden() writes the file again."""
     stored = json.loads(GOLDEN.read_text())[name]
     assert np.allclose(walked(made(name), 7, 25), stored, rtol=1e-9, atol=1e-12)
 
@@ -276,7 +276,7 @@ def test_make_and_gymnasium_make_are_one() -> None:
 
 
 def test_the_image_is_deeprms_cell_by_cell() -> None:
-    """As the project's own network sees it, which draws it by other code."""
+    """Compare with the image that the project's own network draws with other code."""
     from pipeline.problems.pool.agents.networks.encodings import Layout, draw
     from pipeline.problems.pool.env.nouns import compact
 

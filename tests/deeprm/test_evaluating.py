@@ -13,7 +13,7 @@ from pipeline.errors import UserError
 
 
 def shortest(seen: dict[str, np.ndarray], masks: np.ndarray) -> np.ndarray:
-    """SJF in the pooled cluster, by what is seen of B episodes at once."""
+    """SJF in the pooled cluster, from the observations of B episodes at once."""
     legal = masks[:, :-1]
     length = np.where(legal, seen["jobs"].reshape(*legal.shape, -1)[:, :, 1], np.inf)
     return np.where(legal.any(axis=1), length.argmin(axis=1), legal.shape[1])
@@ -51,7 +51,7 @@ def test_a_loaded_policy_decides_as_the_pipeline_asks_it() -> None:
 
 
 class Model:
-    """What evaluate looks for in a model of sb3-contrib."""
+    """The part of a model of sb3-contrib that evaluate uses."""
 
     def predict(self, seen: dict, deterministic: bool, action_masks: np.ndarray) -> tuple[np.ndarray, None]:
         assert deterministic

@@ -14,7 +14,7 @@ def masked(infos: dict, rng: np.random.Generator, envs) -> np.ndarray:
 
 @pytest.mark.parametrize("name", IDS)
 def test_a_single_environment_is_a_row_bit_for_bit(name: str) -> None:
-    """Over the ends of episodes, by the mode in which a reset is a step of its own."""
+    """Through several episodes, in the mode in which a reset is a separate step."""
     count, rng = 3, np.random.default_rng(0)
     envs, singles = several(name, count), [made(name) for _ in range(count)]
     (seen, infos), begun = envs.reset(seed=SEED), [one.reset(seed=SEED + k) for k, one in enumerate(singles)]
@@ -41,13 +41,13 @@ def test_a_single_environment_is_a_row_bit_for_bit(name: str) -> None:
 
 
 def transitions(mode: AutoresetMode, steps: int) -> list[list]:
-    """What each environment went through: (observation, action, reward, end), whatever the mode."""
+    """Transitions of each environment in any mode: (observation, action, reward, end)."""
     envs = several("deeprm/Pool-v0", 4, load=70, autoreset_mode=mode)
     seen, infos = envs.reset(seed=SEED)
     found: list[list] = [[] for _ in range(4)]
     over = np.zeros(4, dtype=bool)
     for _ in range(steps):
-        # the first legal action: the same one in both modes, whatever else was drawn
+        # the first legal action: the same in both modes, even if other draws differ
         actions = infos["action_mask"].argmax(axis=1)
         before, skipped = seen, over
         seen, rewards, terminations, truncations, infos = envs.step(actions)
@@ -82,7 +82,7 @@ def test_the_last_info_of_an_episode_is_kept_where_the_next_one_begins_at_once()
 
 @pytest.mark.parametrize("name", IDS)
 def test_random_actions_without_a_mask_never_fail(name: str) -> None:
-    """100,000 steps of all ids together, most of them in the pooled cluster."""
+    """100,000 steps over all ids, most of them in the pooled cluster."""
     count = 500 if name == "deeprm/Pool-v0" else 100
     envs, rng = several(name, count), np.random.default_rng(2)
     envs.reset(seed=SEED)

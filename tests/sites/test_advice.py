@@ -1,4 +1,4 @@
-"""What is advised, from waits that are given for every order."""
+"""Advice derived from given waits under every order."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -25,11 +25,11 @@ FEW = (
     *("fcfs", "sjf", "wfp3", "saf_first_after_24h", "limit_4h", "limit_8h"),
     *("area_1h", "area_2h", "area_4h", "area_8h", "area_64h"),
 )
-Waits = Mapping[str, float | np.ndarray]  # by order: a factor [J] of today's; other orders are 1
+Waits = Mapping[str, float | np.ndarray]  # by order: a factor [J] on today's waits; 1 for other orders
 
 
 def long(blocks: int = BLOCKS) -> Period:
-    """Days of 20 jobs of 10 users on 100 processors, of which each twelfth job holds 20; replayed twice."""
+    """Days with 20 jobs of 10 users on 100 processors; every twelfth job holds 20 processors; replayed twice."""
     jobs = [
         Job(3 * DAY / JOBS * k, 600, 20 if k % 12 == 0 else 1, limit=HOUR, user=k % 10) for k in range(blocks * JOBS)
     ]
@@ -42,7 +42,7 @@ BASE = np.random.default_rng(4).uniform(2_000, 4_000, (2, BLOCKS * JOBS))
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Advice]:
-    """Advise by given waits of the two periods."""
+    """Advise from given waits in the two periods."""
 
     def run(
         validation: Waits,
@@ -166,9 +166,9 @@ def test_a_veto_on_the_test_period_is_the_verdict(given: Given) -> None:
 
 
 def test_large_jobs_are_protected_where_there_are_enough_of_them(given: Given) -> None:
-    """Each twelfth of 480 jobs is large: 40. In seven blocks there are 35, and in five 25, fewer than 30."""
+    """Every twelfth of 480 jobs is large: 40. Seven blocks have 35; five have 25, fewer than the 30 needed."""
     large = PERIODS["test"].queue.cpus > 10
-    base = np.where(large, 0.5, 1.0) * BASE  # so that no tail is longer
+    base = np.where(large, 0.5, 1.0) * BASE  # so that no tail becomes longer
     waits: Waits = {"limit_8h": np.where(large, 1.3, 0.5)}
     found = given(waits, waits, base=base)
     assert found.candidate == "fcfs"
@@ -229,13 +229,13 @@ def test_fewer_than_four_blocks_decide_nothing(given: Given) -> None:
 
 
 def test_users_gain_and_lose_by_more_than_a_tenth_and_a_minute(given: Given) -> None:
-    """Of ten users with means near 3,000 s: two gain, one loses, one gains and one loses too little."""
+    """Of ten users with means near 3,000 s, two gain, one loses, and two change by too little."""
     user = PERIODS["test"].queue.user
     factor = np.array([0.5, 0.8, 1.3, 0.92, 1.08, 1, 1, 1, 1, 1])[user]
     assert given({"limit_8h": 0.5}, {"limit_8h": factor}).users == (2, 1, 10)
     none = {name: one._replace(user=np.full_like(user, -1)) for name, one in PERIODS.items()}
     assert given({"limit_8h": 0.5}, {"limit_8h": factor}, periods=none).users == (0, 0, 0)  # the log names no users
-    short = BASE / 30  # near 100 s: half of it is less than a minute
+    short = BASE / 30  # near 100 s: half of that is less than a minute
     assert given({"limit_8h": 0.5}, {"limit_8h": factor}, base=short).users == (0, 0, 10)
 
 

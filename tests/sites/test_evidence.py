@@ -1,4 +1,4 @@
-"""The example in docs/how-to/advise-a-site.md is what the commands answer for HPC2N."""
+"""The example in docs/how-to/advise-a-site.md matches the commands' answers for HPC2N."""
 
 import re
 import shutil
@@ -34,7 +34,7 @@ def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Params:
 
 
 def test_the_page_has_the_numbers_of_hpc2n(params: Params) -> None:
-    """To two points of a percent, since other processors round logarithms differently."""
+    """Within two percentage points, since other processors round logarithms differently."""
     own, row = SiteLog(params, "ours"), params.sites["ours"]
     advice = advise(own.periods, row, params.evaluation, params.seed, 2, lambda _: None)
     found: Any = evidence("ours", row.today, advice, own, limits_table(own.periods["test"]))

@@ -1,4 +1,4 @@
-"""The report of overestimated limits."""
+"""The report on overestimated limits."""
 
 import numpy as np
 import pytest

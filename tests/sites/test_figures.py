@@ -1,4 +1,4 @@
-"""Figures of waits and their intervals, by hand and against numpy."""
+"""Figures of waits and their intervals, compared with hand computation and numpy."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ BLOCK = np.array([0, 0, 1, 1])
 
 
 def drawn(*blocks: list[float], replays: list[list[float]] | None = None) -> Draws:
-    """Draws by hand, of which the extremes are the interval."""
+    """Given draws, whose extremes are the interval."""
     weights = [[1.0]] * len(blocks) if replays is None else replays
     return Draws(np.array(blocks, dtype=float), np.array(weights), (0.0, 1.0))
 
@@ -25,7 +25,7 @@ def test_blocks_have_three_days_and_no_gaps() -> None:
 
 
 def test_slowdowns_are_bounded_on_both_sides() -> None:
-    """(9 + 1) / 10 and not / 1; (2 + 1) / 10 is below 1."""
+    """(9 + 1) / 10, not (9 + 1) / 1; (2 + 1) / 10 is raised to 1."""
     assert slowdown(np.array([100.0, 9.0, 2.0]), np.array([100.0, 1.0, 1.0])).tolist() == [2.0, 1.0, 1.0]
 
 
@@ -43,7 +43,7 @@ def test_every_measure_of_four_jobs() -> None:
 
 
 def test_an_interval_is_that_of_the_resamples_and_not_of_the_sample() -> None:
-    """Blocks have the means 10 of 50 and 29.5 of 34.5."""
+    """Mean waits of the blocks are 10 and 29.5, compared with 50 and 34.5 today."""
     found = figures(WAIT, TODAY, RUN, BLOCK, drawn([1, 1], [2, 0], [0, 2]))["wait"]
     assert (found.low, found.high) == pytest.approx((-0.8, 29.5 / 34.5 - 1))
     assert found.change == pytest.approx(19.75 / 42.25 - 1)
@@ -57,7 +57,7 @@ def test_blocks_weigh_by_their_jobs() -> None:
 
 
 def test_replays_are_resampled_together_with_blocks() -> None:
-    """Replays of 19.75 and 39.5, against 42.25 and 84.5 or 42.25."""
+    """Mean waits of the replays are 19.75 and 39.5, compared with 42.25 twice, or with 42.25 and 84.5."""
     one, two = np.vstack([WAIT, 2 * WAIT]), np.vstack([TODAY, TODAY])
     weights = [[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]]
     found = figures(one, two, RUN, BLOCK, drawn([1, 1], [1, 1], [1, 1], replays=weights))["wait"]
@@ -97,11 +97,11 @@ def test_the_99th_percentile_is_numpys_in_every_resample(jobs: int) -> None:
 
 
 def test_the_99th_percentile_of_many_jobs_is_that_of_one_of_the_next_ranks() -> None:
-    """Groups of the longest tenth have 20,000 / 10 / 1,000 = 2 jobs."""
+    """The longest tenth of 20,000 waits forms 1,000 groups, of 20,000 / 10 / 1,000 = 2 jobs each."""
     rng = np.random.default_rng(2)
     wait, block = rng.exponential(1000, (1, 20_000)), np.sort(rng.integers(3, size=20_000))
     found = figures(wait, wait, np.ones(20_000), block, drawn([1, 1, 1], [1, 1, 1]))["p99_wait"].value
-    assert found in np.sort(wait[0])[19_799:19_802]  # 19,799: the first that is at least 99 % of all
+    assert found in np.sort(wait[0])[19_799:19_802]  # 19,799: the first that is at least as long as 99 % of all
 
 
 def test_draws_begin_with_the_sample_and_are_the_same_for_a_seed() -> None:
@@ -118,7 +118,7 @@ def test_draws_begin_with_the_sample_and_are_the_same_for_a_seed() -> None:
 
 
 def test_expanded_percentiles_are_those_of_students_distribution() -> None:
-    """Quantiles 0.025 of t are -3.1824 with 3 and -2.2622 with 9 degrees of freedom (tables)."""
+    """The 0.025 quantiles of t are -3.1824 with 3 and -2.2622 with 9 degrees of freedom (tables)."""
     assert expanded(0.025, 4) == pytest.approx(0.000119, abs=3e-6)  # normal at -3.1824 * sqrt(4 / 3) = -3.6747
     assert expanded(0.025, 10) == pytest.approx(0.00855, abs=2e-5)  # at -2.2622 * sqrt(10 / 9) = -2.3846
     assert np.all(np.diff([expanded(0.025, n) for n in range(2, 100)]) > 0)
@@ -126,7 +126,7 @@ def test_expanded_percentiles_are_those_of_students_distribution() -> None:
 
 
 def test_intervals_do_not_jump_at_any_number_of_blocks() -> None:
-    """The same kind of data in 7 to 13 blocks: the width falls a little with each (by 1 / sqrt(n), 5 % at 10)."""
+    """Similar data in 7 to 13 blocks: the width falls a little with each block (as 1 / sqrt(n), by 5 % at 10)."""
     width = {}
     for blocks in range(7, 14):
         widths = []

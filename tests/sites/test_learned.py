@@ -1,4 +1,4 @@
-"""A learned score of jobs: what it is made of, how it is found, and that Slurm's factors give the same order."""
+"""A learned score of jobs: its terms, the search for it, and its order by Slurm's factors."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,7 +20,7 @@ ORDER = SlurmOrder(8 * HOUR, 0.9, 0.3, 0.2, past_s=500)
 
 
 def busy(jobs: int = 1_200) -> Period:
-    """A queue in which short jobs have the same limits as long ones, and their user's past tells them apart."""
+    """A queue in which short and long jobs have the same limits, but their users' past differs."""
     rng = np.random.default_rng(2)
     submit, user = np.sort(rng.uniform(0, jobs * 700, jobs)), rng.integers(0, 6, jobs)
     run = np.where(user < 4, 60.0, 8_000.0) * rng.uniform(0.8, 1.2, jobs)
@@ -77,7 +77,7 @@ def test_the_search_has_few_reservations(monkeypatch: pytest.MonkeyPatch, reserv
 
 
 def test_what_tells_short_jobs_is_learned() -> None:
-    """All limits are equal: only the past of users tells who is short."""
+    """All limits are equal: only the users' past tells which jobs are short."""
     with ThreadPoolExecutor(2) as workers:
         steps: list[int] = []
         found = learn(busy(), "fcfs", Vetoes(longest=4.0, p99=4.0), 1, workers, steps.append)
@@ -94,7 +94,7 @@ def test_leaving_the_beginning_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     with ThreadPoolExecutor(2) as workers:
         found = learn(busy(), "fcfs", Vetoes(longest=4.0, p99=4.0), 1, workers, lambda _: None)
     assert found is not None
-    assert abs(found.past) < 0.05  # no order by hand has it
+    assert abs(found.past) < 0.05  # no order designed by hand uses the past
 
 
 def test_a_short_log_teaches_nothing() -> None:

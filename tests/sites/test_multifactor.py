@@ -1,4 +1,4 @@
-"""The priority of a site's Slurm, by hand, and next to the site factors of an order."""
+"""The priority in a site's Slurm, computed by hand, and combined with the site factors of an order."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_a_slurm_that_orders_by_submission_has_no_weights(changed: dict[str, obj
 
 
 def test_the_present_order_has_age_size_and_fair_share() -> None:
-    """The first job takes 4 of 16 processors and 1 of 2 nodes, the second all."""
+    """The first job takes 4 of 16 processors and 1 of 2 nodes, the second job all of them."""
     found = present(QUEUE, WEIGHTS)
     assert (found.rule, found.slope, found.fair_share) == (LINEAR, 1_000 / (10 * DAY), 20_000)
     assert found.half_life == 7 * DAY
@@ -56,11 +56,11 @@ def test_the_present_order_has_age_size_and_fair_share() -> None:
     small = present(QUEUE, WEIGHTS.model_copy(update={"favor_small": True}))
     assert small.static.tolist() == pytest.approx([300 * (1 - 0.375), 0], abs=1e-9)
     pool = queue([16], Job(0, 60, 4, limit=HOUR))
-    assert present(pool, WEIGHTS).static.tolist() == pytest.approx([300 * 0.25])  # it has no nodes
+    assert present(pool, WEIGHTS).static.tolist() == pytest.approx([300 * 0.25])  # a pool has no nodes
 
 
 def test_an_order_keeps_the_other_weights_and_a_second_keeps_its_points() -> None:
-    """1,000 points in ten days are 33.3 in 8 hours, which is too coarse: a unit of the score is 100 points."""
+    """1,000 points in ten days are 33.3 in 8 hours, which is too coarse: one unit of the score becomes 100 points."""
     strong = WEIGHTS.model_copy(update={"age": 30_000})
     for weights, scale in ((WEIGHTS, 100.0), (strong, 1_000.0)):
         pure = Order(LINEAR, -np.log(QUEUE.limit), slope=1 / (8 * HOUR))
@@ -72,7 +72,7 @@ def test_an_order_keeps_the_other_weights_and_a_second_keeps_its_points() -> Non
         assert (named.static == found.static).all()
         learned = score_of(SlurmOrder(8 * HOUR), period(QUEUE)._replace(slurm=weights))
         assert learned.static.tolist() == pytest.approx(found.static.tolist())
-    assert order_of("sjf", QUEUE, WEIGHTS).fair_share == 0  # not by site factors
+    assert order_of("sjf", QUEUE, WEIGHTS).fair_share == 0  # not applied through site factors
 
 
 def test_the_factor_of_a_partition_counts_next_to_the_others() -> None:
@@ -94,7 +94,7 @@ def test_the_priority_of_a_qos_counts_next_to_the_others() -> None:
 
 
 def test_who_used_the_machine_waits_for_who_did_not() -> None:
-    """Two jobs wait while a job of user 0 runs: that of user 1 comes first, though it is the later one."""
+    """Two jobs wait while a job of user 0 runs: that of user 1 comes first, although it was submitted later."""
     q = queue([1], Job(0, HOUR, user=0), Job(10, 60, user=0), Job(20, 60, user=1))
     starts = {}
     for name in ("fcfs", "multifactor"):

@@ -1,4 +1,4 @@
-"""Priorities of every order, by hand."""
+"""Priorities under every order, computed by hand."""
 
 from math import log, log10
 
@@ -60,7 +60,7 @@ def test_a_bounded_order_is_its_base_until_a_job_has_waited_for_a_day(name: str)
     assert (bounded.static == base.static).all()
     assert bounded._replace(longest=1e12, static=base.static) == base
     assert bounded.longest == 24 * HOUR
-    # The first waits from 1 s to 24 h and 2 s, and the second, shorter one for a minute.
+    # The first waits from 1 s to 24 h and 2 s; the second is shorter and waits for a minute.
     q = queue([1], Job(0, 24 * HOUR + 2), Job(1, HOUR), Job(24 * HOUR - 58, 60))
     assert starts(name, q)[1] == 24 * HOUR + 62
     assert starts(f"{name}_first_after_24h", q)[1] == 24 * HOUR + 2
@@ -80,13 +80,13 @@ def test_wfp3_weighs_the_cube_of_the_share_that_a_job_has_waited() -> None:
 
 
 def test_unicep_divides_by_the_logarithm_of_processors() -> None:
-    """At 130: 120 / (log2(8) * 10) = 4, and 40 / (log2(2) * 11) = 3.6; by processors these would be 1.5 and 1.8."""
+    """At 130: 120 / (log2(8) * 10) = 4, and 40 / (log2(2) * 11) = 3.6; with processors, 1.5 and 1.8."""
     assert starts("unicep", queue([8], Job(0, 130, 8), Job(10, 10, 8), Job(90, 11, 2))) == [0, 130, 140]
 
 
 @pytest.mark.parametrize(("hours", "wanted"), [(3.0, [0, 12, 16]), (1.9, [0, 13.9, 12])])
 def test_an_aged_area_is_divided_by_one_and_the_wait_in_four_hours(hours: float, wanted: list[float]) -> None:
-    """After 12 h the area of 4 h * 2 is that of 2, between those of the other jobs, which have just arrived."""
+    """After 12 h, the area of 4 h * 2 counts as 2 h: less than 3 h, more than 1.9 h of a job that just arrived."""
     q = queue([2], Job(0, 12 * HOUR, 2), Job(1, 4 * HOUR, 2), Job(12 * HOUR - 1, hours * HOUR, 1))
     assert [at / HOUR for at in starts("saf_aged", q)] == pytest.approx(wanted)
 

@@ -1,4 +1,4 @@
-"""Outages of nodes as those of the replay's machines."""
+"""Outages of nodes, converted to those of the replay's machines."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def events(folder: Path, *rows: str) -> Path:
 
 
 def test_each_node_is_a_machine_of_its_kind(known: tuple[Trace, Fitted], tmp_path: Path) -> None:
-    """The scenario has a machine fewer than the log has nodes like a1, so that the last of them, a3, has none."""
+    """The scenario has one machine fewer than the log has nodes like a1; the last of these, a3, gets none."""
     rows = [
         f"{name}|2026-01-01T0{hour}:00:00|Unknown|DOWN" for hour, name in enumerate(("big", "a1", "a3", "g1", "a2"))
     ]
@@ -52,7 +52,7 @@ def test_each_node_is_a_machine_of_its_kind(known: tuple[Trace, Fitted], tmp_pat
     assert said == "5 outages of 5 nodes, 0 of them announced"
     out = outages_of(found, *known)
     assert (out.machine.tolist(), out.begin.tolist()) == ([3, 1, 0], [0.0, 3600.0, 10_800.0])
-    assert out.end.tolist() == [19 * 600 + 300] * 3  # the last job's end
+    assert out.end.tolist() == [19 * 600 + 300] * 3  # the end of the last job
     assert not out.announced.any()
 
 

@@ -1,4 +1,4 @@
-"""A log as a queue, and its periods with moved submissions."""
+"""A log as a queue, and its periods with moved submission times."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def whole(jobs: Queue, wait: np.ndarray) -> Period:
 
 
 def fit(jobs: int = 4) -> Fitted:
-    """Jobs, one a day, of users -1, 7, 7 and 3, on machines of 4 processors and a third one with a GPU."""
+    """Jobs, one a day, of users -1, 7, 7 and 3, on two machines of 4 processors and a third one with a GPU."""
     some = np.arange(jobs)
     return Fitted(
         jobs=Jobs(
@@ -80,7 +80,7 @@ def test_a_log_is_a_queue_with_a_partition_for_each_set_of_kinds_of_machines() -
 
 
 def test_partitions_that_share_all_machines_keep_their_tiers_and_factors() -> None:
-    """A job of two partitions has the higher tier and the higher factor; one that the site does not name has 1."""
+    """A job of two partitions gets the higher tier and the higher factor; partitions unknown to the site have 1."""
     named = fit()._replace(partition=np.array([0, 1, 2, 1]), partition_names=("work", "urgent", "urgent|work"))
     site = Site(partitions={"work": Partition(factor=5), "urgent": Partition(tier=3, factor=2)})
     found = queue_of(named, site)
@@ -122,7 +122,7 @@ def test_a_part_holds_consecutive_jobs_and_all_machines() -> None:
 
 
 def test_a_period_begins_with_jobs_of_a_warm_up_that_do_not_count() -> None:
-    """Of jobs 5 to 7 the warm-up of two days begins with job 3."""
+    """For jobs 5 to 7, the warm-up of two days begins with job 3."""
     jobs = queue([1], *(Job(day * DAY, 60 + day) for day in range(10)))
     found = period(whole(jobs, np.arange(10.0)), (5, 8), 2.0, (1, 2))
     assert found.queue.submit.tolist() == [day * DAY for day in range(3, 8)]
@@ -132,7 +132,7 @@ def test_a_period_begins_with_jobs_of_a_warm_up_that_do_not_count() -> None:
     assert found.user.tolist() == [-1, 0, 1, -1, 0]
     assert found.past.tolist() == [30, 40, 50, 60, 70]
     assert period(whole(jobs, np.arange(10.0)), (5, 8), 0.0, (1, 2)).first == 0
-    assert period(whole(jobs, np.arange(10.0)), (2, 8), 7.0, (1, 2)).first == 2  # the log begins then
+    assert period(whole(jobs, np.arange(10.0)), (2, 8), 7.0, (1, 2)).first == 2  # the log begins there
 
 
 def test_submissions_are_moved_by_up_to_a_minute_in_each_replay() -> None:
@@ -142,7 +142,7 @@ def test_submissions_are_moved_by_up_to_a_minute_in_each_replay() -> None:
     assert by.shape == (12, 400)
     assert np.abs(by).max() <= MOVED_S == 60
     assert np.abs(by).max() > 59
-    assert by.std(axis=0).min() > 5  # of each job, over replays
+    assert by.std(axis=0).min() > 5  # standard deviation of each job's moves over replays
     assert abs(by.mean()) < 3
     ordered = np.take_along_axis(found.submit, found.arrivals, axis=1)
     assert (np.diff(ordered, axis=1) >= 0).all()
@@ -168,7 +168,7 @@ def test_a_period_without_a_job_is_refused() -> None:
 
 
 def test_a_user_s_last_two_runs_are_those_that_ended_before_the_last_midnight() -> None:
-    """Jobs of user 1 end on day 0 (after 100 s, 10 s and 1 s), and at noon of day 1; user 2 has none before."""
+    """Jobs of user 1 end on day 0 (after 100 s, 10 s and 1 s), and at noon of day 1; none of user 2 ends in time."""
     user = np.array([1, 1, 1, 2, 1, 1, -1, 1])
     submit = DAY * np.array([0.1, 0.2, 0.3, 0.9, 1.0, 1.6, 2.5, 2.5])
     end = DAY * np.array([0.5, 0.3, 0.4, 3.0, 1.5, 3.0, 3.0, 4.0])
@@ -176,7 +176,7 @@ def test_a_user_s_last_two_runs_are_those_that_ended_before_the_last_midnight() 
     found = last_runs(user, submit, end, run)
     assert np.isnan(found[[0, 1, 2, 3, 6]]).all()
     assert found[[4, 5, 7]].tolist() == [50.5, 50.5, 80.0]
-    assert last_runs(user[4:], submit[4:], end[4:], run[4:])[3] == 60.0  # a single one
+    assert last_runs(user[4:], submit[4:], end[4:], run[4:])[3] == 60.0  # a single earlier run
 
 
 def test_a_job_with_an_unknown_wait_counts_as_started_at_once() -> None:
@@ -195,7 +195,7 @@ def test_the_periods_of_a_log_are_the_shares_of_its_jobs(scenario: MachinesScena
     assert {one.backfill for one in found.values()} == {Backfill(500, 7, 7_200.0, 30.0)}
     assert found["test"].queue.submit[3] == 12 * DAY
     moved = [found[name].submit - (it := found[name].queue.submit) + it[0] for name in ("validation", "test")]
-    assert (moved[0] != moved[1][:, :7]).all()  # each period has random numbers of its own
+    assert (moved[0] != moved[1][:, :7]).all()  # each period has its own random numbers
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The compiled replay against the reference, on random queues under many rules."""
+"""The compiled replay compared with the reference, on random queues under many rules."""
 
 from typing import NamedTuple
 
@@ -56,7 +56,7 @@ def random_queue(rng: np.random.Generator, exact: bool) -> Queue:
     members[np.arange(partitions), rng.integers(machines, size=partitions)] = True
     partition = rng.integers(partitions, size=JOBS)
     nodes = np.minimum(rng.integers(1, 4, JOBS), members[partition].sum(axis=1))
-    least = np.array([capacity[members[p]].min(axis=0) for p in partition])  # of every machine of its partition
+    least = np.array([capacity[members[p]].min(axis=0) for p in partition])  # on the smallest machine of the partition
     demand = rng.integers(0, least + 1)
     demand[:, 0] = np.maximum(demand[:, 0], 1)
     run = rng.integers(1, 30, JOBS).astype(float)
@@ -83,7 +83,7 @@ def random_queue(rng: np.random.Generator, exact: bool) -> Queue:
 
 
 def random_outages(rng: np.random.Generator, machines: int) -> Outages:
-    """Outages of which some overlap, also on one machine."""
+    """Random outages; some overlap, even on one machine."""
     count = int(rng.integers(1, 4))
     begin = rng.integers(-5, 60, count).astype(float)
     return Outages(
@@ -113,7 +113,7 @@ def case(number: int) -> Case:
         window=float(rng.choice([1e12, 1e12, 8.0])),
         interval=float(rng.choice([0.0, 0.0, 3.0])),
     )
-    submit = q.submit + rng.integers(-3, 4, JOBS) * float(rng.integers(2))  # in half of the queues they are moved
+    submit = q.submit + rng.integers(-3, 4, JOBS) * float(rng.integers(2))  # moved in half of the queues
     return Case(q, random_order(rng, q), backfill, submit, np.argsort(submit, kind="stable"))
 
 
@@ -128,7 +128,7 @@ def test_every_job_starts_when_it_does_in_the_reference(replayed: list[tuple[Cas
 
 
 def test_the_random_queues_have_what_they_are_to_test(replayed: list[tuple[Case, np.ndarray, Replayed]]) -> None:
-    """Waiting, overruns, two machines at once, backfilling, and every rule."""
+    """Waiting, overruns, jobs on two machines, backfilling, and every rule."""
     wait = np.array([got - one.submit for one, got, _ in replayed])
     assert np.isfinite(wait).all()
     assert wait.min() == 0
@@ -174,7 +174,7 @@ def test_no_quota_is_exceeded_unless_by_one_job(
                 counted = q.counted == quota
                 theirs = np.flatnonzero(runs & counted.any(axis=1))
                 held = len(theirs) if q.of_jobs[quota] else q.cpus[theirs].sum()
-                if q.bound[counted].all():  # jobs of a QOS with a quota of its own count, and are not held to it
+                if q.bound[counted].all():  # jobs of a QOS with its own quota count, but this quota does not limit them
                     assert held <= most or len(theirs) == 1
                 else:
                     beyond += held > most
@@ -184,7 +184,7 @@ def test_no_quota_is_exceeded_unless_by_one_job(
 
 
 def test_a_user_at_the_limit_waits_and_blocks_no_other() -> None:
-    """Two processors; user 0 may run one job at a time. No reservation is made for its second one, which is first."""
+    """Two processors; user 0 may run one job at a time. Its second job is first in line, but gets no reservation."""
     jobs = [Job(0, 100, user=0), Job(1, 50, user=0), Job(2, 500, user=1)]
     free = queue([2], *jobs)
     limited = queue([2], *jobs, quotas=[Quota(each="user", jobs=1)])
@@ -194,7 +194,7 @@ def test_a_user_at_the_limit_waits_and_blocks_no_other() -> None:
 
 
 def test_the_head_of_a_queue_is_never_delayed_beyond_its_reservation() -> None:
-    """In order of arrival and with exact limits: neither a later job nor a late end can take its place."""
+    """In order of arrival and with exact limits, neither a later job nor a late end can take the place."""
     reserved = 0
     for number in range(60):
         rng = np.random.default_rng([10, number])
@@ -202,7 +202,7 @@ def test_the_head_of_a_queue_is_never_delayed_beyond_its_reservation() -> None:
         q = q._replace(partition=np.zeros_like(q.partition), members=np.ones_like(q.members[:1]), tier=q.tier[:1])
         least = q.capacity.min(axis=0)
         q = q._replace(demand=np.minimum(q.demand, least), nodes=np.minimum(q.nodes, len(q.capacity)))
-        # Reserved jobs wait neither for a quota nor for a machine that is out.
+        # Jobs with a reservation must wait neither for a quota nor for a machine that is out.
         q = q._replace(bound=np.zeros_like(q.bound), outages=NO_OUTAGES)
         order = Order(LINEAR, np.zeros(JOBS), slope=1.0)
         one = Case(q, order, Backfill(), q.submit, np.arange(JOBS))
@@ -214,7 +214,7 @@ def test_the_head_of_a_queue_is_never_delayed_beyond_its_reservation() -> None:
 
 
 def test_no_job_starts_on_a_machine_that_is_out_and_those_there_go_on() -> None:
-    """Machine 0 is drained from 5 to 50: job 0 runs there until 10, job 1 gets machine 1, job 2 waits for it."""
+    """Machine 0 is drained from 5 to 50: job 0 runs there until 10, job 1 gets machine 1, and job 2 waits for it."""
     jobs = queue([1, 1], Job(0, 10), Job(6, 20), Job(7, 1))
     drained = jobs._replace(outages=Outages(np.array([0]), np.array([5.0]), np.array([50.0]), np.array([False])))
     first = Order(LINEAR, np.zeros(3), slope=1.0)
@@ -224,7 +224,7 @@ def test_no_job_starts_on_a_machine_that_is_out_and_those_there_go_on() -> None:
 
 @pytest.mark.parametrize(("announced", "starts"), [(False, [0, 1, 11]), (True, [50, 1, 61])])
 def test_only_what_ends_by_its_limit_starts_before_an_announced_outage(announced: bool, starts: list[float]) -> None:
-    """Two processors are out from 20 to 50. The jobs have limits of 30, 10 and 20 s; the last needs both."""
+    """Two processors are out from 20 to 50. The jobs have limits of 30, 10 and 20 s; the last needs both processors."""
     jobs = queue([2], Job(0, 11, limit=30), Job(1, 10), Job(2, 10, demand=2, limit=20))
     jobs = jobs._replace(outages=Outages(np.array([0]), np.array([20.0]), np.array([50.0]), np.array([announced])))
     order = Order(LINEAR, np.zeros(3), slope=1.0)
@@ -240,7 +240,7 @@ def test_between_passes_only_jobs_before_the_first_that_waits_start() -> None:
 
 
 def test_an_outage_that_ended_long_before_the_first_job_changes_no_share() -> None:
-    """User 0 has used the processor, so user 1 comes first, whatever was out a hundred thousand half-lives ago."""
+    """User 0 has used the processor, so user 1 comes first, even after an outage a hundred thousand half-lives ago."""
     jobs = queue([1], Job(0, 10, user=0), Job(1, 10, user=0), Job(2, 10, user=1))
     old = Outages(np.array([0]), np.array([-1e5]), np.array([-9e4]), np.array([False]))
     order = Order(LINEAR, np.zeros(3), fair_share=1.0, half_life=1.0)

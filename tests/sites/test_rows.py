@@ -1,4 +1,4 @@
-"""Rows of params.yaml that a site's log needs."""
+"""Rows of params.yaml for a site's log."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ DAY = 86_400
 
 
 def log(folder: Path, jobs: int = 3_000, days: float = 60.0) -> Path:
-    """A log of even arrivals of one-hour jobs on half of 8 processors."""
+    """Write a log with even arrivals of one-hour jobs on half of 8 processors."""
     gap = days * DAY / jobs
     rows = [line(k + 1, submit=round(k * gap), run=600, allocated=4, estimate=3_600, user=k % 5) for k in range(jobs)]
     path = folder / "log.swf"
@@ -30,7 +30,7 @@ def rows_of(path: Path, *machines: str, learns: bool = False) -> SiteRows:
 
 
 def checked(found: SiteRows) -> Params:
-    """The repository's params.yaml with the rows."""
+    """Return the repository's params.yaml with these rows."""
     whole: dict[str, Any] = YAML(typ="safe").load(REPOSITORY / "params.yaml")
     for section, rows in (
         ("scenarios", {"mine": found.scenario}),
@@ -48,14 +48,14 @@ def test_the_rows_are_those_that_params_yaml_takes(tmp_path: Path) -> None:
     assert isinstance(scenario, MachinesScenario)
     assert (scenario.dispatch, scenario.policies_know) == ("easy_dynamic", "estimates")
     assert scenario.machines[0].has == {"cpu": 8.0}  # type: ignore[index]
-    # 600 s on 4 of 8 processors in every 1,728 s.
+    # 600 s on 4 of 8 processors, once every 1,728 s.
     assert scenario.loads == (17,)
     assert found.site == {"today": "fcfs"}
     assert found.agents == {}
 
 
 def test_nodes_of_slurm_become_groups_with_gpus_and_partitions(tmp_path: Path) -> None:
-    """Of the processors 40 work half of the time; without the nodes, the log has no machines."""
+    """40 of the processors are busy half of the time; without the file of nodes, the log has no machines."""
     path, nodes = tmp_path / "log.csv", tmp_path / "nodes.txt"
     jobs = [
         f"{1_700_000_000 + 1_728 * k},0,864,3600,1,1,40,16,{k % 2},{'gpu' if k % 2 else 'cpu'}" for k in range(3_000)
@@ -151,6 +151,6 @@ def test_a_site_asks_the_gate_for_no_more_jobsets_than_its_log_has(
     needed = found.fewer.get("mine", params.rules.jobsets)
     if tests:
         assert found.scenario["jobsets"]["test"] == needed == tests <= found.windows
-    else:  # fewer than ten have no interval: `site` says that no agent can pass
+    else:  # fewer than ten allow no interval: `site` says that no agent can pass
         assert found.windows < 10
         assert needed > found.scenario["jobsets"]["test"]

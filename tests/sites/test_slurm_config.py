@@ -1,4 +1,4 @@
-"""The text of scontrol becomes settings; what is wrong with it is one line."""
+"""The output of scontrol becomes settings; an error in it is one line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The files to install: Lua orders as Python does, in the modes, and leaves the site's rule in effect."""
+"""The files to install: Lua orders as Python does in each mode, and keeps the site's own rule in effect."""
 
 import re
 import subprocess
@@ -31,7 +31,7 @@ needs_lua = pytest.mark.skipif(not LIBRARIES, reason=NONE)
 def texts(
     folder: Path, order: SlurmOrder = LEARNED, mode: str = "enforce", only: tuple[str, ...] = ()
 ) -> dict[str, str]:
-    """Write the files as a site would, and return them."""
+    """Write the files as a site would, and return their texts."""
     config = SlurmConfig({"SLURM_CONF": f"{folder}/slurm.conf"}, partitions=PARTITIONS)
     found = settings_files(plan_settings(order, config, 86_400), *WAITS) | {"job_order.mode": f"{mode}\n"}
     partitions = "".join(f'["{name}"] = true' for name in only)
@@ -42,7 +42,7 @@ def texts(
 
 
 def ran(folder: Path, code: str, library: str = "lua5.1") -> list[str]:
-    """Load job_submit.lua as slurmctld does, run some code, and return what it returns and what was said."""
+    """Load job_submit.lua as slurmctld does, run some code, and return its result and the messages."""
     load = f'assert(loadfile("{folder}/job_submit.lua"))()\n'
     return run_lua(f"{SLURM}{PART_LIST}{load}local function run()\n{code}\nend\nlocal found = tostring(run())\n"
                    'return found .. "\\n" .. table.concat(said, "\\n")', library).splitlines()  # fmt: skip
@@ -165,9 +165,9 @@ NOT_SET = "4294967294"
         (0, 5, "min_cpus = 8", Submission(1, 3600, 8, ("long",), "ann", 15)),
         (0, 5, "min_nodes = 3", Submission(1, 3600, 3, ("long",), "ann", 15)),
         (0, 5, 'partition = "work"', Submission(1, 3600, 2, ("work",), "ann", 15)),
-        (0, 0, "nice = 0", Submission(1, 3600, 2, ("long",), "ann", 15)),  # a job from before the installation
+        (0, 0, "nice = 0", Submission(1, 3600, 2, ("long",), "ann", 15)),  # a job submitted before the installation
         (0, 5, "nice = 0", None),
-        (1, 5, "time_limit = 30", None),  # it runs
+        (1, 5, "time_limit = 30", None),  # a running job
         (1024 + 0, 5, "time_limit = 30", Submission(1, 1800, 2, ("long",), "ann", 15)),  # requeued: a flag, and waiting
     ],
 )
@@ -221,7 +221,7 @@ def test_instructions_say_where_to_stop_and_name_all_modes() -> None:
 
 
 def test_commands_of_the_instructions_compute_waits_and_run_times(tmp_path: Path) -> None:
-    """The awk of both commands, on what sacct prints."""
+    """Run the awk of both commands on sacct's output."""
     text = settings_files(plan_settings(LEARNED, SlurmConfig({}), 86_400), *WAITS)["instructions.txt"]
     (tmp_path / "sacct").write_text('#!/bin/sh\ncat "$ROWS"\n')
     (tmp_path / "sacct").chmod(0o755)

@@ -1,4 +1,4 @@
-"""A real slurmctld orders waiting jobs as Python does, job by job, until it is disabled or rolled back."""
+"""A real slurmctld orders waiting jobs as Python does, job by job, until the rule is disabled or rolled back."""
 
 import random
 import re
@@ -19,7 +19,7 @@ from pipeline.sites.slurm_settings import SlurmOrder, SlurmSettings, plan_settin
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 ORDER = SlurmOrder(28_800.0, 0.9, 0.3, 0.2, {"long": 0.4}, {"root": 400.0, "nobody": 9000.0}, 1800.0)
 WAITS = ExpectedWaits(3600.0, 7200.0, 86_400.0)
-# The site: two partitions, a weight of its own, and a rule that comments on each job.
+# The site: two partitions, its own priority weight, and its own rule, which sets a comment on each job.
 SITE = """PriorityWeightPartition=100
 JobSubmitPlugins=lua
 PartitionName=long Nodes=n[1-4] MaxTime=300 DefaultTime=30 State=UP
@@ -32,18 +32,18 @@ return slurm.SUCCESS
 
 
 class Installed(NamedTuple):
-    """A cluster with the files, and the settings that they are made of."""
+    """A cluster with the files, and the settings from which they are made."""
 
     slurm: LoopbackSlurm
     settings: SlurmSettings
     files: dict[str, str]
 
     def table(self, program: str, *options: str) -> list[list[str]]:
-        """Return the words of each line."""
+        """Return the words of each output line."""
         return [line.split() for line in self.slurm.ask(program, "--noheader", *options).splitlines()]
 
     def factors(self, *shown: int) -> dict[int, int]:
-        """Return the site factor of each job that may start, once sprio shows these."""
+        """Return the site factor of each job that may start, once sprio lists the given jobs."""
 
         def rows() -> dict[int, int]:
             return {int(job): int(factor) for job, factor in self.table("sprio", "-o", "%i %S")}
@@ -52,12 +52,12 @@ class Installed(NamedTuple):
         return rows()
 
     def priorities(self) -> dict[int, int]:
-        """Return the priority of each job that waits."""
+        """Return the priority of each waiting job."""
         rows = self.slurm.jobs().values()
         return {int(row["JobId"]): int(row["Priority"]) for row in rows if row["JobState"] == "PENDING"}
 
     def mode(self, word: str) -> None:
-        """Set the mode by the command of the instructions."""
+        """Set the mode with the command in the instructions."""
         (command,) = re.findall(rf"echo {word} > \S+", self.files["instructions.txt"])
         self.sh(command)
 
@@ -101,7 +101,7 @@ def installed() -> Iterator[Installed]:
 
 
 def submitted(site: Installed, seed: int, count: int, before: str) -> dict[int, Submission]:
-    """Submit jobs of all kinds, and return them as Python sees them."""
+    """Submit jobs of all kinds, and return them as Python records."""
     rng, found = random.Random(seed), {}
     for k in range(count):
         limit = rng.choice([None, None, 1, 2, 5, 30, 60, 119, 120, 240])
@@ -119,7 +119,7 @@ def submitted(site: Installed, seed: int, count: int, before: str) -> dict[int, 
 
 
 def change(site: Installed, jobs: dict[int, Submission]) -> None:
-    """Change requests of jobs while they wait."""
+    """Change the requests of waiting jobs."""
     rows = site.slurm.jobs()
     for k, (job, one) in enumerate(sorted(jobs.items())):
         if k % 6 == 0:
@@ -129,7 +129,7 @@ def change(site: Installed, jobs: dict[int, Submission]) -> None:
             site.slurm.ask("scontrol", "update", f"jobid={job}", "Partition=long", "TimeLimit=90")
             jobs[job] = one._replace(partitions=("long",), limit_s=90 * 60.0)
         elif k % 12 == 2:
-            cpus = 4 * int(rows[str(job)]["NumNodes"].split("-")[0])  # of its nodes
+            cpus = 4 * int(rows[str(job)]["NumNodes"].split("-")[0])  # all CPUs of its nodes
             site.slurm.ask("scontrol", "update", f"jobid={job}", f"NumCPUs={cpus}")
             jobs[job] = one._replace(cpus=cpus)
         elif k % 12 == 8:
@@ -142,7 +142,7 @@ def test_a_hundred_jobs_are_ordered_as_in_python_and_rolled_back(installed: Inst
     jobs = submitted(site, 1, 100, before)
     change(site, jobs)
     array = next(job for k, job in enumerate(jobs) if k == 3)
-    site.slurm.ask("scontrol", "update", f"jobid={array}_2", "TimeLimit=3")  # one task, which becomes a job of its own
+    site.slurm.ask("scontrol", "update", f"jobid={array}_2", "TimeLimit=3")  # one task, which becomes a separate job
     rows = site.slurm.jobs().values()
     (task,) = (
         int(row["JobId"]) for row in rows if (row.get("ArrayJobId"), row.get("ArrayTaskId")) == (str(array), "2")
@@ -154,7 +154,7 @@ def test_a_hundred_jobs_are_ordered_as_in_python_and_rolled_back(installed: Inst
     assert site.priorities() == {job: factor + 100 for job, factor in expected.items()}
     factors = site.factors()
     assert factors == {job: expected[job] for job in factors}
-    assert len(factors) > 80  # sprio shows no job with a dependency, and sometimes one less
+    assert len(factors) > 80  # sprio omits jobs with a dependency, and sometimes one more
     queue = [int(job) for (job,) in site.table("squeue", "-t", "PD", "--array", "--sort=-p,i", "-o", "%A")]
     assert list(dict.fromkeys(queue)) == expected_order(settings, list(jobs.values()))
     assert {row["Comment"] for row in site.slurm.jobs().values() if int(row["JobId"]) in jobs} == {"of", "changed"}
@@ -165,7 +165,7 @@ def test_a_hundred_jobs_are_ordered_as_in_python_and_rolled_back(installed: Inst
     site.mode("enforce")
     (again,) = re.findall(r"^ +(squeue .* nice=.*)$", site.files["instructions.txt"], re.MULTILINE)
     site.sh(again)
-    expected[task] = expected[array]  # slurmctld runs the rule once for an array, and gives all tasks what it sets
+    expected[task] = expected[array]  # slurmctld runs the rule once for an array, and sets the result for all tasks
     assert site.priorities() == {job: factor + 100 for job, factor in expected.items()}
 
 
@@ -207,7 +207,7 @@ def test_jobs_start_in_this_order(installed: Installed) -> None:
     blocker = site.busy()
     whole = ("--nodes=4", "--exclusive")
     limits = [40, 3, 25, 9, 14]
-    numbers = [int(site.slurm.submit("sleep 2", f"--time={k}", *whole)) for k in limits]  # starts are whole seconds
+    numbers = [int(site.slurm.submit("sleep 2", f"--time={k}", *whole)) for k in limits]  # starts are in whole seconds
     jobs = [Submission(number, 60.0 * k, 4, (), "root") for number, k in zip(numbers, limits, strict=True)]
     site.slurm.ask("scancel", blocker)
     site.slurm.until(lambda: not site.slurm.states(), "all jobs end")

@@ -1,4 +1,4 @@
-"""Weights of Slurm that give the order of the replay, next to the site's own."""
+"""Slurm's weights that give the order of the replay, combined with the site's own."""
 
 import math
 

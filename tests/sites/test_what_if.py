@@ -1,4 +1,4 @@
-"""`what-if`: changes of a queue, each by hand, and what cannot be asked."""
+"""`what-if`: changes of a queue, each computed by hand, and questions that it refuses."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ SETTINGS = Evaluation(resamples=100, confidence=0.95)
 
 
 def period(machines: int = 1) -> Period:
-    """Three jobs of an hour on all of two processors, one every half hour from 9:00 on, in two equal replays."""
+    """Three jobs, one every half hour from 9:00 on; each takes both processors for an hour; two equal replays."""
     jobs = [Job(at * HOUR, HOUR, 2, limit=2 * HOUR, user=min(k, 1)) for k, at in enumerate((9.0, 9.5, 10.0))]
     rows = queue([2] * machines, *jobs)
     submit = rows.submit
@@ -26,7 +26,7 @@ def period(machines: int = 1) -> Period:
 
 
 def test_twice_the_machines_halve_the_queue() -> None:
-    """Waits are 0, 30 and 60 minutes on one machine; on two the second job finds one free, and so does the third."""
+    """Waits are 0, 30 and 60 minutes on one machine; with two, the second job finds one free, and so does the third."""
     found, blocks = what_if(period(), "fcfs", "nodes=+100%", 0.0, SETTINGS, 1, 1)
     assert blocks == 1
     assert found["wait"].today == pytest.approx(HOUR / 2)
@@ -46,13 +46,13 @@ def test_outages_stay_with_the_machines_that_are_left_and_are_those_of_their_cop
     four = period(4)
     out = Outages(np.array([3, 2]), np.array([1.0, 2.0]), np.array([5.0, 9.0]), np.array([False, True]))
     four = four._replace(queue=four.queue._replace(outages=out))
-    fewer = changed_by("nodes=-50%", 0.0)(four).queue.outages  # machines 0 and 2 are left
+    fewer = changed_by("nodes=-50%", 0.0)(four).queue.outages  # machines 0 and 2 remain
     assert [column.tolist() for column in fewer] == [[1], [2.0], [9.0], [True]]
     more = changed_by("nodes=+100%", 0.0)(four).queue.outages
     assert [column.tolist() for column in more] == [[4, 5, 6, 7], [2.0, 2.0, 1.0, 1.0], [9.0, 9.0, 5.0, 5.0],
                                                     [True, True, False, False]]  # fmt: skip
     found, _ = what_if(four, "fcfs", "nodes=-75%", 0.0, SETTINGS, 1, 1)
-    assert found["longest_wait"].value == HOUR  # as without outages: machine 0 has none
+    assert found["longest_wait"].value == HOUR  # as without outages, because machine 0 has none
 
 
 def test_outages_are_as_long_among_jobs_that_arrive_faster() -> None:
@@ -71,7 +71,7 @@ def test_more_load_moves_submissions_together_and_a_cap_cuts_limits_and_run_time
 def test_a_user_moves_to_the_evening_and_no_one_else_does() -> None:
     moved = changed_by("night=8", 0.0)(period()).submit[0] + 9 * HOUR
     assert (moved / HOUR).tolist() == [9.0, 20.0, 20.0]
-    late = changed_by("night=8", 12 * HOUR)(period()).submit[0]  # the log's clock says 21:00: night already
+    late = changed_by("night=8", 12 * HOUR)(period()).submit[0]  # by the log's clock it is 21:00: night already
     assert late.tolist() == period().submit[0].tolist()
 
 

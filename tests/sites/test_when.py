@@ -1,4 +1,4 @@
-"""`when`: simulated futures by hand, their calibration, the command, and the numbers of its page."""
+"""`when`: simulated futures, their calibration, the command, and the numbers on its page."""
 
 import json
 import re
@@ -46,7 +46,7 @@ command, place = commands.command, commands.place  # fixtures
 
 
 def exact(seed: int = 3, jobs: int = 200) -> Queue:
-    """Jobs that use their whole limit, all within six days, so that no earlier week repeats arrivals."""
+    """Jobs that use their whole limit, all within six days, so that no arrivals of earlier weeks are repeated."""
     rng = np.random.default_rng(seed)
     submit = np.sort(rng.uniform(0, 5 * 86_400.0, jobs))
     size, run = rng.integers(1, 6, jobs), rng.uniform(600, 30_000, jobs)
@@ -66,7 +66,7 @@ def test_with_known_run_times_and_no_arrivals_a_future_is_what_the_replay_does()
     whole = replay(jobs, order_of(order, jobs), EASY, jobs.submit, np.arange(200))
     past = past_of(jobs, unknown(jobs), order, EASY)
     assert past.start.tolist() == whole.tolist()
-    at = moment(past, float(jobs.submit[-1]))  # nothing arrives later
+    at = moment(past, float(jobs.submit[-1]))  # no job arrives later
     assert len(at.waiting) > 5
     assert len(at.running) > 1
     found = futures(at, 2, np.random.default_rng(1))
@@ -86,14 +86,14 @@ def test_the_state_is_that_of_the_log_and_nothing_later_is_read() -> None:
 
 
 def test_run_times_are_drawn_from_shares_of_the_same_user_that_are_longer_than_the_run_so_far() -> None:
-    """User 0 uses a tenth or nine tenths of the limit, user 1 all of it."""
+    """Jobs of user 0 use 0.1 or 0.9 of their limit, those of user 1 all of it."""
     shares = [0.1, 0.9] * 15
     done = [Job(0.0, 100.0 * share, limit=100, user=0) for share in shares] + [Job(0, 100, limit=100, user=1)] * 30
     jobs = queue([100], *done, Job(900, 9_999, limit=1_000, user=0), Job(1_000, 9_999, limit=1_000, user=0))
     at = moment(past_of(jobs, np.array([0.0] * 61 + [500.0]), "fcfs", EASY), 1_100.0)
     assert (at.running.tolist(), at.waiting.tolist()) == ([60], [61])
     drawn = drawn_runs(at, 200, np.random.default_rng(1))
-    assert set(drawn[:, 0].round().tolist()) == {900.0}  # has run for 200 s
+    assert set(drawn[:, 0].round().tolist()) == {900.0}  # it has run for 200 s
     assert set(drawn[:, 1].round().tolist()) == {100.0, 900.0}
     assert 60 < (drawn[:, 1] < 500).sum() < 140
 
@@ -106,7 +106,7 @@ def test_a_job_that_ran_longer_than_all_others_may_run_as_long_again() -> None:
 
 
 def test_futures_backfill_as_the_site_does() -> None:
-    """Without earlier runs, limits are used: the narrow job overtakes the wide one only if that has no reservation."""
+    """Without earlier runs, limits are used: the narrow job overtakes the wide one unless this has a reservation."""
     jobs = queue([2], Job(0, 10, 1, limit=100), Job(1, 10, 2, limit=50), Job(2, 10, 1, limit=200))
     starts = {}
     for reservations in (0, 1):
@@ -116,7 +116,7 @@ def test_futures_backfill_as_the_site_does() -> None:
 
 
 def test_the_plan_takes_limits_and_knows_no_arrivals() -> None:
-    """On two processors: the running job may last until 100, then the wide one, then the narrow one."""
+    """On two processors, the running job may last until 100; then come the wide job and the narrow one."""
     jobs = queue(
         [2], Job(0, 10, 1, limit=100), Job(1, 10, 2, limit=50), Job(2, 10, 1, limit=200), Job(3, 5, 1, limit=80)
     )
@@ -139,8 +139,8 @@ def test_what_runs_already_may_exceed_its_quotas() -> None:
 def test_a_job_that_a_replay_would_start_shows_a_hidden_load_and_others_do_not() -> None:
     jobs = queue([10], Job(0, 1_000, 4), Job(100, 10, 3), Job(100, 10, 2), Job(100, 10, 9))
     past = past_of(jobs, np.array([0.0, 5_000.0, 5_000.0, 6_000.0]), "fcfs", EASY)
-    assert hidden_load(moment(past, 900.0)) == 5  # 6 are free and a job wants 2: at least 5 are held
-    assert hidden_load(moment(past, 600.0)) == 0  # it has not waited for ten minutes
+    assert hidden_load(moment(past, 900.0)) == 5  # 6 are free and a waiting job needs 2: at least 5 must be held
+    assert hidden_load(moment(past, 600.0)) == 0  # the job has not yet waited for ten minutes
     assert hidden_load(moment(past, 50.0)) == 0
     fits = past_of(exact(), unknown(exact()), "fcfs", EASY)
     assert not fits.hidden.any()
@@ -148,7 +148,7 @@ def test_a_job_that_a_replay_would_start_shows_a_hidden_load_and_others_do_not()
 
 
 def test_a_hidden_load_delays_what_would_start_at_once() -> None:
-    """Eight weeks in which a narrow job always waits for 20 h next to free processors."""
+    """A narrow job always waits for 19 h although processors are free, for eight weeks."""
     rows = [Job(20 * HOUR_S * k, HOUR_S, 4) for k in range(70)]
     jobs = queue([10], *rows)
     at = moment(past_of(jobs, np.full(70, 19 * HOUR_S), "fcfs", EASY), 69 * 20 * HOUR_S + 4 * HOUR_S)
@@ -159,7 +159,7 @@ def test_a_hidden_load_delays_what_would_start_at_once() -> None:
 
 
 def test_arrivals_of_earlier_weeks_delay_jobs_with_a_lower_priority() -> None:
-    """Every hour of each week a short job takes half of the pool; the long wide one waits for both halves."""
+    """Every hour of each week, a short job takes half of the pool for 1.5 h; the long wide one needs both halves."""
     rows = [Job(HOUR_S * k, HOUR_S * 1.5) for k in range(24 * 15)]
     last = len(rows) * HOUR_S
     jobs = queue([2], *rows, Job(last - HOUR_S * 0.5, HOUR_S, 2, limit=100 * HOUR_S, user=1))
@@ -190,7 +190,7 @@ def test_only_priorities_that_are_linear_in_the_wait_can_be_simulated() -> None:
 
 
 def asked(future: np.ndarray, actual: np.ndarray) -> Questions:
-    """Questions at moments of their own, all alike."""
+    """Similar questions, each at a different moment."""
     ones = np.ones(len(actual))
     return Questions(
         np.sort(future, axis=0), ones, np.zeros((len(actual), 3)), actual, np.arange(len(actual)) * 1.0, ones
@@ -215,7 +215,7 @@ def test_many_jobs_that_wait_at_one_moment_calibrate_nothing() -> None:
 
 
 def test_intervals_are_widened_by_what_earlier_starts_were() -> None:
-    """Simulated starts are 10 h, give or take 1 h; actual ones vary four times as much."""
+    """Simulated starts are at 10 h with a spread of 1 h; actual ones vary four times as much."""
     rng = np.random.default_rng(1)
     futures_of = [10 * HOUR_S + HOUR_S * rng.standard_normal((64, 2_000)) for _ in range(2)]
     truth = [np.maximum(10 * HOUR_S + 4 * HOUR_S * rng.standard_normal(2_000), 0) for _ in range(2)]
@@ -249,7 +249,7 @@ ROWS = [
 
 
 def placed(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a folder the one of a site `mine` with a log, and answers fast."""
+    """Make a folder with a log the one of a site `mine`, and use few simulations, so that answers are fast."""
     (folder / "mine.swf").write_text(text)
     monkeypatch.setattr("pipeline.stages.when.MOMENTS", 60)
     monkeypatch.setattr("pipeline.sites.when_check.FUTURES", 8)
@@ -342,7 +342,7 @@ def test_a_site_that_cannot_be_asked_is_refused_in_one_line(command: Command, mi
 def test_a_log_without_waits_is_replayed_and_jobs_keep_its_numbers(
     command: Command, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Job 5 fits on no machine."""
+    """Job 5 does not fit on any machine."""
     rows = [
         line(k, submit=20_000 * k, wait=-1, run=25_000, allocated=9 if k == 5 else 4, estimate=30_000)
         for k in range(1, 201)
@@ -362,7 +362,7 @@ def test_a_log_without_waits_is_replayed_and_jobs_keep_its_numbers(
 
 @pytest.mark.whole  # it takes more than a minute
 def test_the_page_has_what_the_check_finds_for_hpc2n() -> None:
-    """To four points of a percent and half an hour, since other processors round differently."""
+    """Within four percentage points and half an hour, since other processors round differently."""
     if not HPC2N.is_file():
         pytest.skip(f"the log is not at {HPC2N}")
     trace = swf.read(HPC2N)
@@ -371,6 +371,7 @@ def test_the_page_has_what_the_check_finds_for_hpc2n() -> None:
     jobs = queue([240], Job(0, 1))._replace(
         submit=trace.submit_s - trace.submit_s[0], run=trace.run_s, limit=trace.estimate_s, nodes=ones,
         demand=trace.demand[:, :1].copy(), cpus=trace.demand[:, 0] / 1000, user=user, partition=0 * ones,
+        qos=0.0 * ones, counted=np.empty((len(ones), 0), np.int64), bound=np.empty((len(ones), 0), bool),
     )  # fmt: skip
     past = past_of(jobs, trace.wait_s, "fcfs", backfill_of(Site()))
     late = np.random.default_rng(1).uniform(jobs.submit[int(0.6 * len(ones))], jobs.submit[-1], 300)

@@ -1,4 +1,4 @@
-"""`why`: the reasons for the start of a job, each by hand, and priorities that are those of the replay."""
+"""`why`: the reasons for a job's start, each computed by hand, and priorities as in the replay."""
 
 from collections.abc import Callable
 
@@ -25,13 +25,13 @@ def by_name(name: str) -> Callable[[Period], Order]:
 
 
 def asked(log: Period, job: int | None = 1, order: str = "limit_8h") -> Why:
-    """Reasons of a job, in hours."""
+    """Return the reasons for a job, in hours."""
     found = why(log, job, by_name(order), lambda place: f"job {place}", 1)
     return found._replace(wait=found.wait / HOUR, changed={what: at / HOUR for what, at in found.changed.items()})
 
 
 def hours(cpus: int, *jobs: tuple[float, float, int, float], user: tuple[int, ...] = (), **more: object) -> Period:
-    """A period of jobs (submission, run time, CPUs, limit) in hours on one machine."""
+    """Make a period of jobs (submission, run time, CPUs, limit), in hours, on one machine."""
     users = user or (0,) * len(jobs)
     rows = [
         Job(at * HOUR, run * HOUR, size, limit=limit * HOUR, user=one)
@@ -41,10 +41,10 @@ def hours(cpus: int, *jobs: tuple[float, float, int, float], user: tuple[int, ..
 
 
 def test_a_shorter_limit_would_have_put_the_job_before_the_one_that_overtakes_it() -> None:
-    """Job 0 holds four of five CPUs until hour 10; job 2 comes an hour after job 1 with an eighth of its limit.
+    """Job 0 holds four of five CPUs until hour 10; job 2 comes an hour after job 1, with an eighth of its limit.
 
-    ln(24 / 3) = 2.08 is more than the hour that job 1 has waited longer, which counts 1 / 8; so is ln(4 / 3) = 0.29,
-    but a limit of 2 hours puts job 1 first. Job 3 fits on the fifth CPU at once.
+    ln(24 / 3) = 2.08 exceeds the 1 / 8 that job 1 gains by its extra hour of waiting; so does ln(4 / 3) = 0.29. A limit
+    of 2 hours, however, puts job 1 first. Job 3 fits on the fifth CPU at once.
     """
     found = asked(hours(5, (0, 10, 4, 10), (1, 2, 2, 24), (2, 3, 4, 3), (2.5, 1, 1, 96)))
     assert (found.job, found.wait) == ("job 1", 12)
@@ -60,7 +60,7 @@ def test_a_shorter_limit_would_have_put_the_job_before_the_one_that_overtakes_it
 
 
 def test_a_job_that_would_delay_a_reservation_waits_and_is_named() -> None:
-    """Job 1 needs all five CPUs and gets them at hour 10; job 2 fits on the free one, if it ends before."""
+    """Job 1 needs all five CPUs and gets them at hour 10; job 2 fits on the free one if it ends before."""
     found = asked(hours(5, (0, 10, 4, 10), (1, 1, 5, 1), (2, 1, 1, 12)), 2)
     assert (found.wait, found.higher, found.passed) == (9, 1, 0)
     assert (
@@ -87,7 +87,7 @@ def test_quotas_and_tiers_are_named_where_a_site_has_them() -> None:
 
 
 def crowded(slurm: Multifactor | None) -> Period:
-    """Sixty jobs of one CPU each on a machine of one, so that the first of the queue starts whenever it is free."""
+    """Sixty jobs of one CPU each on a machine with one CPU, so that the first of the queue starts when it is free."""
     rng = np.random.default_rng(5)
     rows = [
         Job(at, float(rng.uniform(600, 9_000)), limit=float(rng.uniform(10_000, 90_000)), user=int(rng.integers(3)))
@@ -112,7 +112,7 @@ def test_every_job_is_first_when_it_starts_on_a_single_processor(name: str) -> N
 
 
 def test_without_a_job_the_one_that_waits_longest_is_explained_in_the_whole_log() -> None:
-    """The first half of the log ends 31 days before the other half."""
+    """The first half of the log ends 31 days before the second begins."""
     month = 31 * 24.0
     rows = ((0, 2, 1, 2), (1, 1, 1, 1), (month, 9, 1, 9), (month + 1, 1, 1, 1))
     found = asked(hours(1, *rows), None)

@@ -1,4 +1,4 @@
-"""What tests of stages share."""
+"""Fixture for tests of stages."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ __all__ = ["command", "here", "place"]
 
 @pytest.fixture
 def here(planned: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that a test file's `planned` made, to be in, without tracking."""
+    """Work in the folder that a test file's `planned` made, without tracking."""
     monkeypatch.chdir(planned)
     monkeypatch.setenv("PIPELINE_TRACKING", "off")
     return planned

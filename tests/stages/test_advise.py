@@ -1,4 +1,4 @@
-"""`site` and `advise`: from a log to what a program and a person read of it."""
+"""`site` and `advise`: from a log to results for programs and for people."""
 
 import json
 import re
@@ -29,7 +29,7 @@ DAY = 86_400
 
 
 def busy(folder: Path) -> Path:
-    """Sixty days in which short narrow jobs wait behind long wide ones, and every tenth job is overestimated."""
+    """Sixty days in which short narrow jobs wait for long wide ones; every limit is twice the run time."""
     rng = np.random.default_rng(5)
     rows, at = [], 0
     for number in range(2_400):
@@ -51,7 +51,7 @@ def advised(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(root)
         patch.setenv("PIPELINE_TRACKING", "off")
         shutil.copy(REPOSITORY / "params.yaml", root)
-        site.run(load_params(), busy(root), "mine", None, [], sure=True)  # busier than 6 processors
+        site.run(load_params(), busy(root), "mine", None, [], sure=True)  # the log exceeds its 6 processors
         params = load_params()
         log.run(Params.model_validate(params.model_copy(update={"scenarios": {"mine": params.scenarios["mine"]}})))
         advise.run(params, "mine")
@@ -89,7 +89,7 @@ def test_programs_read_the_advice_as_a_list(advised: Path, evidence: dict[str, A
 
 
 def test_short_jobs_behind_long_ones_are_advised_to_go_first(evidence: dict[str, Any]) -> None:
-    """The log is made so that a family helps much, and an order without ages makes someone wait much longer."""
+    """In this log a family helps much, and an order without ageing makes some job wait much longer."""
     assert evidence["verdict"] == "use"
     assert evidence["policy"] == evidence["candidate"]
     assert evidence["candidate"] in FAMILIES
@@ -118,11 +118,11 @@ def test_the_candidate_has_the_lowest_gain_of_the_families_without_a_veto_on_val
     safe = set(orders[(orders["period"] == "test") & (orders["vetoes"] == "")]["order"])
     rows = rows[~rows["order"].str.startswith(family) & (rows["gain_change"] < 0)]
     best = rows.loc[rows["gain_change"].idxmin(), "order"] if len(rows) else ""
-    assert evidence["runner_up"] == (best if best in safe else "")  # the test period confirms it or drops it
+    assert evidence["runner_up"] == (best if best in safe else "")  # the test period confirms or drops it
 
 
 def small(folder: Path) -> tuple[MachinesScenario, Queue]:
-    """Forty days of 250 jobs, as a log and as a queue by hand: the last 100, and those of a week before."""
+    """A log of 250 jobs in forty days, and its last 100 jobs and those of the week before as a queue."""
     rng = np.random.default_rng(7)
     submit = np.sort(rng.integers(0, 40 * DAY, 250))
     run, size = rng.choice([600, 3_600, 30_000, 60_000], 250), rng.integers(1, 4, 250)
@@ -147,7 +147,7 @@ def test_the_changes_are_those_of_the_reference_s_replays(
     advise.run(known, "mine")
     (found,) = json.loads((tmp_path / "reports/advice.json").read_text())
     jobs, seed = len(q.submit), params.seed
-    submit = q.submit + np.random.default_rng([seed, 2]).uniform(-60, 60, (12, jobs))  # 2: of the test period
+    submit = q.submit + np.random.default_rng([seed, 2]).uniform(-60, 60, (12, jobs))  # 2: the test period
     waits = {}
     for name in ("fcfs", found["candidate"]):
         order = order_of(name, q)
@@ -177,7 +177,7 @@ def test_settings_have_the_weights_and_the_scale_that_were_replayed(
 ) -> None:
     """Without age, the largest replayed weight sets the scale: 20,000 points from one minute to one year of limit.
 
-    Weights that the replay does not know, as that of QOS, do not change it.
+    Weights that the replay does not know, such as that of QOS, do not change it.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIPELINE_TRACKING", "off")

@@ -1,4 +1,4 @@
-"""What `compare` draws of how agents learned, and what it judges an overload by."""
+"""How `compare` draws learning curves, and how it judges an overload."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`compile`: what it plays, and that stages find everything compiled behind it."""
+"""`compile`: what it runs, and that stages find everything compiled afterwards."""
 
 import itertools
 import signal
@@ -54,11 +54,11 @@ def test_every_stage_that_computes_is_played(params: Params) -> None:
 
 
 def test_processes_share_no_kernel_but_those_of_sampling() -> None:
-    """Each process compiles one problem, or some; see the test below for what they share."""
+    """Each process compiles one or several problems; a test below checks what they share."""
     package = REPOSITORY / "pipeline"
     kept = [path.relative_to(package) for path in package.rglob("*.py") if "cache=True" in path.read_text()]
     shared = {path.as_posix() for path in kept if path.parts[0] != "problems"}
-    assert shared == {"learning/sampling.py", "sites/replay.py"}  # the latter is only for advice
+    assert shared == {"learning/sampling.py", "sites/replay.py"}  # only advice uses the latter
     assert {path.parts[1] for path in kept if path.parts[0] == "problems"} == {"pool", "machines", "groups"}
 
 
@@ -80,10 +80,10 @@ def test_so_is_one_with_a_fault(params: Params, monkeypatch: pytest.MonkeyPatch)
 
 
 class Started(Folder):
-    """A repository in which `compile` runs; what it compiles is its own."""
+    """A repository in which `compile` runs, with separate compiled code."""
 
     def begin(self) -> tuple[subprocess.Popen[str], Path]:
-        """Begin it, and return where one of its processes plays: it has drawn jobsets, and compiles who plays them."""
+        """Start `compile`; return where one of its processes works once it has drawn jobsets and compiles policies."""
         process = subprocess.Popen(
             [sys.executable, "-m", "pipeline", "compile"],
             cwd=self.root,
@@ -99,7 +99,7 @@ class Started(Folder):
 
     @property
     def scratch(self) -> Path:
-        """Where it has its temporary folders."""
+        """The folder of its temporary folders."""
         return Path(self._environment["TMPDIR"])
 
 
@@ -129,7 +129,7 @@ def test_a_signal_ends_all_its_processes(started: Started, sent: signal.Signals,
 
 
 def working_directory(process: psutil.Process) -> set[Path]:
-    """Return it, unless the process has ended meanwhile."""
+    """Return a process's working directory, in a set that is empty if the process has ended meanwhile."""
     with suppress(psutil.NoSuchProcess):
         return {Path(process.cwd())}
     return set()
@@ -184,7 +184,7 @@ def test_behind_it_no_stage_of_params_yaml_compiles_anything(tmp_path: Path) -> 
     place = tmp_path / "pipeline" / "__pycache__"
     kept = {path: path.stat().st_mtime_ns for path in place.rglob("*.nbc")}
     assert len(kept) > 50
-    assert len(list(place.rglob("sampling.*.nbc"))) == 2  # one of each: whichever process comes first, it is the same
+    assert len(list(place.rglob("sampling.*.nbc"))) == 2  # one of each: the same from whichever process comes first
     folder.run(sys.executable, "-c", MORE)
     assert {path: path.stat().st_mtime_ns for path in place.rglob("*.nbc")} == kept
 

@@ -1,4 +1,4 @@
-"""`confirm`: every policy on jobsets of a seed of their own, with what validation chose and training made."""
+"""`confirm`: every policy on jobsets of a separate seed, with the choices of validation and the trained models."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ AGENT = "deeprm"
 
 
 def small(params: Params) -> Params:
-    """One scenario of few jobsets, and one agent."""
+    """One scenario with few jobsets, and one agent."""
     row = params.pool_scenario("online")
     few = row.model_copy(update={"loads": (70, 130), "jobsets": Counts(train=2, validation=2, test=3)})
     knobs = params.heuristics.model_copy(

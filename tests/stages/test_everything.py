@@ -1,10 +1,10 @@
-"""`repro`: what is stale, MLflow's view and the report, in one command; the second time next to nothing."""
+"""`repro`: stale stages, MLflow's view and the report in one command; the second run does next to nothing."""
 
 import pytest
 from repositories import AGENTS, NOTHING, Folder
 
 REPRO = ("python", "-m", "pipeline", "repro")
-WRITTEN = "opens in any browser"  # what writing the report says
+WRITTEN = "opens in any browser"  # output of writing the report
 
 
 def test_all_is_brought_up_to_date_and_the_second_time_nothing_is_done(folder: Folder) -> None:

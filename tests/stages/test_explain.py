@@ -1,4 +1,4 @@
-"""`explain`: files of an agent, the same twice, and its tree by name; or one line that says why not."""
+"""`explain`: an agent's files, the same in each run, and its tree by name; or one line that says why not."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +43,7 @@ def small() -> Params:
 
 
 def write_agent(params: Params) -> None:
-    """A network that nobody has trained: it decides by chance weights, and is as good to explain as another."""
+    """Store an untrained network: its weights are random, but it can be explained like any other."""
     network = build(params.agent("deeprm").network, Cluster.of(params.pool_scenario("online")), seed=1)
     model = storage.Model(card_of(params, "deeprm"), weights_of(network))
     storage.write_model(storage.model_folder("deeprm", "policy"), model)

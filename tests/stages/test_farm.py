@@ -1,4 +1,4 @@
-"""`farm`: DVC itself on stages of a moment, side by side; and, slow, on the small problem, killed at random moments."""
+"""`farm`: several short DVC stages at once; and, in slow tests, the small problem, killed at random moments."""
 
 import random
 import signal
@@ -14,7 +14,7 @@ import pytest
 from builders import REPOSITORY
 from repositories import NOTHING, STAGES, Folder, begin, bytes_of, tracked
 
-# `first` ends after `second`, though `dvc repro` makes it before: dvc.lock is to have them in that order.
+# `first` ends after `second`, although `dvc repro` runs it before: dvc.lock must list them in that order.
 TOY = """stages:
   first: {cmd: sh do.sh first, deps: [seed], outs: [first.txt], plots: [{first.csv: {cache: false}}]}
   second: {cmd: sh do.sh second, deps: [seed], outs: [second.txt], plots: [{second.csv: {cache: false}}]}
@@ -29,12 +29,12 @@ case $1 in third) cat first.txt second.txt > third.txt;; *) (cat seed; echo "$1"
 echo "cost,$1" > "$1.csv"
 """
 FARM = (sys.executable, "-m", "pipeline", "farm")
-WARM_FARM = ("python", "-m", "pipeline", "farm")  # it and its stages are forked (tests/support/warm.py)
+WARM_FARM = ("python", "-m", "pipeline", "farm")  # the farm and its stages are forked (tests/support/warm.py)
 REFUSED = "error: farm: another one is at work here (process {}); wait for it, or end it"
 
 
 class Field(Folder):
-    """A repository in which a farm is begun and watched."""
+    """A repository in which a test starts and watches a farm."""
 
     def farm(self, *words: str, **more: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -52,7 +52,7 @@ class Field(Folder):
 
 
 def toy_at(root: Path, environment: dict[str, str]) -> Field:
-    """Three stages of a moment, of which none has run."""
+    """Three stages that take a moment, of which none has run."""
     (root / ".dvc").mkdir(parents=True)
     (root / ".dvc" / "config").write_bytes((REPOSITORY / ".dvc" / "config").read_bytes())
     (root / "params.yaml").write_bytes((REPOSITORY / "params.yaml").read_bytes())
@@ -74,7 +74,7 @@ def warm_toy(tmp_path: Path, warm_environment: dict[str, str]) -> Field:
 
 
 def gone(pids: set[int]) -> bool:
-    """Has each of some processes ended, within some seconds?"""
+    """Do all of these processes end within some seconds?"""
     until = time.monotonic() + 20
     while alive := {pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"}:
         if time.monotonic() > until:
@@ -84,7 +84,7 @@ def gone(pids: set[int]) -> bool:
 
 
 def family(pid: int) -> set[int]:
-    """A process and all that came from it."""
+    """A process and all of its descendants."""
     with suppress(psutil.NoSuchProcess):
         return {pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))}
     return set()
@@ -113,7 +113,7 @@ def test_stages_side_by_side_leave_the_bytes_and_the_lock_of_one_behind_the_othe
 def test_threads_that_wait_do_not_spin_beside_others(
     words: tuple[str, ...], own: dict[str, str], met: str, warm_toy: Field
 ) -> None:
-    """One that spins takes the core that another needs."""
+    """A spinning thread takes the core that another stage needs."""
     warm_toy.run(*WARM_FARM, *words, **own)
     assert set((warm_toy.root / "waits.txt").read_text().splitlines()) == {f"passive {met}"}
 
@@ -142,7 +142,7 @@ def test_behind_a_failure_the_others_go_on_and_the_next_farm_makes_the_rest(toy:
     assert not (toy.root / "third.txt").exists()
 
     lock = toy.root / "dvc.lock"
-    lock.write_bytes(lock.read_bytes()[:-30])  # as a kill does, for DVC writes it in place
+    lock.write_bytes(lock.read_bytes()[:-30])  # as a kill may leave it, because DVC writes it in place
     again = toy.run(*FARM).splitlines()
     assert again[0] == "farm: dvc.lock was cut by a kill; restored its state when a stage last ended"
     assert [line for line in again if line.startswith("farm: 2 ran; ")]
@@ -224,7 +224,7 @@ def test_whoever_is_killed_the_next_farm_goes_on_to_the_same_bytes(
 
 
 def strike(farm: subprocess.Popen[str], whom: str, rng: random.Random) -> str:
-    """Kill the farm, DVC or a stage at some moment while stages run; say what it was, nothing if none ran any more."""
+    """Kill the farm, DVC or a stage at some moment while stages run; return what was killed, or "" if none ran."""
     while farm.poll() is None and not at_work(farm.pid)["stage"]:
         time.sleep(0.05)
     after_s = rng.uniform(0, 4)
@@ -243,7 +243,7 @@ def strike(farm: subprocess.Popen[str], whom: str, rng: random.Random) -> str:
 
 
 def at_work(farm: int) -> Mapping[str, list[int]]:
-    """The processes of a farm, by what they are."""
+    """The processes of a farm, by kind."""
     words = {pid: said for pid in family(farm) - {farm} if "sh -c" not in (said := named(pid))}
     return {
         "farm": [farm],
@@ -253,7 +253,7 @@ def at_work(farm: int) -> Mapping[str, list[int]]:
 
 
 def named(pid: int) -> str:
-    """What a process was begun as."""
+    """The words with which a process was started."""
     with suppress(psutil.Error):
         return " ".join(psutil.Process(pid).cmdline())
     return ""

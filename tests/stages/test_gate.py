@@ -1,4 +1,4 @@
-"""`gate`: a candidate's model is judged against the champion's own, which DVC's cache has when it lies nowhere else."""
+"""`gate`: a candidate's model is judged against the champion's own, taken from DVC's cache if it is nowhere else."""
 
 import json
 import shutil
@@ -24,7 +24,7 @@ POLICY = Path("models/deeprm/policy")
 
 @pytest.fixture
 def few(params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Params:
-    """One scenario of few jobsets, scored, and one agent that was never trained."""
+    """One scenario with few jobsets, scored, and one untrained agent."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIPELINE_TRACKING", "off")
     with Repo.init(str(tmp_path), no_scm=True):
@@ -49,7 +49,7 @@ def few(params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Para
 
 
 def train(params: Params, seed: int) -> None:
-    """Give the agent weights, and score them."""
+    """Give the agent random weights, and score them."""
     network = build(params.agent(AGENT).network, Cluster.of(params.pool_scenario("online")), seed)
     for which in ("pretrained", "policy"):
         storage.write_model(storage.model_folder(AGENT, which), LEARNING.model(params, AGENT, network))

@@ -1,4 +1,4 @@
-"""The gate for a site: it gives the same answer as the advice, whatever windows of 200 jobs say."""
+"""The gate for a site gives the same answer as the advice, whatever windows of 200 jobs suggest."""
 
 import json
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ SJF = PolicyRef(policy="sjf", digest="of before", verdict="the best heuristic on
 
 
 def small(folder: Path) -> MachinesScenario:
-    """Fifty days of 300 jobs on 4 processors, in windows of 12."""
+    """Fifty days with 300 jobs on 4 processors, in windows of 12 jobs."""
     rng = np.random.default_rng(7)
     submit, run = np.sort(rng.integers(0, 50 * DAY, 300)), rng.choice([600, 3_600, 30_000, 60_000], 300)
     rows = zip(submit.tolist(), run.tolist(), rng.integers(1, 4, 300).tolist(), strict=True)
@@ -50,7 +50,7 @@ def small(folder: Path) -> MachinesScenario:
 
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Params]]:
-    """A folder with a site's scenario, and an agent whose slowdown is a third of that under fcfs."""
+    """A folder with a site's scenario, and an agent whose slowdown above 1 is a third of that of fcfs."""
     root, whole = tmp_path_factory.mktemp("scored"), read_params()
     agent = whole.agents["deepk8s_ppo"].model_copy(update={"scenario": "mine"})
     none = {key: {} for key in ("transfers", "plans", "policies")}
@@ -83,7 +83,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Par
 
 @pytest.fixture
 def here(scored: tuple[Path, Params], monkeypatch: pytest.MonkeyPatch) -> Params:
-    """The folder without champion and advice; sjf is the best on validation jobsets, by far."""
+    """The folder without a champion or advice; sjf is by far the best on validation jobsets."""
     root, params = scored
     monkeypatch.chdir(root)
     monkeypatch.setenv("PIPELINE_TRACKING", "off")
@@ -95,7 +95,7 @@ def here(scored: tuple[Path, Params], monkeypatch: pytest.MonkeyPatch) -> Params
 
 
 def judged(params: Params, advice: Advised | None, without: str = "", champion: PolicyRef | None = None) -> Verdict:
-    """The gate's verdict on the site, without an agent if it is named."""
+    """Return the gate's verdict on the site; `without` names an agent to leave out."""
     if advice:
         place = storage.results_folder("advice", "mine") / advise.ADVICE
         storage.write_json(place, advice.model_dump(mode="json"))
@@ -154,7 +154,7 @@ def test_neither_an_agent_nor_what_was_chosen_by_a_rollback_gives_way(here: Para
     learned = PolicyRef(policy=AGENT, digest=measured(storage.model_folder(AGENT, "policy")), verdict="passed")
     found = judged(here, STAY, "", learned)
     assert found.line.startswith(f"{AGENT} stays (sjf: {SAID}")
-    assert found.reasons["fcfs"][0].endswith("that it is not better by more than 1%")  # judged, as it is advised
+    assert found.reasons["fcfs"][0].endswith("that it is not better by more than 1%")  # judged, because it is advised
     line = rolled_back(promoted(promoted(None, SJF), fcfs), "mine")
     CHAMPIONS.write_text(with_line("", "mine", line))
     assert judged(here, STAY, AGENT).promote is None

@@ -1,4 +1,4 @@
-"""`generate`: a kill between two of its files leaves no mix of old jobsets and new ones."""
+"""`generate`: a kill between two of its files leaves no mix of old and new jobsets."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from pipeline.stages.generate import run
 
 
 def cut_from(log: Path, format: str, **accepted: object) -> dict[str, Params]:
-    """A scenario of each problem whose jobs come from a log."""
+    """Make a scenario of each problem whose jobs come from a log."""
     workload = {"format": format, "path": str(log), **accepted}
     pooled = PoolLog.model_validate({"name": "log", "window": 5, **workload})
     row = (
@@ -52,7 +52,7 @@ def test_an_implausible_log_is_not_cut_unless_that_is_confirmed(
 
 
 def small(params: Params, seed: int) -> Params:
-    """A few jobsets of one load."""
+    """A few jobsets at one load."""
     row = params.pool_scenario("online").model_copy(
         update={"loads": (110,), "jobsets": Counts(train=2, validation=2, test=2)}
     )

@@ -1,4 +1,4 @@
-"""`plan`: a policy that looks ahead is scored, compared and explained as a row of params.yaml."""
+"""`plan`: a policy with look-ahead is scored, compared and explained as a row of params.yaml."""
 
 import subprocess
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def small(params: Params, row: PoolPlan = ROW) -> Params:
 
 @pytest.fixture(scope="module")
 def planned(params: Params, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which a network looked ahead that is drawn and not trained."""
+    """A folder in which an untrained network looked ahead."""
     root = tmp_path_factory.mktemp("planned")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)

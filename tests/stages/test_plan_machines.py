@@ -1,4 +1,4 @@
-"""`plan` on many machines: a heuristic and a network that look ahead, scored and explained as rows of params.yaml."""
+"""`plan` on many machines: a heuristic and a network with look-ahead, scored and explained as rows of params.yaml."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def small(params: Params, rows: dict[str, MachinesPlan] = ROWS) -> Params:
 
 @pytest.fixture(scope="module")
 def planned(params: Params, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which SJF and a network without training looked ahead."""
+    """A folder in which SJF and an untrained network looked ahead."""
     root, few = tmp_path_factory.mktemp("planned"), small(params)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
@@ -122,6 +122,6 @@ def test_a_name_of_another_policy_or_an_unknown_base_is_refused(params: Params) 
         check(params.model_copy(update={"plans": {"saf": ROW}}))
     with pytest.raises(UserError, match=r"^params.yaml: plans.mine.base: unknown 'sjff'.*did you mean 'sjf'"):
         check(params.model_copy(update={"plans": {"mine": ROW.model_copy(update={"base": "sjff"})}}))
-    pooled = ROW.model_copy(update={"base": "hold"})  # of the other problem
+    pooled = ROW.model_copy(update={"base": "hold"})  # a heuristic of the other problem
     with pytest.raises(UserError, match=r"^params.yaml: plans.mine.base: unknown 'hold'"):
         check(params.model_copy(update={"plans": {"mine": pooled}}))

@@ -1,4 +1,4 @@
-"""`policy`: a policy that was made elsewhere is a row of params.yaml, and one that fails takes nothing with it."""
+"""`policy`: an external policy is a row of params.yaml, and one that fails does not affect other results."""
 
 import re
 import subprocess
@@ -41,7 +41,7 @@ def row(problem: str = "pool", scenario: str = "online", name: str = "sjf", **mo
 
 @pytest.fixture(scope="module")
 def planned(params: Params, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a file of policies, and jobsets of each problem."""
+    """A folder with a file of policies, and with jobsets of each problem."""
     root = tmp_path_factory.mktemp("elsewhere")
     (root / FILE).write_text(POLICIES)
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""`promote` and `rollback`: by a verdict of now alone, and nothing is written where there is none."""
+"""`promote` and `rollback`: only a current verdict allows a change, and otherwise the champion stays."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_who_passed_is_champion_and_the_one_before_comes_back(place: Path, lines
 
 def test_nobody_is_said_to_be_champion_before_that_is_written(place: Path, lines: Path, command: Command) -> None:
     judge(place, online=Verdict(champion=None, promote=HOLD, stays="hold"), shares=Verdict(champion=HOLD, stays="sjf"))
-    said = command("promote")  # the second verdict is not of now
+    said = command("promote")  # the second verdict is outdated
     assert (said.code, said.out) == (2, "")
     assert lines.read_text() == HEAD
 

@@ -1,4 +1,4 @@
-"""`prune`: what it removes, what it leaves, and what it says."""
+"""`prune`: what it removes, what it keeps, and what it prints."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ STAGES = "stages: {finetune: {foreach: '${agents}', do: {cmd: run}}}\n"
 
 @pytest.fixture
 def left(place: Path) -> Path:
-    """A model and a curve of an agent that params.yaml does not have."""
+    """Write a model and a curve of an agent that is not in params.yaml."""
     for name in ("models/old/policy/weights", "reports/curves/old_finetune.csv"):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(name)

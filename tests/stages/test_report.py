@@ -1,4 +1,4 @@
-"""`report`: the page from whatever outputs there are, and what it says of the last commit."""
+"""`report`: the page from whatever outputs exist, and its comparison with the last commit."""
 
 import subprocess
 from collections.abc import Callable
@@ -62,7 +62,7 @@ def write_summary(slowdown: float = 2.0) -> None:
 
 @pytest.fixture
 def outputs(place: Path) -> Path:
-    """What `compare` leaves: one agent and SJF at one load, by hand; no model, and no test jobsets."""
+    """Write outputs like those of `compare`: one agent and SJF at one load; no model, and no test jobsets."""
     write_summary()
     numbers = {"n": 2, "mean": 2.0, "low": 1.9, "high": 2.1, "mean_against": 3.0, "difference": -0.333}
     row = {"scenario": "online", "policy": "deeprm", "against": "sjf", **numbers, "unfinished": 0}
@@ -82,7 +82,7 @@ def outputs(place: Path) -> Path:
 
 
 def report(command: Command) -> tuple[str, list[str]]:
-    """The page, and what was said."""
+    """Return the page, and what was printed."""
     outcome = command("report")
     assert outcome.code == 0, outcome.err
     return Path("reports/index.html").read_text(), outcome.err.splitlines()
@@ -213,6 +213,6 @@ def test_files_of_the_last_commit_are_read_as_they_were(outputs: Path) -> None:
     Path("dvc.lock").write_text("changed")
     found = evidence.head()
     assert found is not None
-    assert (found.subject, found.dirty) == ("first: é", ["params.yaml"])  # never added
+    assert (found.subject, found.dirty) == ("first: é", ["params.yaml"])  # not added to git
     assert evidence.committed(Path("dvc.lock")) == LOCK.encode()
     assert evidence.committed(Path("none")) is None

@@ -1,4 +1,4 @@
-"""`schedule` with all jobs known beforehand: `--samples` and `--search`, as their users meet them."""
+"""`schedule` with all jobs known beforehand: `--samples` and `--search`, as users see them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +31,7 @@ def schedule(command: Command, *more: object, policy: str = "fcfs", out: str = "
 
 @pytest.fixture
 def crowds(place: Path) -> None:
-    """Three jobsets of 25 jobs, most of which want more than half of a resource."""
+    """Three jobsets of 25 jobs, most of which need more than half of a resource."""
     rng = np.random.default_rng(1)
     rows = [HEAD]
     for k in range(75):
@@ -42,7 +42,7 @@ def crowds(place: Path) -> None:
 
 @pytest.fixture(params=["deeprm", "deeprm2"])
 def model(request: pytest.FixtureRequest, place: Path, params: Params) -> str:
-    """An agent's directory with a policy of the initial weights, which draws images."""
+    """A directory with the model of an agent that draws images, with initial weights."""
     agent = str(request.param)
     network = build(params.agent(agent).network, Cluster.of(params.pool_scenario("online")), seed=3)
     storage.write_model(Path("model"), storage.Model(card_of(params, agent), weights_of(network)))
@@ -50,12 +50,12 @@ def model(request: pytest.FixtureRequest, place: Path, params: Params) -> str:
 
 
 def means() -> np.ndarray:
-    """The mean slowdown of each jobset that was written."""
+    """The mean slowdown of each jobset in the schedule."""
     return pd.read_csv("out.csv").groupby("jobset")["slowdown"].mean().to_numpy()
 
 
 def test_a_search_finds_the_schedule_that_is_known_to_be_the_best(command: Command) -> None:
-    # First come, first served: a at 0, b at 10, c at 11. Shortest first: 1, 3 / 2 and 13 / 10.
+    # First come, first served: a at 0, b at 10, c at 11. Shortest first: slowdowns 1, 3 / 2 and 13 / 10.
     Path("jobs.csv").write_text(f"{HEAD}\n0,a,0,10,10,1\n0,b,0,1,10,1\n0,c,0,2,10,1\n")
     assert schedule(command).code == 0
     assert Path("out.csv").read_text() == "jobset,job,start,finish,slowdown\n0,a,0,10,1\n0,b,10,11,11\n0,c,11,13,6.5\n"
@@ -70,7 +70,7 @@ def test_where_estimates_are_told_jobs_go_by_them_and_are_judged_by_how_long_the
         indent = "    " if row == "  online:" else "  "
         params = params.replace(f"{row}\n", f"{row}\n{indent}{more}\n", 1)
     Path("params.yaml").write_text(params)
-    # By what is told: c, b, a. By how long they run: a, b, c.
+    # By estimate: c, b, a. By run time: a, b, c.
     Path("jobs.csv").write_text(f"{HEAD},estimate\n0,a,0,1,10,1,9\n0,b,0,2,10,1,5\n0,c,0,4,10,1,2\n")
     assert schedule(command, policy="sjf").code == 0
     assert Path("out.csv").read_text() == "jobset,job,start,finish,slowdown\n0,a,6,7,7\n0,b,4,6,3\n0,c,0,4,1\n"
@@ -79,7 +79,7 @@ def test_where_estimates_are_told_jobs_go_by_them_and_are_judged_by_how_long_the
 
 
 def test_a_search_knows_what_has_not_arrived_yet_and_says_so(command: Command) -> None:
-    # No policy knows of b when a could start; in hindsight a waits for two steps. The table begins late.
+    # When a could start, no policy knows of b; in hindsight, a waits for two steps. The table begins late.
     Path("jobs.csv").write_text(f"{HEAD}\n0,a,1700000000,10,10,10\n0,b,1700000001,1,10,10\n")
     outcome = schedule(command, "--search", 20, policy="sjf")
     assert outcome.code == 0
@@ -156,15 +156,15 @@ def test_draws_of_a_heuristic_are_refused_before_any_work(command: Command, poli
 
 
 def started(out: str = "out.csv") -> list[list[int]]:
-    """When the jobs of each jobset start."""
+    """Starts of the jobs of each jobset."""
     return [some["start"].tolist() for _, some in pd.read_csv(out).groupby("jobset")]
 
 
 def test_a_policy_that_is_given_the_end_of_arrivals_does_what_it_does_in_the_scenario(
     command: Command, params: Params
 ) -> None:
-    # The long job is worth -log 15 = -2.71. A step's passing is worth -2.9, and with 50 steps of arrivals to come
-    # -2.9 + 0.35 log 51 = -1.52: it waits, until 20 steps without an arrival are over.
+    # The score of the long job is -log 15 = -2.71. That of void is -2.9, and with 50 steps of arrivals to come
+    # -2.9 + 0.35 log 51 = -1.52: the job waits until 20 steps without an arrival are over.
     Path("jobs.csv").write_text(f"{HEAD}\n0,a,0,15,10,1\n0,b,1,1,10,1\n1,a,0,15,10,1\n")
     end = params.pool_scenario("online").arrivals_end
     assert end == 50
@@ -173,7 +173,7 @@ def test_a_policy_that_is_given_the_end_of_arrivals_does_what_it_does_in_the_sce
     storage.write_chosen("online", storage.Chosen(knobs=knobs, validation={}, best={}, best_delay={}))
     done = schedule(command, "--arrivals-end", end, policy="linear")
     assert started() == [[21, 1], [20]]
-    # Slowdowns 36 / 15 and 1; 35 / 15. Over jobs 1.911, over jobsets (1.7 + 2.333) / 2.
+    # Slowdowns are 36 / 15 and 1; 35 / 15. The mean over jobs is 1.911, over jobsets (1.7 + 2.333) / 2.
     said = "out.csv: 3 jobs, mean slowdown 1.911 (2.017 as tables of results have it, over jobsets) under linear"
     assert done.err.splitlines()[-1] == said
     wide = (np.array([[10, 1], [10, 1]]), np.array([[10, 1]]))
@@ -231,7 +231,7 @@ def test_a_policy_that_is_given_load_and_end_does_what_it_does_in_the_scenario(
 
 @pytest.mark.usefixtures("crowds")
 def test_a_job_after_the_end_of_arrivals_is_refused_before_any_work(command: Command) -> None:
-    outcome = schedule(command, "--arrivals-end", 7)  # the last ten jobs but five arrive in step 7
+    outcome = schedule(command, "--arrivals-end", 7)  # the last five jobs arrive in step 7
     assert outcome.code == 2
     assert outcome.err.splitlines()[-1] == (
         "error: jobs.csv: --arrivals-end: expected a step after the last arrival, in step 7, got 7"
@@ -256,7 +256,7 @@ def test_the_end_of_arrivals_is_refused_where_no_policy_is_given_it(
 
 
 def test_several_policies_write_a_file_each_and_are_compared(command: Command) -> None:
-    # fcfs: a at 0, b at 10, c at 11, slowdowns 1, 11 and 6.5; sjf the same here, for a is alone in step 0.
+    # Both start a at 0, when it is alone, and b at 10. Then fcfs starts c and d, and sjf d and c.
     Path("jobs.csv").write_text(f"{HEAD}\n0,a,0,10,10,1\n0,b,1,1,10,1\n0,c,1,2,10,1\n0,d,1,1,10,1\n")
     done = schedule(command, "--policy", "sjf", policy="fcfs", out="plan.csv.gz")
     assert done.code == 0

@@ -1,4 +1,4 @@
-"""Who decides: the champion of the scenario, a heuristic as tuned, or a model."""
+"""The deciding policy: the scenario's champion, a heuristic as tuned, or a model."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`show`: one jobset under two policies as a picture, or one line that says why not."""
+"""`show`: a picture of one jobset under two policies, or one line that gives the reason why not."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ from pipeline.problems.pool.env.storage import write_jobsets
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"
-# On ten units of each, shortest first: b at 0, c and a at 1. First come first served: a at 0, c at 1, b at 3.
+# Ten units of each resource. Shortest first: b at 0, c and a at 1. First come, first served: a at 0, c at 1, b at 3.
 JOBS = f"{HEAD}\n0,a,0,3,6,2\n0,b,0,1,6,2\n0,c,1,2,4,8\n"
 UNITS = {"cpu": 10, "memory": 10}
 
@@ -59,7 +59,7 @@ def test_a_test_jobset_is_drawn(command: Command) -> None:
 
 
 class Recorder:
-    """SJF that keeps what it knows of the end of arrivals and of the load."""
+    """SJF that stores what it knows of the end of arrivals and of the load."""
 
     def __init__(self) -> None:
         self.told: list[float] = []

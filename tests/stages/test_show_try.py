@@ -1,4 +1,4 @@
-"""`try`: the first thing that a new user runs, in a folder without anything."""
+"""`try`: the first command of a new user, in an empty folder."""
 
 import os
 import re

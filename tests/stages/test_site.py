@@ -1,4 +1,4 @@
-"""`site`: what it puts into params.yaml, and what it refuses before it writes anything."""
+"""`site`: what it writes into params.yaml, and what it refuses before writing."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ LIMITS, NONE = 3_600, -1
 def log(
     path: Path, days: int, gap: int = 2_160, limit: int = LIMITS, size: int = 4, run: int = 900, processors: int = 8
 ) -> Path:
-    """Jobs of 15 minutes on 4 of 8 processors, one every 36 minutes, unless other numbers are given."""
+    """Write a log; by default, jobs of 15 minutes on 4 of 8 processors, one every 36 minutes."""
     count = days * DAY_S // gap
     rows = [line(k + 1, submit=k * gap, run=run, allocated=size, estimate=limit) for k in range(count)]
     path.write_text(f"; MaxProcs: {processors}\n" + "\n".join(rows) + "\n")
@@ -104,7 +104,7 @@ def test_a_longer_log_of_the_same_name_changes_what_follows_from_it_and_no_edit_
 def test_the_gate_asks_a_site_for_as_many_windows_as_its_log_has_independent_ones(
     place: Path, command: Command
 ) -> None:
-    """Of 120 days with 9,600 jobs the last 48 days less a gap are tested: 15 whole blocks of three days, 19 windows."""
+    """Of 120 days with 9,600 jobs, the last 48 days less a gap are tested: 15 blocks of three days, 19 windows."""
     done = command("site", str(log(place / "ours.swf", 120, gap=1_080)), "--name", "mine", "--agent")
     assert done.code == 0
     assert "no agent can pass" not in done.err
@@ -114,7 +114,7 @@ def test_the_gate_asks_a_site_for_as_many_windows_as_its_log_has_independent_one
 
 
 def test_a_log_with_too_few_windows_for_the_gate_says_so_at_once(place: Path, command: Command) -> None:
-    """Of 60 days the last 24 are tested: 8 blocks; of 960 jobs 4 windows of 200."""
+    """Of 60 days the last 24 are tested: 8 blocks, or 4 windows of 200 jobs out of 960."""
     done = command("site", str(log(place / "ours.swf", 60)), "--name", "mine", "--agent")
     assert "gate: mine: no agent can pass: 4 windows of the test period are independent, too few" in done.err
     assert "gate: mine: no candidate can pass: 100 independent jobsets a load are needed" in command("check").err
@@ -134,7 +134,7 @@ def test_an_agent_is_added_on_request_and_stays(place: Path, command: Command) -
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"run": 9_000}, "load: 208% of 8 cpu, from the first arrival to the last end"),  # 4 of 8, 9,000 of 2,160 s
+        ({"run": 9_000}, "load: 208% of 8 cpu, from the first arrival to the last end"),  # 4 of 8, 9,000 s per 2,160 s
         ({"size": 9}, "fit on no machine"),
     ],
 )
@@ -152,7 +152,7 @@ def test_a_log_that_its_machines_cannot_have_run_stops_unless_the_user_is_sure(
 
 
 def test_many_jobs_that_fit_on_no_machine_stop_a_site(place: Path, command: Command) -> None:
-    """Every tenth job asks for 9 of the 8 processors that --machines names."""
+    """Every tenth job requests 9 processors; --machines names 8."""
     rows = [
         line(k + 1, submit=k * 2_160, run=900, allocated=9 if k % 10 == 0 else 4, estimate=LIMITS) for k in range(2_400)
     ]
@@ -185,10 +185,10 @@ def test_the_configuration_of_a_slurm_gives_the_present_order(place: Path, comma
     (place / "config.txt").write_text(CONFIG.replace("multifactor", "basic"))
     done = command(*words, "config.txt")
     assert (done.code, "only the order of submission is replayed, 'today: fcfs'" in done.out + done.err) == (0, True)
-    assert load_params().sites["ours"] == found  # a Slurm that orders by submission changes no order
+    assert load_params().sites["ours"] == found  # a Slurm that orders by submission does not change the order
     (place / "config.txt").write_text(CONFIG.replace("bf_max_job_test=200,bf_interval=20,", ""))
     assert command(*words, "config.txt").code == 0
-    assert load_params().sites["ours"].backfill == Backfilling()  # those of its defaults are back
+    assert load_params().sites["ours"].backfill == Backfilling()  # Slurm's defaults are back
     (place / "nodes.txt").write_text("NodeName=n1\n")
     (place / "many.txt").write_text(CONFIG.replace("=200", "=many"))
     for wrong in ("nodes.txt", "gone.txt", "many.txt"):

@@ -1,4 +1,4 @@
-"""A scenario of user groups from its jobs to the comparison, beside one that goes in steps."""
+"""A scenario of user groups from its jobs to the comparison, next to one of a pooled cluster."""
 
 import json
 import shutil
@@ -32,7 +32,7 @@ REFERENCES = {"proportional", "drf", "fixed", "lookahead"}
 
 
 def small(**changes: Any) -> Params:
-    """A scenario of user groups with its agent, and one in steps without any; changes are those of the agent."""
+    """A scenario of user groups with its agent, and a pooled one without agents; `changes` apply to the agent."""
     values: dict[str, Any] = rows()
     values["scenarios"] = {"shared": values["scenarios"]["shared"], "online": values["scenarios"]["online"] | STEPS}
     values["agents"] = {"mine": AGENT | changes}
@@ -47,7 +47,7 @@ def small(**changes: Any) -> Params:
 
 
 def run_all(params: Params) -> None:
-    """Every stage, one after the other."""
+    """Run every stage, one after the other."""
     log.run(params)
     for scenario in params.scenarios:
         generate.run(params, scenario)
@@ -62,7 +62,7 @@ def run_all(params: Params) -> None:
 
 
 def ran(root: Path, params: Params) -> Path:
-    """Run all stages in a folder; off-policy estimates of jobsets that are this short, and of few steps."""
+    """Run all stages in a folder, with off-policy estimates for such short jobsets, from few steps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(off_policy, "FIT", off_policy.FIT._replace(steps=20))
         patch.setattr(off_policy, "EARLIEST", 1)
@@ -81,7 +81,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def inside(compared: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same as the working directory, only to be read."""
+    """The same folder as the working directory; tests must not change it."""
     monkeypatch.chdir(compared)
     return compared
 
@@ -108,7 +108,7 @@ def test_every_table_of_results_passes_its_schema(compared: Path, place: str, po
         if name != "off_policy":
             assert list(frame["policy"].unique()) == policies
     assert found["jobsets"].groupby(["policy", "load"]).size().eq(4).all()
-    assert found["jobs"]["jobset"].max() == 2  # of four
+    assert found["jobs"]["jobset"].max() == 2  # there are four jobsets
 
 
 def test_rules_expect_nothing_and_agents_do(inside: Path) -> None:
@@ -116,7 +116,7 @@ def test_rules_expect_nothing_and_agents_do(inside: Path) -> None:
     told = intervals.groupby("policy")[["q", "realised"]].agg(lambda column: column.notna().mean())
     assert told.loc[MINE].eq(1).all(axis=None)
     assert told.drop(MINE).eq(0).all(axis=None)
-    # The agent is paid what waiting costs, with a minus: what came is the discounted cost.
+    # The agent's reward is the negative cost of waiting, so the realised return is the negative discounted cost.
     mine = intervals[intervals["policy"] == "mine"].groupby(["load", "jobset", "group"])
     for _, rows_of_one in mine:
         cost, realised = rows_of_one["cost"].to_numpy(), rows_of_one["realised"].to_numpy()
@@ -169,7 +169,7 @@ def test_what_knows_the_future_is_nobodys_champion(
     monkeypatch.setenv("PIPELINE_TRACKING", "off")
     path = Path("reports/tables/heuristics/shared/chosen.json")
     chosen = json.loads(path.read_text())
-    chosen["validation"]["oracle"] = dict.fromkeys(chosen["validation"]["oracle"], 0.5)  # better than can be
+    chosen["validation"]["oracle"] = dict.fromkeys(chosen["validation"]["oracle"], 0.5)  # better than possible
     path.write_text(json.dumps(chosen))
     Path("champions.yaml").write_text("# Nobody yet.\n")
     params = small()
@@ -227,7 +227,7 @@ def test_key_metrics_name_the_references_of_each_problem(compared: Path) -> None
     assert set(metrics["shared"]) == {*REFERENCES, "best_heuristic", "mine", "undivided", "unfinished_jobs"}
     assert set(metrics["shared"]["mine"]) == {
         *("percent_from_best", "percent_from_proportional", "bounded_slowdown"),
-        *("wait", "delay_percent_from_proportional"),  # what it was trained for
+        *("wait", "delay_percent_from_proportional"),  # the agent's own objective
     }
     strong = {"hold", "hold_until", "hold_long", "tetris"}
     assert set(metrics["online"]) == {*strong, "best_heuristic", "sjf", "unfinished_jobs"}
@@ -246,7 +246,7 @@ def test_figures_and_words_are_of_both(compared: Path) -> None:
 def test_training_begins_where_pretraining_ended(inside: Path) -> None:
     first, then = (storage.read_table(storage.curve_file("mine", stage), CURVE) for stage in ("pretrain", "finetune"))
     validation = [curve[curve["metric"] == "validation"]["value"].tolist() for curve in (first, then)]
-    assert validation[0] == validation[1][:1]  # the pretrained weights are judged alike
+    assert validation[0] == validation[1][:1]  # the pretrained weights get the same score
     assert then["update"].unique().tolist() == [0, 1, 2, 3, 4]
 
 
@@ -261,7 +261,7 @@ def test_the_same_run_writes_the_same_bytes(compared: Path, tmp_path: Path) -> N
 
 @pytest.fixture
 def place(compared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A DVC repository with the jobsets, in which every update is a checkpoint."""
+    """A DVC repository with the jobsets, in which every update writes a checkpoint."""
     (tmp_path / ".dvc").mkdir()
     (tmp_path / "data").symlink_to(compared / "data")
     monkeypatch.chdir(tmp_path)
@@ -272,7 +272,7 @@ def place(compared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def killed_in(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, calls: int) -> None:
-    """Let a function be called some times, and then die."""
+    """Let a function work for some calls, and then raise."""
     whole, count = getattr(owner, name), iter(range(calls))
 
     def mortal(*words: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A scenario of many machines from its jobs to the comparison, beside one of a pooled cluster."""
+"""A scenario of many machines from its jobs to the comparison, next to one of a pooled cluster."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ from pipeline.stages import compare, generate, heuristics, log
 
 
 def small() -> Params:
-    """One scenario of each of two problems, and an agent on the one of many machines."""
+    """One scenario of each of two problems, and an agent for the one with many machines."""
     values: dict[str, Any] = rows()
     values["scenarios"] = {"few": values["scenarios"]["few"], "online": values["scenarios"]["online"] | POOLED}
     values["recipes"]["clipped"] = PPO_RECIPE
@@ -40,7 +40,7 @@ def small() -> Params:
 
 
 def stand_in(params: Params) -> None:
-    """Results of the agent, as if it placed at random before it learned, and the shortest first afterwards."""
+    """Write results of the agent as if it placed at random before learning, and the shortest job first afterwards."""
     here, policies = scoring(params, "few", "mine"), {"mine_pretrained": "random", "mine": "sjf"}
     scored = here.score({name: MACHINES_HEURISTICS[rule] for name, rule in policies.items()}, jobsets=here.read("test"))
     tables = [list(found) for found in zip(*(done[:2] for done in scored.values()), strict=True)]
@@ -142,7 +142,7 @@ def test_results_of_the_other_problem_are_refused(compared: Path, monkeypatch: p
 
 @pytest.fixture
 def logged(tmp_path: Path, warm_environment: dict[str, str]) -> Folder:
-    """A repository with two scenarios of many machines, one of them on a log outside of it."""
+    """A repository with two scenarios of many machines, one of them on a log outside the repository."""
     folder = begin(tmp_path / "repository", warm_environment)
     write_log(tmp_path / "logs" / "small.csv", 200)
     row = rows()["scenarios"]["few"]

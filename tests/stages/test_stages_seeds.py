@@ -1,4 +1,4 @@
-"""A seed of its own: another start, other draws and other fresh jobsets of one agent; all else is the same."""
+"""An agent's own seeds: they change its initial weights, draws and fresh jobsets; all else stays the same."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from pipeline.stages import generate, pretrain
 
 
 def seeded(root: int, start: int | None, play: int | None) -> Params:
-    """params.yaml with few jobsets, and with seeds of `deeprm`."""
+    """params.yaml with few jobsets, and with seeds for `deeprm`."""
     rows = YAML(typ="safe").load(REPOSITORY / "params.yaml")
     rows["seed"] = root
     rows["scenarios"]["online"]["jobsets"] = Counts(train=1, validation=1, test=1).model_dump()

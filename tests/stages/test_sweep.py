@@ -1,4 +1,4 @@
-"""`farm --set`: experiments of DVC, several at a time, on stages of a moment; and, slow, on the small problem."""
+"""`farm --set`: several DVC experiments at once, on stages of a moment; and, in slow tests, on the small problem."""
 
 import re
 import signal
@@ -13,7 +13,7 @@ import pytest
 from builders import REPOSITORY
 from repositories import Folder, tracked
 
-# What `own` makes is of one key; what all points share is made once, whoever wants it.
+# The output of `own` depends on one key; what all points share is made once, whichever point needs it first.
 TOY = """stages:
   shared: {cmd: sh do.sh shared, params: [threads], outs: [shared.txt]}
   own:
@@ -48,20 +48,20 @@ class Toy(Folder):
         )
 
     def said(self, code: int, **more: str) -> list[str]:
-        """Run the sweep to its end; return what it said."""
+        """Run the sweep to its end; return its output."""
         sweep = self.sweep(**more)
         said = sweep.communicate()[0]
         assert sweep.returncode == code, said
         return said.splitlines()
 
     def trees(self) -> dict[str, str]:
-        """What each experiment holds, by the value that it was made with."""
+        """The files of each experiment, by the value of its parameter."""
         refs = self.git("for-each-ref", "--format=%(refname) %(tree)", "refs/exps").split("\n")
         found = (line.split() for line in refs if line and not line.startswith("refs/exps/exec"))
         return {ref.rpartition("/")[2]: tree for ref, tree in found}
 
     def ran(self) -> list[str]:
-        """The stages that ran, in whatever workspace."""
+        """The stages that ran, in any workspace."""
         return sorted((self.root / "ran").read_text().split())
 
 
@@ -106,7 +106,7 @@ def test_points_are_the_experiments_that_dvc_makes_and_one_that_fails_holds_up_n
     assert "farm: 2 points, 2 there already, 2 at a time" in toy.said(0)
     toy.dvc("exp", "run", "--temp", "--name", "plain", "-S", "evaluation.confidence=0.9", BROKEN="", SLOW="")
     assert toy.trees() == {**made, "plain": values["0.9"]}
-    assert toy.ran() == ["own", "own", "own", "shared"]  # from the cache that they share
+    assert toy.ran() == ["own", "own", "own", "shared"]  # from the shared cache
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""`transfer`: an agent's networks on a cluster that they were not trained on, beside what else was scored there."""
+"""`transfer`: an agent's networks on a cluster that they were not trained on, next to other results for it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,12 +19,12 @@ from pipeline.stages import generate, transfer
 
 Command = Callable[..., Any]
 AGENT, OTHER = "deeprm3", "three"
-UNITS = {"cpu": 20, "memory": 20, "gpu": 20}  # of the other cluster; the agent's has 10 of two resources
+UNITS = {"cpu": 20, "memory": 20, "gpu": 20}  # units of the other cluster; the agent's own has 10 of two resources
 COUNTS = Counts(train=1, validation=1, test=3)
 
 
 def small(params: Params) -> Params:
-    """The agent's own scenario, the other one at two loads, and the agent carried over to it."""
+    """The agent's own scenario, the other one at two loads, and the agent's transfer to it."""
     own = params.pool_scenario("online")
     scenarios = {
         "online": own,
@@ -35,7 +35,7 @@ def small(params: Params) -> Params:
 
 
 def write_networks(params: Params) -> None:
-    """Two untrained networks in place of the agent's."""
+    """Store two untrained networks as the agent's."""
     cluster = Cluster.of(params.pool_scenario("online"))
     for seed, which in enumerate(("pretrained", "policy")):
         network = build(params.agent(AGENT).network, cluster, seed)
@@ -44,7 +44,7 @@ def write_networks(params: Params) -> None:
 
 @pytest.fixture(scope="module")
 def scored(params: Params, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the agent was carried over."""
+    """A folder in which the agent was transferred."""
     root = tmp_path_factory.mktemp("scored")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
@@ -72,7 +72,7 @@ def test_both_networks_are_scored_on_every_test_jobset_of_the_other_scenario(sco
 
 
 def most_in_use(rows: pd.DataFrame, jobs: JobSet) -> int:
-    """The most units of any resource that a schedule holds at any step."""
+    """The most units of any resource that a schedule holds in any step."""
     start, duration = rows.sort_values("job")["start"].to_numpy(), jobs.duration
     steps = range(int((start + duration).max()))
     return max(int(jobs.demand[(start <= step) & (step < start + duration)].sum(axis=0).max()) for step in steps)

@@ -1,4 +1,4 @@
-"""`watch`: a champion beside the best heuristic on the new jobs of a log; alarms by regret, and by nothing else."""
+"""`watch`: a champion compared with the best heuristic on a log's new jobs; only regret raises an alarm."""
 
 import json
 import re
@@ -54,7 +54,7 @@ def old() -> list[str]:
 
 @pytest.fixture
 def site(params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: list[str]) -> Params:
-    """A site whose champion is first come, first served: nobody waits there."""
+    """A site whose champion is first come, first served: in its log no job waits."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIPELINE_TRACKING", "off")
     workload = {"name": "log", "format": "swf", "path": str(log("site.swf", old)), "window": 10}

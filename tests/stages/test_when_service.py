@@ -1,4 +1,4 @@
-"""The page and the JSON of when jobs start."""
+"""The page and the JSON about when jobs start."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def row(job: int, median: float) -> dict[str, Json]:
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A log that changes; each answer is appended."""
+    """A log that changes, with prepared answers; each request for one is recorded."""
     (tmp_path / "params.yaml").write_text("")
     (tmp_path / "log").write_text("")
     seen: list[str] = []
@@ -66,7 +66,7 @@ def read(address: str) -> str:
 
 def test_one_job_or_all_are_answered(address: str) -> None:
     whole = json.loads(read(f"{address}/when.json"))
-    assert json.loads(read(f"{address}/when.json?job=")) == whole  # an empty field of the page
+    assert json.loads(read(f"{address}/when.json?job=")) == whole  # an empty field on the page
     assert [one["job"] for one in whole["jobs"]] == [4711, 12]
     assert json.loads(read(f"{address}/when.json?job=12"))["jobs"] == [row(12, 30.0)]
     page = re.sub(r"<[^>]+>", " ", read(f"{address}/?job=4711"))

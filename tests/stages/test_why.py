@@ -1,4 +1,4 @@
-"""`why` on the command line: the example of its page, and mistakes in one line."""
+"""`why` on the command line: the example on its page, and errors in one line."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ command, place = commands.command, commands.place  # fixtures
 
 @pytest.fixture(autouse=True)
 def ours(place: Path) -> None:
-    """Five CPUs, four of them held for ten hours; a small job of 24 hours, a large one of 3, then many days later."""
+    """Five CPUs, four of them held for ten hours; a small job with a limit of 24 h, a large one with 3 h, others."""
     rows = ((0, 10, 4, 10), (1, 2, 2, 24), (2, 3, 4, 3), (2.5, 1, 1, 96), *((900 + 100 * k, 1, 1, 1) for k in range(6)))
     text = "\n".join(
         line(4708 + k, submit=at * HOUR, run=run * HOUR, allocated=size, estimate=limit * HOUR, user=1)
@@ -55,7 +55,7 @@ def test_a_job_is_explained_as_json_under_the_sites_own_order(command: Command) 
 def test_a_log_or_outages_that_are_not_linked_yet_are_named(
     command: Command, place: Path, command_of: str, linked: bool
 ) -> None:
-    """`site --outages` has named a file since the last `log`; or there was no `log` at all."""
+    """`site --outages` has named a file since the last `log`; or `log` never ran."""
     params, folder = place / "params.yaml", Path("data/logs/ours")
     if linked:
         params.write_text(params.read_text().replace("path: ours.swf", "path: ours.swf, outages: [events.txt]"))

@@ -15,7 +15,7 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 
 
 def loaded(page: Path, profile: Path) -> str:
-    """Return the HTML of a page and its frames after they have loaded."""
+    """Return the HTML of a page and its frames once they have loaded."""
     flags = [*FLAGS.split(), "dump-dom", f"user-data-dir={profile}"]
     words = [str(CHROMIUM), *(f"--{flag}" for flag in flags), page.as_uri()]
     return subprocess.run(words, check=True, capture_output=True, text=True, timeout=300).stdout

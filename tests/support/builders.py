@@ -1,4 +1,4 @@
-"""Small instances for tests: jobsets, clusters, views, simulators, and a problem that is learned in seconds."""
+"""Small instances for tests: jobsets, clusters, views, simulators, and a problem that is learned within seconds."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,13 +26,13 @@ def params() -> Params:
 
 
 def jobset(*jobs: Sequence[int]) -> JobSet:
-    """A jobset of (arrival, duration, demand of each resource)."""
+    """A jobset from (arrival, duration, demand of each resource)."""
     table = np.array(jobs, dtype=np.int64)
     return JobSet(table[:, 0], table[:, 1], table[:, 2:])
 
 
 def cluster(*capacity: int, horizon: int = 4, slots: int = 2, backlog: int = 4, ahead: bool = False) -> Cluster:
-    """A small cluster; of one resource with 3 units unless told; idle, it starts a job that fits."""
+    """A small cluster, by default of one resource with 3 units; when idle, it must start a job that fits."""
     return Cluster(capacity or (3,), horizon, slots, backlog, ahead, stall=0)
 
 
@@ -54,7 +54,7 @@ def observation(
 ) -> Observation:
     """One episode's view of one machine.
 
-    Unless told, every job wants one unit, fits now, and nothing runs; rows that `free` leaves out are free.
+    By default, every job demands one unit and fits now, and nothing runs; rows that `free` omits are free.
     """
     steps = np.array(duration)
     full = steps > 0
@@ -106,14 +106,14 @@ def act(simulator: Timestep | Batched, *actions: int) -> None:
 
 
 def rewards(simulator: Timestep | Batched) -> list[float]:
-    """The reward of every step so far of a simulator's only episode."""
+    """Rewards of all steps so far in a simulator's only episode."""
     if isinstance(simulator, Timestep):
         return simulator.rewards
     return [float(reward) for reward in simulator.rewards[0, : simulator.schedule().steps[0]]]
 
 
 def wander(view: Observation, draws: np.ndarray) -> np.ndarray:
-    """Any actions, legal or not, void among them."""
+    """Arbitrary actions, legal or not, including void."""
     return np.asarray((draws * (view.duration.shape[1] + 1)).astype(np.int64))
 
 
@@ -124,7 +124,7 @@ def random_jobset(rng: np.random.Generator, of: Cluster, jobs: int, steps: int) 
 
 
 def viewed(of: Cluster, policy: Policy, episodes: int = 6, jobs: int = 12, seed: int = 0) -> Observation:
-    """What a policy meets on random jobsets, all decisions end to end."""
+    """Observations of a policy on random jobsets, those of all decisions in one batch."""
     rng = np.random.default_rng(seed)
     jobsets = batch([random_jobset(rng, of, jobs, 10) for _ in range(episodes)])
     views: list[Observation] = []
@@ -135,7 +135,7 @@ def viewed(of: Cluster, policy: Policy, episodes: int = 6, jobs: int = 12, seed:
 
 
 def observed(of: Cluster, policy: Policy, episodes: int = 6, jobs: int = 12, seed: int = 0) -> CompactObservation:
-    """The same in compact form."""
+    """The same observations in compact form."""
     return compact(viewed(of, policy, episodes, jobs, seed))
 
 
@@ -161,7 +161,7 @@ def clusters(draw: st.DrawFn, most_resources: int = 3, most_slots: int = 5) -> C
 
 @st.composite
 def jobsets(draw: st.DrawFn, of: Cluster) -> JobSet:
-    """A few jobs of any kind, some too long to ever start; or a crowd that fills the cluster."""
+    """A few jobs of any kind, some too long to ever start; or enough jobs to fill the cluster."""
     if draw(st.booleans()):
         rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
         return random_jobset(rng, of, jobs=draw(st.integers(10, 20)), steps=draw(st.integers(1, 10)))
@@ -171,7 +171,7 @@ def jobsets(draw: st.DrawFn, of: Cluster) -> JobSet:
 
 
 def units_in_use(jobs: JobSet, schedule: Schedule, of: Cluster) -> np.ndarray:
-    """Units [steps, R] held in every step, told from starts and durations alone."""
+    """Units [steps, R] held in every step, computed from starts and durations alone."""
     held = np.zeros((max(0, int(schedule.start.max())) + int(jobs.duration.max()), len(of.capacity)), dtype=np.int64)
     for begin, duration, demand in zip(schedule.start, jobs.duration, jobs.demand, strict=True):
         if begin >= 0:
@@ -191,14 +191,14 @@ TINY = PoolScenario(
     arrivals=Streaming(name="poisson", steps=12),
     loads=(120,),
     jobsets=Counts(train=40, validation=20, test=10),
-    stall=0,  # worked by hand: an idle cluster starts a job that fits
+    stall=0,  # expected values computed by hand: an idle cluster must start a job that fits
 )
 TINY_WORKLOAD = Synthetic(name="synthetic", short=(1, 2), long=(5, 6), short_share=0.7)
 WIDE = Demand(dominant=(0.5, 1.0), other=(0.25, 0.5))
 
 
 def tiny_jobset(load: int, split: int, number: int) -> JobSet:
-    """A jobset of a problem that is learned in seconds: three slots, jobs short or long."""
+    """A jobset of a problem that is learned within seconds: three slots, jobs either short or long."""
     return draw_jobset(TINY_WORKLOAD, WIDE, TINY, load, np.random.default_rng([7, split, load, number]))
 
 
@@ -209,7 +209,7 @@ def tiny_piece(split: str, load: int, number: int, steps: int) -> JobSet:
 
 
 def tiny_task(recipe: Recipe, objective: str = "slowdown", step_limit: int = 100, seed: int = 3) -> Task:
-    """That problem, to be learned by a recipe."""
+    """The tiny problem as a task, to be learned by a recipe."""
     train, validation = ({120: [tiny_jobset(120, s, k) for k in range(count)]} for s, count in ((0, 40), (1, 30)))
     return Task(
         cluster=Cluster.of(TINY),

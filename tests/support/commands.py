@@ -24,13 +24,13 @@ Command = Callable[..., Outcome]
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with the repository's params.yaml, of as many threads as this process has already begun."""
+    """A working directory with the repository's params.yaml and as many threads as this process already has."""
     threads = numba.config.NUMBA_NUM_THREADS
     text = (REPOSITORY / "params.yaml").read_text()
     (tmp_path / "params.yaml").write_text(re.sub(r"(?m)^threads: \d+", f"threads: {threads}", text))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIPELINE_TRACKING", "off")
-    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):  # which a command sets
+    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):  # a command sets these
         monkeypatch.setenv(name, str(threads))
     monkeypatch.delenv("OMP_WAIT_POLICY")
     monkeypatch.delenv("GOMP_SPINCOUNT")
@@ -39,7 +39,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def command(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run a command, and end as the process would."""
+    """Run a command in this process, and return what the process would: exit code and output."""
 
     def run(*words: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["pipeline", *map(str, words)])

@@ -1,4 +1,4 @@
-"""What the process that `quick_workers` forks from has done: each problem's code is imported and loaded."""
+"""Preparation of the process that `quick_workers` forks from: each problem's code is imported and has decided once."""
 
 from builders import params
 

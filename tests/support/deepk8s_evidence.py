@@ -1,4 +1,4 @@
-"""Evidence of Deepk8s's claims made by hand: four jobsets a load, the same ups and downs under every policy."""
+"""Made-up evidence for Deepk8s's claims: four jobsets per load, with the same variation under every policy."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from pipeline.papers.roles import Roles
 from pipeline.problems.machines.env.tables import TABLES
 
 LOADS = (50, 110)
-UPS = 3 * (-0.05, 0.05, 0.0, 0.0)  # of the jobsets, about their load's mean
+UPS = 3 * (-0.05, 0.05, 0.0, 0.0)  # deviations of the jobsets from their load's mean
 SLOWDOWN = {"fcfs": 1.60, "random": 1.58, "sjf": 1.55, "tetris": 1.54, "ppo": 1.40, "a3c": 1.40, "dagger": 1.55}
 COMPLETION = {"fcfs": 120.0, "random": 110.0, "tetris": 101.0, "ppo": 99.7, "a3c": 99.8, "dagger": 100.0}
 COMPLETION |= {"sjf": COMPLETION["ppo"] / 0.998}
-# Completion times of the short task, which runs for 10, and of the long one, which runs for 100.
+# Completion times of the short task, which runs for 10 time units, and of the long one, which runs for 100.
 TASKS = dict.fromkeys(SLOWDOWN, (20.0, 110.0)) | {"ppo": (15.0, 130.0)}
 BY = {"ppo": {"episodes": 4}, "a3c": {"workers": 2}, "dagger": {"teacher": "sjf"}}
 VALIDATION = {
@@ -28,7 +28,7 @@ VALIDATION = {
     "a3c": {0: 3.0, 1000: 2.0, 4000: 1.6, 6000: 1.43, 8000: 1.41},
     "dagger": {0: 3.0, 250: 2.0, 500: 1.56, 1000: 1.55},
 }
-# Costs fall until one update, and stand still to the other.
+# Costs fall until the first update, and stay constant until the second.
 FALLS = {"ppo": (800, 2000), "a3c": (4000, 8000), "dagger": (400, 1000)}
 LEVELS = {"fcfs": 1.6, "random": 1.58, "sjf": 1.55, "tetris": 1.54, "saf": 1.5}
 
@@ -36,7 +36,7 @@ ByLoad = Mapping[int, float]
 
 
 def learner(algorithm: str, loads: Sequence[int] = (110,), **changes: Any) -> MachinesAgent:
-    """An agent of the scenario "few"; changes are those of its row."""
+    """An agent of the scenario "few"; `changes` apply to its row."""
     part = {name: AGENT["finetune"][name] for name in ("jobsets", "validate_every")}
     part |= {"name": algorithm, "recipe": "r", "loads": list(loads), "updates": FALLS[algorithm][1], **BY[algorithm]}
     part |= changes.pop("finetune", {})
@@ -55,7 +55,7 @@ def jobset_table(
     completion: Mapping[str, float | ByLoad],
     makespan: Mapping[str, float | ByLoad],
 ) -> pd.DataFrame:
-    """Results of jobsets with those means."""
+    """Results of jobsets with these means."""
     lines = []
     for policy, value in slowdown.items():
         for load, mean in by_load(value).items():
@@ -87,7 +87,7 @@ def few(
     falls: Mapping[str, tuple[int, int]] | None = None,
     long: float = 100.0,
 ) -> Evidence:
-    """The evidence of the scenario "few", in which every part of every claim holds unless told."""
+    """The evidence of the scenario "few", in which by default every part of every claim holds."""
     roles = Roles("few", "machines", dict(ALL if agents is None else agents))
     there = (*HEURISTICS, *roles.agents)
     slow = {name: ({**SLOWDOWN, **(slowdown or {})}).get(name, 1.4) for name in there}

@@ -1,4 +1,4 @@
-"""Policies that were made elsewhere, for tests: the text of a file with one that plays SJF, and some with a fault."""
+"""External policies for tests: source of a file with one that follows SJF, and of some with a fault."""
 
 POLICIES = '''"""Not of this project."""
 

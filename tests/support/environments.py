@@ -1,4 +1,4 @@
-"""Environments of every id, and how tests act in them."""
+"""Environments of every id, and actions that tests take in them."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ IDS = tuple(deeprm.IDS)
 
 
 def settings(name: str, **changes: Any) -> dict[str, Any]:
-    """Arguments of an id, short enough for tests; RLScheduler's needs a log, without which the test is skipped."""
+    """Arguments of an id, short enough for tests; RLScheduler's id needs a log, without which the test is skipped."""
     own = {"jobs": there(LUBLIN)} if name == "deeprm/RLScheduler-v0" else SHORT.get(name, {})
     return {**own, **changes}
 
@@ -37,7 +37,7 @@ def legal(mask: np.ndarray, rng: np.random.Generator, space: gymnasium.Space) ->
 
 
 def shortest(observation: dict[str, np.ndarray], mask: np.ndarray, slots: int) -> int:
-    """SJF by what is seen: the shortest job that is legal, on the first machine that is; else void, the last."""
+    """Choose the legal job that looks shortest, on its first legal machine; if there is none, void, the last action."""
     jobs = observation["jobs"].reshape(slots, -1)
     there = mask[:-1].reshape(slots, -1)
     length = np.where(there.any(axis=1), jobs[:, 1], np.inf)

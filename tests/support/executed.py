@@ -1,4 +1,4 @@
-"""Tasks for tests of the executor; of a module, so that every worker finds them."""
+"""Tasks for tests of the executor, in a module, so that every worker can import them."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from pipeline.errors import UserError
 
 
 class Sum(NamedTuple):
-    """A sum to be made, and where a task notes that it was begun."""
+    """Values to sum, and the folder in which the task notes that it began."""
 
     values: FloatArray
     notes: Path
@@ -26,7 +26,7 @@ class Sum(NamedTuple):
 
 
 def total(task: Sum, factor: float = 1.0) -> FloatArray:
-    """The cumulative sums, times a factor."""
+    """Return the cumulative sums, times a factor."""
     note(task.notes, "begun")
     time.sleep(task.takes_s)
     return np.asarray(np.cumsum(task.values) * factor)
@@ -41,7 +41,7 @@ def count(folder: Path, word: str = "begun") -> int:
 
 
 def killed_once(task: Sum) -> float:
-    """Kill the worker, the first time that it is asked."""
+    """Kill the worker on the first call."""
     mark = task.notes / "killed"
     if not mark.exists():
         mark.touch()
@@ -65,7 +65,7 @@ def broken(task: int) -> int:
 
 
 def sums(place: Path, number: int, takes_s: float = 0.0) -> list[Sum]:
-    """Some tasks, the same each time."""
+    """Return some tasks, the same each time."""
     rng = np.random.default_rng(1)
     return [Sum(rng.random(5), place, takes_s) for _ in range(number)]
 
@@ -78,7 +78,7 @@ def wait_until(true: Callable[[], bool], at_most_s: float = 120.0) -> None:
 
 
 def threads(_: int) -> tuple[int, int, str]:
-    """Of torch, numba and OpenMP."""
+    """Return the threads of torch, numba and OpenMP."""
     import numba
     import torch
 
@@ -86,26 +86,26 @@ def threads(_: int) -> tuple[int, int, str]:
 
 
 def spins(_: int) -> str | None:
-    """How often a thread of OpenMP looks before it sleeps."""
+    """Return how often an OpenMP thread checks for work before it sleeps."""
     return os.environ.get("GOMP_SPINCOUNT")
 
 
 def here(_: int) -> tuple[int, str, str]:
-    """The process, its working directory, and where it would send tasks of its own."""
+    """Return the process, its working directory, and the executor that its own tasks would use."""
     return os.getpid(), str(Path.cwd()), os.environ["PIPELINE_EXECUTOR"]
 
 
 def surroundings(_: int) -> tuple[tuple[int, int, str], str | None, tuple[int, str, str]]:
-    """Return the three above of one worker, since starting it takes seconds."""
+    """Return the results of the three functions above from one worker, since starting a worker takes seconds."""
     return threads(_), spins(_), here(_)
 
 
-NO_TOKEN = {"RAY_AUTH_MODE": "disabled"}  # where a home has Ray's token, who has another home is refused
+NO_TOKEN = {"RAY_AUTH_MODE": "disabled"}  # with a token in one home, Ray refuses processes with another home
 
 
 @contextmanager
 def ray_cluster(place: Path, **more: str) -> Iterator[str]:
-    """The address of a Ray cluster of two cores that runs by itself; `more` its environment has."""
+    """Provide the address of a Ray cluster of two cores; `more` is added to its environment."""
     with own_ports(1) as (port,):
         ray = [sys.executable, "-m", "ray.scripts.scripts"]
         words = ["start", "--head", "--block", f"--port={port}", "--num-cpus=2", "--node-ip-address=127.0.0.1"]

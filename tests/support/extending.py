@@ -1,4 +1,4 @@
-"""The decision service with the scheduler's extender on a cluster, as tests of either scheduler ask it."""
+"""The decision service with the scheduler extender on a cluster, as tests of both schedulers call it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from pipeline.stages.serve import heuristic
 
 @contextmanager
 def extender_of(params: Params, cluster: Cluster) -> Iterator[Service]:
-    """Serve `most_allocated`, following a cluster that is known from the start."""
+    """Serve `most_allocated` on a cluster that is known from the start."""
     with api_server(cluster) as url, View(Api(Address(url))) as view:
         until(lambda: view.synced)
 

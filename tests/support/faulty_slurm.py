@@ -1,4 +1,4 @@
-"""A Slurm of a few lines in place of its commands, in which one call or one write to the disk goes wrong."""
+"""A small substitute for Slurm's commands, in which one call or one write to the disk fails."""
 
 import errno
 import os
@@ -16,18 +16,18 @@ SLOW = "slurm_suspend error: Socket timed out on send/recv operation\n"
 
 
 class KilledError(BaseException):
-    """The controller is killed here."""
+    """The controller is killed at this point."""
 
 
 class FaultySlurm:
-    """Jobs with their hold, factor and nodes; `fault` happens at the call number `at`, counted from 1."""
+    """Jobs with their hold, factor and nodes; `fault` happens at call number `at`, counted from 1."""
 
     def __init__(self, holds: Mapping[int, str], partitions: Mapping[int, str], fault: str = "", at: int = 0) -> None:
         self.holds, self.partitions = dict(holds), dict(partitions)
         self.factors = dict.fromkeys(holds, 0)
         self.nodes = dict.fromkeys(holds, "")
         self.fault, self.at, self.calls, self.saves = fault, at, 0, 0
-        self.met_it = False  # kept when no more faults are wanted
+        self.met_it = False  # the value of `met` at the moment when a test switches faults off
 
     @property
     def met(self) -> bool:
@@ -54,7 +54,7 @@ class FaultySlurm:
         return subprocess.CompletedProcess(words, 0, said, "")
 
     def fsync(self, stream: int) -> None:
-        """Do what os.fsync does, which every write to the ledger and the journal ends with."""
+        """Replace os.fsync, which ends every write to the ledger and the journal."""
         self.saves += 1
         if (self.fault == "disk once" and self.saves == self.at) or (self.fault == "disk full" and self.met):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

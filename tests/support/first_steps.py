@@ -1,9 +1,9 @@
-"""Begin a training many times, in processes of their own, three at a time; count the weights behind its first step.
+"""Begin a training many times, three processes at a time, and count the different weights after its first step.
 
     python first_steps.py COUNT AGENT [unsettled]      # in a folder whose stages before `finetune` have run
 
-A process ends behind its optimizer's first step: what a training keeps in the end may be the weights it began with.
-`unsettled` leaves out what `pipeline/learning/stored.py` does, which shows what it is for.
+A process ends after its optimizer's first step, because a training may finally keep the weights that it began with.
+`unsettled` leaves out what `pipeline/learning/stored.py` does, to show why it is needed.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ UNSETTLED = "unsettled"
 
 
 def stepped(step: Callable[[torch.optim.Adam], object], optimizer: torch.optim.Adam) -> None:
-    """Take a step, tell the digest of the weights, and end."""
+    """Take a step, print the digest of the weights, and end."""
     step(optimizer)
     digest = hashlib.sha256()
     for group in optimizer.param_groups:
@@ -47,7 +47,7 @@ def begin(agent: str, unsettled: bool) -> None:
 
 
 def first_step(number: int, words: list[str]) -> str:
-    """Return the digest that one process tells."""
+    """Return the digest that one process prints."""
     done = subprocess.run([sys.executable, __file__, "0", *words], check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout
 

@@ -1,4 +1,4 @@
-"""A process that has imported what takes seconds, and forks for each run: it has a process of its own all the same."""
+"""A process that imports slow modules once and forks for each run, so that each run still has its own process."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-# The child leaves the loop and ends as any process does, with all that is to be done at its end.
+# The child leaves the loop and ends like any other process, including everything that is done at exit.
 SERVER = """
 import json, os, sys
 
@@ -35,14 +35,14 @@ class Ended(NamedTuple):
 
 
 class Forks:
-    """The process that forks."""
+    """The process that forks for each run."""
 
     def __init__(self, place: Path, ready: str, environment: Mapping[str, str]) -> None:
-        """Begin it.
+        """Start the process.
 
         Args:
-            place: a folder for what is said.
-            ready: code that imports what takes long, and begins no thread.
+            place: a folder for the output.
+            ready: code that imports slow modules and starts no thread.
             environment: of those imports.
         """
         self._place, self._runs = place, 0
@@ -55,7 +55,7 @@ class Forks:
         )
 
     def run(self, code: str, *words: str, folder: Path, environment: Mapping[str, str]) -> Ended:
-        """Run code in a process of its own, as `python -c` does, and wait for its end."""
+        """Run code in a separate process, as `python -c` does, and wait for its end."""
         self._runs += 1
         out, err = (self._place / f"{self._runs}.{name}" for name in ("out", "err"))
         run = {"code": code, "words": words, "folder": str(folder), "environment": dict(environment)}
@@ -67,6 +67,6 @@ class Forks:
         return Ended(ended, out.read_text(), err.read_text())
 
     def end(self) -> None:
-        """End it."""
+        """End the process."""
         self._process.communicate()
         assert self._process.returncode == 0

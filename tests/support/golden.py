@@ -1,4 +1,4 @@
-"""Golden schedules of the original DeepRM: all of them where they stand beside the project, else the part kept here."""
+"""Golden schedules of the original DeepRM: all of them if they are next to the project, else those kept here."""
 
 from builders import REPOSITORY
 

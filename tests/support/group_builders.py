@@ -41,7 +41,7 @@ REPLAY = Replay(name="replay", loads=(100,), jobsets=4, updates=3, steps=2, rand
 
 
 class Job(NamedTuple):
-    """One job by hand; a whole number as demand is that of one resource."""
+    """One job; a whole number as its demand is that of a single resource."""
 
     arrival: float
     duration: float
@@ -64,14 +64,14 @@ def jobset(*rows: Job) -> Jobs:
 
 
 def give(*shares: int, order: Sequence[int] | None = None, episodes: int = 1) -> Setting:
-    """Units of one resource for each group, and the place of its order; the same in all episodes."""
+    """Units of one resource for each group, and the index of its order; the same in all episodes."""
     share = np.array(shares, dtype=np.int64)[None, :, None]
     orders = np.array([[0] * len(shares) if order is None else order], dtype=np.int64)
     return Setting(share.repeat(episodes, axis=0), orders.repeat(episodes, axis=0))
 
 
 def observed(cluster: SharedCluster, **fields: Any) -> Observation:
-    """What is seen of one episode: some fields by hand, the shares equal, and 0 of all else."""
+    """An observation of one episode: given fields, equal shares, and 0 elsewhere."""
     groups, queues, resources = cluster.groups, cluster.queues, len(cluster.capacity)
     of_group, of_queue = (1, groups), (1, groups, queues)
     count, time = np.int64, float
@@ -100,7 +100,7 @@ def observed(cluster: SharedCluster, **fields: Any) -> Observation:
 
 
 def drawn_jobs(load: int, number: int, count: int = 16, cluster: SharedCluster = CLUSTER) -> Jobs:
-    """Jobs at random, of any group and queue; those of queue 1 run longer."""
+    """Random jobs of any group and queue; those of queue 1 run longer."""
     rng = np.random.default_rng([load, number])
     queue = rng.integers(0, cluster.queues, count)
     duration = rng.uniform(2, 8, count) * np.where(queue == 0, 1, 3)
@@ -117,17 +117,17 @@ def tiny_task(recipe: DqnRecipe | EvolutionRecipe = RECIPE, seed: int = 3, gener
 
 
 def untrained(kind: str = "shared", seed: int = 2, cluster: SharedCluster = CLUSTER) -> q_network.QNetwork:
-    """A small network; its past is that of drawn jobs."""
+    """A small network with drawn jobs as its past."""
     known = past({100: [drawn_jobs(100, k, cluster=cluster) for k in range(4)]}, cluster)
     return built(kind, seed, cluster, known)
 
 
 def written(cluster: SharedCluster = CLUSTER) -> Worth:
-    """A value function that is written down, with its first weights; its past is that of drawn jobs."""
+    """An explicit value function with its first weights, and with drawn jobs as its past."""
     known = past({100: [drawn_jobs(100, k, cluster=cluster) for k in range(4)]}, cluster)
     return Worth(shape_of(cluster), known, cluster.capacity / cluster.groups)
 
 
 def built(kind: str, seed: int, cluster: SharedCluster, known: FloatArray) -> q_network.QNetwork:
-    """A small network with some past."""
+    """A small network with a given past."""
     return q_network.build(QNetworkConfig(name="q_network", hidden=(8, 6), weights=kind), cluster, known, seed)

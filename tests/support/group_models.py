@@ -1,4 +1,4 @@
-"""A stored controller, jobsets and job tables of the small scenario of user groups, for tests of users' commands."""
+"""A stored controller, jobsets and job tables of the small scenario of user groups, for tests of user commands."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from pipeline.problems.groups.env.storage import write_jobsets
 from pipeline.problems.groups.env.workload.source import cluster_of, draw_jobs
 
 HEAD = "job,arrival,duration,cpu,memory,group,queue"
-# Equal shares are 4 cpu and 3 memory. Of group 0, b waits for a until 4; c of group 1 starts at once.
+# Equal shares are 4 cpu and 3 memory. In group 0, b waits for a until 4; c in group 1 starts at once.
 TABLE = f"{HEAD}\na,0,4,4,1,0,short\nb,1,2,4,1,0,short\nc,1,2,4,3,1,long\n"
 
 

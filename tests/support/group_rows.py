@@ -81,7 +81,7 @@ AGENT: dict[str, Any] = {
 
 
 def rows() -> dict[str, Any]:
-    """params.yaml with a small scenario of user groups, `shared`, and its agent `mine`, beside its own."""
+    """params.yaml with a small scenario of user groups, `shared`, and its agent `mine` added."""
     loaded: dict[str, Any] = YAML(typ="safe").load(REPOSITORY / "params.yaml")
     loaded["scenarios"]["shared"] = copy.deepcopy(ROW)
     loaded["recipes"]["by_value"] = copy.deepcopy(RECIPE)
@@ -90,7 +90,7 @@ def rows() -> dict[str, Any]:
 
 
 def shared(**changes: Any) -> Params:
-    """The same, checked; changes are those of the scenario."""
+    """These rows after validation; `changes` apply to the scenario."""
     loaded = rows()
     loaded["scenarios"]["shared"] |= changes
     return check_params(loaded, "params.yaml")
@@ -99,13 +99,13 @@ def shared(**changes: Any) -> Params:
 def cluster(
     *capacity: int, groups: int = 2, interval: float = 10.0, borrowing: bool = False, time_limit: float = 1000.0
 ) -> SharedCluster:
-    """A small cluster of two queues in two orders; of one resource with 2 units unless told."""
+    """A small cluster of two queues in two orders, by default of one resource with 2 units."""
     orders = np.array([[0, 1], [1, 0]])
     return SharedCluster(np.array(capacity or (2,)), groups, orders, interval, borrowing, time_limit)
 
 
 def group_jobs(*jobs: Sequence[float]) -> Jobs:
-    """Jobs of (arrival, duration, demand, group, queue) on one resource; the queue is 0 unless told."""
+    """Jobs of (arrival, duration, demand, group, queue) on one resource; the queue is 0 by default."""
     table = np.array([(*job, 0)[:5] for job in jobs], dtype=float)
     whole = table[:, 2:].astype(np.int64)
     return Jobs(table[:, 0], table[:, 1], table[:, 1].copy(), whole[:, :1], whole[:, 1], whole[:, 2])

@@ -1,7 +1,7 @@
-"""An API server of pods and nodes on loopback: lists, watches, merges patches, and fails as it is told to.
+"""An API server of pods and nodes on loopback: it lists, watches, merges patches, and fails on request.
 
-It keeps to Kubernetes' docs/reference/using-api/api-concepts: lists come in pages and have a resourceVersion, a watch
-goes on from one, and answers 410 where it is too old; a patch with another resourceVersion than the object's is a
+It follows Kubernetes' docs/reference/using-api/api-concepts: lists come in pages and have a resourceVersion. A watch
+continues from a version, and gets 410 if that is too old. A patch with another resourceVersion than the object's is a
 conflict, 409.
 """
 
@@ -20,7 +20,7 @@ GATE = "deeprm/order"
 
 
 def pod(name: str, cpu: str = "1", created: int = 0, gated: bool = True, **spec: Any) -> dict[str, Any]:
-    """A pod as a user makes it; created so many seconds into the year 2026."""
+    """A pod as a user creates it, a number of seconds into the year 2026."""
     about = {"namespace": "work", "name": name, "uid": f"uid-{name}", "creationTimestamp": stamp(created)}
     gates = {"schedulingGates": [{"name": GATE}]} if gated else {}
     containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}]
@@ -42,7 +42,7 @@ def node(name: str, cpu: str = "4", ready: bool = True, **spec: Any) -> dict[str
 
 
 class Cluster:
-    """What the server keeps, and how it fails."""
+    """State of the server, and the faults to produce."""
 
     def __init__(self) -> None:
         self.version, self.oldest = 1, 0
@@ -51,14 +51,14 @@ class Cluster:
         self.changed = threading.Condition()
         self.patched: list[str] = []  # names, in order
         self.asked: list[str] = []  # method and path
-        self.meddle = 0  # patches before which another changes the pod
-        self.cut = 0  # watches that are cut behind their first line
-        self.dropped = 0  # patches that are not heard: the connection is cut
+        self.meddle = 0  # number of patches before which another client changes the pod
+        self.cut = 0  # number of watches to cut after their first line
+        self.dropped = 0  # number of patches to drop with their connection
         self.down = False
         self.connections: set[Any] = set()
 
     def put(self, kind: str, told: dict[str, Any]) -> None:
-        """Make or change an object."""
+        """Create or change an object."""
         with self.changed:
             key = f"{told['metadata'].get('namespace', '')}/{told['metadata']['name']}"
             self.version += 1
@@ -79,13 +79,13 @@ class Cluster:
             self.changed.notify_all()
 
     def bind(self, name: str, to: str) -> None:
-        """Do as Kubernetes' scheduler does: put a pod on a node."""
+        """Put a pod on a node, as Kubernetes' scheduler does."""
         told = copy.deepcopy(self.objects["pods"][f"work/{name}"])
         told["spec"]["nodeName"], told["status"]["phase"] = to, "Running"
         self.put("pods", told)
 
     def forget(self) -> None:
-        """Forget what happened: watches must begin anew."""
+        """Forget past events: watches must start again with a list."""
         with self.changed:
             self.events.clear()
             self.version += 5
@@ -93,20 +93,20 @@ class Cluster:
             self.changed.notify_all()
 
     def fail(self) -> None:
-        """Answer nobody any more, and cut all connections."""
+        """Stop answering, and cut all connections."""
         self.down = True
         with self.changed:
             self.changed.notify_all()
 
     def gated(self) -> list[str]:
-        """The pods that have their gate, by name."""
+        """Names of the pods that still have their gate."""
         return sorted(
             one["metadata"]["name"] for one in self.objects["pods"].values() if one["spec"].get("schedulingGates")
         )
 
 
 def merged(told: Any, change: Any) -> Any:
-    """RFC 7386."""
+    """Apply a merge patch (RFC 7386)."""
     if not isinstance(change, dict):
         return change
     found = dict(told) if isinstance(told, dict) else {}
@@ -119,10 +119,10 @@ def merged(told: Any, change: Any) -> Any:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers for a cluster."""
+    """HTTP handler for a cluster."""
 
     cluster: Cluster
-    ended: threading.Event  # this server is; another may answer for the same cluster
+    ended: threading.Event  # set when this server ends; another may then answer for the same cluster
 
     protocol_version = "HTTP/1.1"
 
@@ -234,7 +234,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def api_server(cluster: Cluster) -> Iterator[str]:
-    """Let the server listen; its address. At its end the cluster is as it was, for others that answer for it."""
+    """Provide the address of a running server. The cluster outlives it unchanged, for another server."""
     ended = threading.Event()
     server = ThreadingHTTPServer((HOST, 0), type("Bound", (Handler,), {"cluster": cluster, "ended": ended}))
     server.daemon_threads = True
@@ -252,7 +252,7 @@ def api_server(cluster: Cluster) -> Iterator[str]:
 
 
 def until(found: Callable[[], object], most_s: float = 60.0) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is true."""
     end = time.monotonic() + most_s
     while not found():
         assert time.monotonic() < end

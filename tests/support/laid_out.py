@@ -1,4 +1,4 @@
-"""A repository in which the pipeline seems to have run: outputs of one scenario and one agent, and their dvc.lock."""
+"""A repository that looks as if the pipeline had run: outputs of one scenario and one agent, and their dvc.lock."""
 
 import json
 import shutil
@@ -20,9 +20,9 @@ from pipeline.problems.pool.agents.networks.networks import build
 from pipeline.problems.pool.env.nouns import Cluster
 from pipeline.tracking.digests import measured
 
-import_module("dvc")  # it writes to the stdout of its first import for good: that must not be one test's
+import_module("dvc")  # it keeps the stdout of its first import for good: this must not be one test's
 
-# Outputs by stage, and what each stage reads of them.
+# Outputs by stage, and the outputs that each stage reads.
 OUTS = {
     "log": ["data/log"],
     "generate@online": ["data/jobsets/online"],
@@ -46,13 +46,13 @@ MEANS = {10: [1.0, 1.5], 190: [4.0, 5.0]}  # slowdown of two jobsets by load
 
 
 class LaidOut:
-    """The repository, in the working directory."""
+    """The repository, which is the working directory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def lay_out(self) -> None:
-        """Put all of it into the working directory, which has params.yaml."""
+        """Put all files into the working directory, which has params.yaml."""
         root = self.root
         for name in ("dvc.yaml", ".gitignore", ".dvcignore", ".dvc/config"):
             (root / name).parent.mkdir(exist_ok=True)
@@ -66,7 +66,7 @@ class LaidOut:
         self.commit("one")
 
     def compared(self, *difference: float) -> None:
-        """Write the agent's difference from the best heuristic, and the ends of its interval."""
+        """Write the agent's difference from the best heuristic and the ends of its interval."""
         header = "scenario,load,policy,against,n,difference,difference_low,difference_high"
         numbers = ",".join(map(str, difference))
         self.write("reports/comparison.csv", f"{header}\nonline,all,deeprm,best_heuristic,6,{numbers}\n")
@@ -93,7 +93,7 @@ class LaidOut:
         return self.git("rev-parse", "HEAD")
 
     def experiment(self, name: str) -> str:
-        """Put the working tree away as DVC does with an experiment, and return its commit."""
+        """Store the working tree as DVC stores an experiment, and return its commit."""
         baseline = self.git("rev-parse", "HEAD")
         rev = self.commit(name)
         self.git("update-ref", f"refs/exps/{baseline[:2]}/{baseline[2:]}/{name}", rev)
@@ -113,7 +113,7 @@ class LaidOut:
                 self._keep(measured(path), path.read_bytes())
 
     def lock(self, *titles: str) -> None:
-        """Write dvc.lock, of some stages or of all."""
+        """Write dvc.lock for some stages, or for all."""
         rows = YAML(typ="safe").load(self.root / "params.yaml")
         stages = {}
         for title in titles or OUTS:
@@ -166,7 +166,7 @@ class LaidOut:
 
 
 def _leave_one_agent(rows: dict[str, Any]) -> None:
-    """Leave one agent and its scenario: reading and recording all rows takes longer than most tests do otherwise."""
+    """Keep one agent and its scenario: reading and recording all rows takes longer than most tests."""
     for section, name in (("agents", "deeprm"), ("scenarios", "online")):
         rows[section] = {name: rows[section][name]}
     rows["gate"]["fewer"] = {}
@@ -174,7 +174,7 @@ def _leave_one_agent(rows: dict[str, Any]) -> None:
 
 
 def snapshot(root: Path | str, exact: bool = True) -> dict[str, Any]:
-    """All that MLflow's database or server says, each run once; without what a new one must have anew, if not exact."""
+    """Contents of MLflow's database or server, each run once; if not exact, without what differs in every new one."""
     seen = Records(root)
     names = {run.info.run_id: run.info.run_name for run in seen.parents()}
     found: dict[str, Any] = {}

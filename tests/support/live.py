@@ -1,6 +1,6 @@
 """Test files that `make test` leaves out: they start real servers, or run whole pipelines and kill processes."""
 
-# They start a Slurm, Ray, PostgreSQL, S3, containers or workflows; their tests are marked `live`.
+# These start Slurm, Ray, PostgreSQL, S3, containers or workflows; their tests are marked `live`.
 LIVE = {
     "test_containers",
     "test_controller",
@@ -21,7 +21,7 @@ LIVE = {
     "test_workflows",
 }
 
-# They run DVC's whole pipeline, kill its processes, or wait for what does not answer; their tests are marked `whole`.
+# These run DVC's whole pipeline, kill its processes, or wait for timeouts; their tests are marked `whole`.
 WHOLE = {
     "test_compiling",
     "test_dvc_views",

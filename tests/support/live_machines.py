@@ -1,4 +1,4 @@
-"""States of machines for tests: of a simulator as it stands, and made up."""
+"""States of machines for tests: those of a simulator, and generated ones."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ NAMES = ("first", "second", "third")
 
 
 def park_like(simulator: PlainSimulator) -> MachinePark:
-    """The machines of a simulator; their kinds are named by their numbers."""
+    """The machines of a simulator; their kinds are named by number."""
     machines = simulator.machines
     return MachinePark(
         resources=NAMES[: machines.capacity.shape[1]],
@@ -25,7 +25,7 @@ def park_like(simulator: PlainSimulator) -> MachinePark:
 
 
 def state_of(simulator: PlainSimulator) -> MachinesState:
-    """What a service would be asked, as a simulator stands."""
+    """The state that a service would receive in the simulator's current situation."""
     jobs = simulator.jobs
 
     def demand(job: int) -> dict[str, float]:
@@ -84,7 +84,7 @@ ANYTHING = st.fixed_dictionaries(
         "version": st.sampled_from([1, 1, 1, 2]),
     },
 )
-# Of states that are anything, one in thirty is a cluster; these mostly are, or the answers would hardly be tried.
+# Only one in thirty of the states above is a valid cluster. These mostly are, so that answers are tested often enough.
 LIKELY = st.fixed_dictionaries(
     {
         "now": st.just(100),
@@ -114,7 +114,7 @@ NOTHING_LIKE_IT = st.recursive(
 
 
 def assert_answers(state: dict[str, Any], decision: dict[str, Any]) -> None:
-    """A decision is one on this state: each waiting job is ranked once or can never run, and starts are possible."""
+    """Check a decision on this state: each waiting job is ranked once or can never run, and starts are possible."""
     waiting = {job["id"] for job in state["waiting"]}
     ranked = [job["job"] for job in decision["order"]]
     assert sorted([*ranked, *decision["never"]]) == sorted(waiting)

@@ -1,4 +1,4 @@
-"""States of a pooled cluster for tests: of a simulator as it stands, and made up."""
+"""States of a pooled cluster for tests: those of a simulator, and generated ones."""
 
 import math
 from typing import Any
@@ -14,18 +14,18 @@ NAMES = ("first", "second", "third")
 
 
 def units_of(cluster: Cluster) -> dict[str, int]:
-    """What a test's cluster has, by name."""
+    """Units of a test's cluster, by resource name."""
     return dict(zip(NAMES, cluster.capacity, strict=False))
 
 
 def in_order(simulator: Timestep) -> None:
-    """Put the waiting jobs of a simulator into its slots in order of arrival, as a state has them."""
+    """Put a simulator's waiting jobs into its slots in order of arrival, the order in a state."""
     jobs = sorted(job for job in simulator.slots if job is not None)
     simulator.slots = [*jobs, *[None] * (len(simulator.slots) - len(jobs))]
 
 
 def state_of(simulator: Timestep) -> PoolState:
-    """What a service would be asked, as a simulator stands."""
+    """The state that a service would receive in the simulator's current situation."""
     jobs, now = simulator.jobs, simulator.now
 
     def job_of(job: int) -> dict[str, Any]:
@@ -69,7 +69,7 @@ STATES = st.fixed_dictionaries(
 
 
 def assert_answers(state: dict[str, Any], decision: dict[str, Any]) -> None:
-    """A decision is one on this state: each waiting job is ranked once or can never run, and starts are possible."""
+    """Check a decision on this state: each waiting job is ranked once or can never run, and starts are possible."""
     ranked = [job["job"] for job in decision["order"]]
     assert sorted([*ranked, *decision["never"]]) == sorted(job["id"] for job in state["waiting"])
     assert all(job["score"] is None or math.isfinite(job["score"]) for job in decision["order"])

@@ -1,4 +1,4 @@
-"""A real service on loopback, in this process; its policy runs in one of its own, as always."""
+"""A real service on loopback in this process; as always, its policy runs in a separate process."""
 
 import http.client
 import json
@@ -23,18 +23,18 @@ HOST = "127.0.0.1"
 
 
 class Service:
-    """A service that can be asked."""
+    """A running service and requests to it."""
 
     def __init__(self, gateway: PolicyGateway, port: int) -> None:
         self.gateway, self.port = gateway, port
 
     @property
     def pid(self) -> int:
-        """The number of the policy's process."""
+        """Id of the policy's process."""
         return self.gateway._worker._process.pid or 0
 
     def ask(self, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
-        """Ask once; a body that is not bytes is sent as JSON."""
+        """Send one request; a body that is not bytes is sent as JSON."""
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         with closing(http.client.HTTPConnection(HOST, self.port, timeout=30)) as connection:
             connection.request("GET" if body is None else "POST", path, None if body is None else raw, headers)
@@ -43,7 +43,7 @@ class Service:
         return answer.status, json.loads(text) if text[:1] in (b"{", b"[") else text.decode()
 
     def until(self, found: Callable[[], object], most_s: float = 60.0) -> None:
-        """Wait until something is so."""
+        """Wait until a condition is true."""
         end = time.monotonic() + most_s
         while not found():
             assert time.monotonic() < end
@@ -60,7 +60,7 @@ def service(
     more: Callable[[PolicyGateway], Sequence[APIRouter]] = lambda gateway: (),
     defaults: Mapping[str, float] = MappingProxyType({}),
 ) -> Iterator[Service]:
-    """Let a service listen on a free port."""
+    """Run a service on a free port."""
     found = Metrics()
     fallback = heuristic(problem_of(params, scenario).live.fallback)
     gateway = PolicyGateway(params, scenario, look, fallback, limit_s, found, defaults)

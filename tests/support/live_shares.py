@@ -1,4 +1,4 @@
-"""States of groups that share a cluster, for tests: of a simulator as it stands, and made up."""
+"""States of groups that share a cluster, for tests: those of a simulator, and generated ones."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from tests.oracles.groups import PlainGroups
 def state_of(
     simulator: PlainGroups, names: Names, arrived: Sequence[int], memory: Sequence[GroupMemory]
 ) -> SharesState:
-    """What a service would be asked, as a simulator stands."""
+    """The state that a service would receive in the simulator's current situation."""
     jobs = simulator.jobs
 
     def job_of(job: int) -> dict[str, Any]:
@@ -55,7 +55,7 @@ STATES = st.fixed_dictionaries(
 
 
 def assert_answers(state: dict[str, Any], decision: dict[str, Any]) -> None:
-    """A decision is one on this state: each group has units that there are, and all of its queues in an order."""
+    """Check a decision on this state: each group has units that exist, and all of its queues in an order."""
     assert len(decision["shares"]) == len(decision["memory"]) == 4
     for share in decision["shares"]:
         assert 0 <= share["units"]["cpu"] <= 64

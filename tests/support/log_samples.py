@@ -1,4 +1,4 @@
-"""The least log of each format: a job."""
+"""The smallest log of each format: one job."""
 
 TASK = "M1,1,j_1,1,Terminated,100,110,100,0.5"
 HEADER = ",submit_time,duration,cpu,memory,job_id,task_id,instances_num,disk"

@@ -1,4 +1,4 @@
-"""Rows of params.yaml for scenarios of logs in periods, as `site` writes them."""
+"""Rows of params.yaml for scenarios of logs with periods, as `site` writes them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def log_scenario(cpus: float, path: Path | str, log: Mapping[str, Any] = {}, **others: Any) -> dict[str, Any]:
-    """The row of one machine and a log in the Standard Workload Format; `log` and `others` are keys to change."""
+    """The row of one machine and a log in the Standard Workload Format; `log` and `others` are changed keys."""
     workload = {"name": "log", "format": "swf", "path": str(path), "window": 2}
     return {
         "problem": "machines",

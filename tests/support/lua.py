@@ -1,11 +1,11 @@
-"""Lua in this process, by the C library that Slurm's own plugin is linked with (Debian: a dependency of slurmctld)."""
+"""Lua in this process, through the C library that Slurm's own plugin uses (Debian: a dependency of slurmctld)."""
 
 import ctypes
 from ctypes.util import find_library
 
 LIBRARIES = [name for name in ("lua5.1", "lua5.3", "lua5.4") if find_library(name)]
 NONE = "no liblua5.1 (Debian: apt-get install liblua5.1-0)"
-# What slurmctld offers to job_submit.lua; messages are collected.
+# What slurmctld provides to job_submit.lua; messages are collected.
 SLURM = """
 said = {}
 local function say(...) said[#said + 1] = string.format(...) end
@@ -27,7 +27,7 @@ end
 
 
 def run_lua(code: str, library: str = "lua5.1") -> str:
-    """Return what a chunk returns, as text; an error of Lua is an assertion."""
+    """Return the result of a chunk as text; an error in Lua is an AssertionError."""
     lua = ctypes.CDLL(find_library(library))
     lua.luaL_newstate.restype = ctypes.c_void_p
     lua.lua_tolstring.restype = ctypes.c_char_p

@@ -1,4 +1,4 @@
-"""Random machines and jobs for tests of the event-driven simulators, and how to drive those."""
+"""Random machines and jobs for tests of the event-driven simulators, and functions that run these simulators."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,7 +11,7 @@ from pipeline.problems.machines.env.nouns import Jobs, Machines, Placed, end_to_
 from pipeline.problems.machines.env.simulator.batch import Simulator
 from tests.oracles.machines import PlainSimulator
 
-HALF = 500  # thousandths of a unit, in which demands are drawn
+HALF = 500  # thousandths of a unit: the step in which demands are drawn
 
 
 class Problem(NamedTuple):
@@ -22,7 +22,7 @@ class Problem(NamedTuple):
     unit_costs: list[np.ndarray]
 
     def plain(self) -> list[PlainSimulator]:
-        """Every episode in a plain simulator of its own."""
+        """Every episode in a separate plain simulator."""
         return [
             PlainSimulator(jobs, self.machines, unit_cost)
             for jobs, unit_cost in zip(self.episodes, self.unit_costs, strict=True)
@@ -33,7 +33,7 @@ class Problem(NamedTuple):
         return Simulator(end_to_end(self.episodes * times), self.machines, np.concatenate(self.unit_costs * times))
 
     def one_at_a_time(self) -> list[Simulator]:
-        """Every episode in a compiled batch of its own."""
+        """Every episode in a separate compiled batch."""
         return [
             self._replace(episodes=self.episodes[b : b + 1], unit_costs=self.unit_costs[b : b + 1]).compiled()
             for b in range(len(self.episodes))
@@ -43,7 +43,7 @@ class Problem(NamedTuple):
 def random_machines(
     rng: np.random.Generator, dispatch: int, number: int, resources: int, slots: int, time_limit: float
 ) -> Machines:
-    """Machines of any size and up to three kinds; one in four has none of its last resource."""
+    """Machines of any size and of up to three kinds; a quarter of them have none of their last resource."""
     capacity = rng.integers(2, 9, (number, resources)) * HALF
     if resources > 1:
         capacity[rng.random(number) < 1 / 4, -1] = 0
@@ -52,7 +52,7 @@ def random_machines(
 
 
 def random_jobs(rng: np.random.Generator, machines: Machines, count: int, steps: int, whole_times: bool = True) -> Jobs:
-    """Jobs that some of the machines can hold, on up to three at once; whole times let many fall on one another."""
+    """Jobs that some machines can hold, on up to three at once; with whole times, many events coincide."""
     number, resources = machines.capacity.shape
     demand, nodes = np.empty((count, resources), dtype=np.int64), rng.integers(1, min(number, 3) + 1, count)
     kinds = rng.integers(0, 8, count).astype(np.uint64)
@@ -68,7 +68,7 @@ def random_jobs(rng: np.random.Generator, machines: Machines, count: int, steps:
 
 
 def random_problem(rng: np.random.Generator, dispatch: int, number: int, whole_times: bool = True) -> Problem:
-    """Any problem on so many machines; a third is cut before all jobs can have ended, half measure some jobs."""
+    """A random problem with a number of machines; a third are cut before all jobs can end, half measure some jobs."""
     limit = float(rng.choice([np.inf, np.inf, rng.integers(1, 25)]))
     machines = random_machines(rng, dispatch, number, int(rng.integers(1, 4)), int(rng.choice([1, 3, 10])), limit)
     sizes = rng.integers(1, 25, int(rng.integers(1, 4)))
@@ -81,7 +81,7 @@ def random_problem(rng: np.random.Generator, dispatch: int, number: int, whole_t
 
 
 def roam(view: Observation, rng: np.random.Generator) -> np.ndarray:
-    """Any actions [B]: a legal one, void, an empty slot, or what does not fit."""
+    """Arbitrary actions [B]: a legal one, void, an empty slot, or one that does not fit."""
     legal = view.legal.reshape(len(view.now), -1)
     anything = rng.integers(0, legal.shape[1] + 1, len(legal))
     placement = np.where(legal, rng.random(legal.shape), -1.0).argmax(axis=1)
@@ -89,10 +89,10 @@ def roam(view: Observation, rng: np.random.Generator) -> np.ndarray:
 
 
 def jobs_of(placed: Placed, rows: slice) -> list[list[float]]:
-    """What became of some jobs, as lists that compare; what never was is -1."""
+    """Outcome of some jobs as comparable lists; -1 for what never happened."""
     return [np.nan_to_num(column[rows], nan=-1.0).tolist() for column in (placed.start, placed.finish, placed.machine)]
 
 
 def parts(jobs: Sequence[Jobs]) -> list[slice]:
-    """Where the jobs of each episode stand in their batch."""
+    """Slices of the batch, one for each episode."""
     return [slice(begin, after) for begin, after in pairwise(end_to_end(jobs).first.tolist())]

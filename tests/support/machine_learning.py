@@ -37,7 +37,7 @@ RECIPES: dict[str, MachinesRecipe | EvolutionRecipe] = {
 
 
 def some_jobs(load: int, number: int, count: int = 20) -> Jobs:
-    """Jobs of one machine's size at most, one in four of them long."""
+    """Jobs that fit on one machine, a quarter of them long."""
     rng = np.random.default_rng([load, number])
     duration = np.where(rng.random(count) < 0.25, 20.0, 1.0) * rng.uniform(0.5, 1.5, count)
     arrival = np.cumsum(rng.exponential(1.0, count))
@@ -45,32 +45,32 @@ def some_jobs(load: int, number: int, count: int = 20) -> Jobs:
     return Jobs(arrival - arrival[0], duration, duration, demand, np.ones(count, dtype=int), np.full(count, ANY_KIND))
 
 
-# One machine, and jobs that each fill it and all wait from the start: the mean slowdown is least where the shortest is
-# first (Smith's rule, 1956, with weights 1 / duration), so that what is learned has a known best.
+# One machine, and jobs that each fill it and all wait from the start. The mean slowdown is then least with the shortest
+# job first (Smith's rule, 1956, with weights 1 / duration), so that the optimum of learning is known.
 ONE = Machines(np.array([[4000, 8000]]), np.array([0]), 4, GREEDY, 4.0, 1e6)
 ONE_SHAPE = Shape(slots=4, machines=1, resources=2, unit=1.0, void=True)
 
 
 def jobs_at_once(load: int, number: int) -> Jobs:
-    """Four jobs of 1 to 20 time units, of each of which the whole machine is asked."""
+    """Four jobs of 1 to 20 time units, each of which needs the whole machine."""
     duration = np.exp(np.random.default_rng([load, number, 7]).uniform(0, np.log(20), 4))
     demand = np.tile(ONE.capacity, (4, 1))
     return Jobs(np.zeros(4), duration, duration, demand, np.ones(4, dtype=int), np.full(4, ANY_KIND))
 
 
 def least_slowdown(jobs: Jobs) -> float:
-    """Mean slowdown of jobs that are at once and fill the machine, the shortest first: the least there is."""
+    """Least possible mean slowdown of jobs that wait from the start and fill the machine: the shortest first."""
     duration = np.sort(jobs.duration)
     return float((np.cumsum(duration) / duration).mean())
 
 
 def solvable_task(recipe: MachinesRecipe | EvolutionRecipe, seed: int = 3) -> Task:
-    """A task of which the best is known; only its fresh jobsets are learned from, which are those below 1,000."""
+    """A task with a known optimum; learning uses only its fresh jobsets, those below 1,000."""
     return Task(partial(costed, ONE, "slowdown"), recipe, seed, [100], {}, {}, jobs_at_once)
 
 
 def distance(network: ActorCritic) -> float:
-    """How much worse than the best there is a network plays 200 jobsets that nobody learned from, as a share of it."""
+    """Excess of a network over the least slowdown on 200 jobsets not used for learning, as a fraction."""
     jobsets = [jobs_at_once(100, 1_000_000 + k) for k in range(200)]
     simulator = solvable_task(RECIPES["ppo"]).begin(jobsets)
     play(simulator, greedy(network), keys(1, np.arange(200), np.zeros(200, dtype=np.int64)))
@@ -85,7 +85,7 @@ def tiny_task(recipe: MachinesRecipe | EvolutionRecipe, objective: str = "slowdo
 
 
 def longest_first() -> ActorCritic:
-    """A small network for `solvable_task` that, as its seed has it, begins with the longest job: the worst there is."""
+    """A small network for `solvable_task` whose seed makes it begin with the longest job: the worst policy."""
     import torch
 
     with torch.random.fork_rng(devices=[]):

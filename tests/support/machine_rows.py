@@ -1,4 +1,4 @@
-"""Small event-driven scenarios for tests: rows of params.yaml, logs, and what is read of one."""
+"""Small event-driven scenarios for tests: rows of params.yaml, logs, and traces."""
 
 import copy
 from collections.abc import Sequence
@@ -82,14 +82,14 @@ AGENT: dict[str, Any] = {
 
 
 def rows() -> dict[str, Any]:
-    """params.yaml with a small scenario of events, `few`, beside its own."""
+    """params.yaml with a small scenario of events, `few`, added."""
     loaded: dict[str, Any] = YAML(typ="safe").load(REPOSITORY / "params.yaml")
     loaded["scenarios"]["few"] = copy.deepcopy(ROW)
     return loaded
 
 
 def few(**changes: Any) -> Params:
-    """The same, checked; changes are those of the scenario."""
+    """These rows after validation; `changes` apply to the scenario."""
     loaded = rows()
     loaded["scenarios"]["few"] |= changes
     return check_params(loaded, "params.yaml")
@@ -101,7 +101,7 @@ def scenario(**changes: Any) -> MachinesScenario:
 
 
 def write_log(path: Path, jobs: int, run: float = 10.0) -> None:
-    """A log of jobs that come every three seconds, run for one to five times `run`, and hold two cores."""
+    """Write a log of jobs that arrive every three seconds, run for one to five times `run`, and hold two cores."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [f"{3 * k},{run * (1 + k % 5)},2,0.01,{k},{k},1,0" for k in range(jobs)]
     path.write_text("\n".join(["submit_time,duration,cpu,memory,job_id,task_id,instances_num,disk", *lines]) + "\n")

@@ -1,9 +1,9 @@
-"""Train many times in this folder, each time killed at a random moment and resumed; say what differs.
+"""Train many times in this folder, each time killed at a random moment and resumed; report what differs.
 
     python many_trainings.py COUNT SEED AGENT      # in a folder whose stages before `finetune` have run
 
-Each training is a child of one process that has imported everything, or most of the time would go into that. In every
-second one three other processes keep the cores busy. The first line is of a training that nobody disturbs.
+Each training is a child of one process that has imported everything; otherwise imports would take most of the time.
+During every second training, three other processes keep the cores busy. The reference is a training without a kill.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM)
 
 
 def begun(agent: str) -> int:
-    """Begin a training in a child; return its process."""
+    """Start a training in a child; return its process id."""
     child = os.fork()
     if child == 0:
         sink = os.open(os.devnull, os.O_WRONLY)
@@ -40,12 +40,12 @@ def begun(agent: str) -> int:
 
 
 def ended(child: int) -> int:
-    """Wait for a child; return what it ended with."""
+    """Wait for a child; return its exit code."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def made(agent: str) -> str:
-    """Return the digest of all that a training leaves."""
+    """Return the digest of all files that a training writes."""
     digest = hashlib.sha256()
     for place in (storage.model_folder(agent, "policy"), storage.curve_file(agent, "finetune")):
         for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
@@ -54,7 +54,7 @@ def made(agent: str) -> str:
 
 
 def cleared(agent: str) -> None:
-    """Remove what a training left."""
+    """Remove the files of a training."""
     shutil.rmtree(storage.model_folder(agent, "policy"), ignore_errors=True)
     storage.curve_file(agent, "finetune").unlink(missing_ok=True)
 
@@ -66,7 +66,7 @@ def busy() -> None:
 
 
 def once(agent: str, after: float, sent: signal.Signals, crowd: bool) -> tuple[int, str]:
-    """Return what a training ended with that was sent a signal after some seconds, and what its resumption made."""
+    """Signal a training after some seconds; return its exit code, and the digest after it was resumed if necessary."""
     burners = [multiprocessing.Process(target=busy, daemon=True) for _ in range(BURNERS if crowd else 0)]
     for burner in burners:
         burner.start()

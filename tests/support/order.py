@@ -1,8 +1,8 @@
-"""Which files of tests begin first."""
+"""Order of test files: which ones run first."""
 
 import pytest
 
-# They wait for servers, compile, or run the whole pipeline; at the end one would run alone.
+# These wait for servers, compile, or run the whole pipeline. If one started last, it would run on its own.
 LONG = (
     "test_pipeline",
     "test_controller_killed",
@@ -22,5 +22,5 @@ PLACES = {name: number for number, name in enumerate(LONG)}
 
 
 def place(item: pytest.Item) -> int:
-    """Return where a test's file stands: the long ones in their order, then all others."""
+    """Return the position of a test's file: the long ones in their order, then all others."""
     return PLACES.get(item.path.stem, len(LONG))

@@ -1,4 +1,4 @@
-"""Evidence by which each part of each claim is refuted, holds, and is undecided."""
+"""Evidence that refutes each part of each claim, supports it, and leaves it undecided."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -10,13 +10,13 @@ from pipeline.papers.evidence import Evidence
 from pipeline.papers.rules import NO, UNDECIDED, YES
 from pipeline.papers.verdicts import Claim
 
-Made = Callable[[], tuple[Evidence, str]]  # the evidence, and the agent that is asked about
+Made = Callable[[], tuple[Evidence, str]]  # the evidence, and the agent in question
 LOADS = (70, 90, 110, 130)
 TIME = {"shallow_time": agent("mlp", "completion_time"), "deep_time": agent("cnn", "completion_time")}
 BOTH = {"shallow": agent(), "deep": agent("cnn", cloned=True), **TIME}
 RULES = {"SJF": "sjf", "Packer": "packer", "Tetris": "tetris", "Random": "random", "FCFS": "fcfs"}
 
-# Slowdowns by job length, and for how many steps such jobs are withheld.
+# Slowdown by job length, and the number of steps for which such jobs are withheld.
 UNFAIR = {1: (9.0, 0), 3: (7.0, 0), 10: (2.0, 0), 15: (2.0, 0)}
 FAIR = {1: (2.0, 0), 3: (2.0, 0), 10: (3.0, 2), 15: (4.0, 2)}
 ALL_WAIT = {1: (9.0, 1), 3: (7.0, 1), 10: (2.0, 0), 15: (2.0, 0)}
@@ -28,7 +28,7 @@ def line(*values: float) -> dict[int, float]:
 
 
 def pool(name: str = "", **given: Any) -> Made:
-    """Evidence of a pooled cluster, and the agent that is asked about."""
+    """Evidence of a pooled cluster, and the agent in question."""
     return lambda: (evidence(**given), name)
 
 
@@ -146,13 +146,13 @@ def rises(name: str, **given: Any) -> dict[str, dict[str, Made]]:
 
 
 def narrowing(first: float, last: float) -> Any:
-    """A curve whose best and mean return are apart by so much at its ends."""
+    """A curve whose best and mean return have these gaps at its start and end."""
     gap = {k: first + (last - first) * k / 20 for k in range(1, 21)}
     return curve(mean_return=dict.fromkeys(gap, -20.0), best_return={k: value - 20 for k, value in gap.items()})
 
 
 def race(deep: int, shallow: int) -> Made:
-    """Evidence of when DeepRM2 and DeepRM converge, of 100 updates."""
+    """Evidence with the updates, of 100, at which DeepRM2 and DeepRM converge."""
     ends = {"deep": deep, "shallow": shallow}
     agents = {"shallow": agent(**SMALL), "deep": agent("cnn", **SMALL)}
     return pool(
@@ -222,7 +222,7 @@ LEARNING_FIGURES = {
 
 
 def by_length(name: str = "deep", **lengths: Any) -> Made:
-    """Evidence of how jobs fare by length."""
+    """Evidence with outcomes by job length."""
     return pool(name, by_length=lengths)
 
 
@@ -267,7 +267,7 @@ PPO, SHORT_TASKS, LONG_TASKS = SLOWDOWN["ppo"], *TASKS["ppo"]
 
 
 def without(algorithm: str) -> Made:
-    """Evidence in which nobody learns by an algorithm."""
+    """Evidence without agents that learn by an algorithm."""
     return machines(agents={name: row for name, row in ALL.items() if name != algorithm})
 
 
@@ -277,7 +277,7 @@ def slower(**slowdown: float) -> Made:
 
 
 def each(word: str, of: Callable[[str], tuple[Made, Made]]) -> dict[str, dict[str, Made]]:
-    """Cases against each heuristic: refuted, and open; with nothing changed the part holds."""
+    """Cases for each heuristic: refuted and undecided; unchanged evidence supports the part."""
     return {f"{word} {name}": words(machines(), *of(RULES[name])) for name in FOUR}
 
 
@@ -287,7 +287,7 @@ def short_run(algorithm: str) -> Made:
 
 
 def races(one: str, other: str, text: str) -> dict[str, dict[str, Made]]:
-    """Cases of one algorithm converging before another: refuted where they change places, open where it goes on."""
+    """Cases of one algorithm converging before another: refuted if they swap, undecided if both still learn."""
     late, soon = machines(falls={one: (7000, 10000), other: (20, 100)}), machines()
     still = machines(falls={one: (100, 100), other: (100, 100)}, agents={**ALL, one: learner(one), other: ALL[other]})
     return {f"{text}, by {unit}": words(soon, late, still) for unit in ("updates", "episodes")}
@@ -337,14 +337,14 @@ ANYWHERE = {**LOAD_FIGURES, **OBJECTIVE_FIGURES, **LENGTH_FIGURES, **MACHINE_FIG
 
 
 def cases(claim: Claim) -> Mapping[str, Mapping[str, Made]]:
-    """The cases of the parts of a claim, by the part's text ("" where there is only one); none if there are none."""
+    """The cases of each part of a claim, by the part's text ("" for an only part); empty if there are none."""
     of_paper = {**ANYWHERE, **LEARNING_FIGURES.get(claim.paper, {})}
     found = [parts for start, parts in of_paper.items() if claim.text.startswith(start)]
     return found[0] if len(found) == 1 else {}
 
 
 def lacking(claims: Iterable[Claim]) -> list[str]:
-    """The parts of claims for which a case is missing, and cases that are of no part."""
+    """Parts of claims without a case, and cases without a part."""
     missing = []
     for claim in claims:
         has = cases(claim)

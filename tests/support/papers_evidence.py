@@ -1,4 +1,4 @@
-"""Evidence made by hand: twelve jobsets a load, the same ups and downs under every policy."""
+"""Made-up evidence: twelve jobsets per load, with the same variation under every policy."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from pipeline.papers.figures import gathered
 from pipeline.papers.roles import Roles, Setting
 from pipeline.problems.pool.env.tables import JOB_RESULTS, JOBSET_RESULTS
 
-UPS = 3 * (-0.1, 0.1, 0.0, 0.0)  # of the jobsets, about their load's mean
+UPS = 3 * (-0.1, 0.1, 0.0, 0.0)  # deviations of the jobsets from their load's mean
 HEURISTICS = {"sjf": 2.0, "packer": 4.0, "tetris": 1.9, "random": 5.0, "hold": 1.8}
 LENGTHS = (1, 3, 10, 15)
 DEFAULT = params()
@@ -32,7 +32,7 @@ def agent(
     loads: Sequence[int] = (110, 130),
     **more: int,
 ) -> Agent:
-    """An agent of the scenario "made"; `more` of its finetuning."""
+    """An agent of the scenario "made"; `more` is for its finetuning."""
     some = DEFAULT.agents["deeprm2" if network == "cnn" else "deeprm"]
     start = DEFAULT.agents["deeprm2" if cloned else "deeprm"].pretrain
     part = some.finetune.model_copy(update={"recipe": "ours", "updates": updates, "loads": tuple(loads), **more})
@@ -47,7 +47,7 @@ def curve(**metrics: Mapping[int, float]) -> pd.DataFrame:
 
 
 def rising(updates: int = 20, first: float = -100.0, last: float = -40.0) -> pd.DataFrame:
-    """A curve of training that goes well: returns rise, their gap closes, slowdown falls from 6 to 2."""
+    """A curve of successful training: returns rise, their gap closes, slowdown falls from 6 to 2."""
     share = {k: (k - 1) / max(updates - 1, 1) for k in range(1, updates + 1)}
     mean = {k: first + (last - first) * s for k, s in share.items()}
     return curve(
@@ -59,13 +59,13 @@ def rising(updates: int = 20, first: float = -100.0, last: float = -40.0) -> pd.
 
 
 def falling(until: int, updates: int) -> dict[int, float]:
-    """A metric that falls from 6 to 2 until an update, and stands still from there to the last."""
+    """A metric that falls from 6 to 2 until an update, and stays constant until the last."""
     noise = (-0.001, 0.001)
     return {k: 2 + 4 * max(1 - (k - 1) / until, 0) + noise[k % 2] for k in range(1, updates + 1)}
 
 
 def jobset_table(slowdown: Means, completion: Means, withheld: Mapping[str, float]) -> pd.DataFrame:
-    """JobsetResults with those means."""
+    """JobsetResults with these means."""
     rows = []
     for policy, line in slowdown.items():
         for load, mean in line.items():
@@ -99,7 +99,7 @@ def evidence(
     by_length: Mapping[str, ByLength] | None = None,
     curves: Mapping[str, pd.DataFrame] | None = None,
 ) -> Evidence:
-    """The evidence of a scenario; a policy's slowdown grows with load unless told."""
+    """The evidence of a scenario; by default, a policy's slowdown grows with load."""
     rows = {"shallow": agent(), "deep": agent("cnn", cloned=True)} if agents is None else dict(agents)
     given = {**HEURISTICS, **dict.fromkeys(rows, 1.5), **{f"{name}_pretrained": 5.5 for name in rows}}
     given |= slowdown or {}

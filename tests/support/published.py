@@ -1,6 +1,6 @@
 """Whether the results in this working copy are the published ones, which the documents describe.
 
-After `make repro` on another type of processor, or with other parameters, they are the user's own.
+After `make repro` on another type of processor, or with other parameters, the results are the user's own.
 """
 
 import subprocess

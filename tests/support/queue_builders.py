@@ -12,7 +12,7 @@ from pipeline.sites.replay import Queue
 
 
 class Job(NamedTuple):
-    """A job by hand; its demand, on each of its machines, is that of each resource."""
+    """A job; its demand of each resource, on each of its machines."""
 
     submit: float
     run: float
@@ -33,7 +33,7 @@ def queue(
     quotas: Sequence[Quota] = (),
     groups: Sequence[tuple[str, str]] = (("", ""),),
 ) -> Queue:
-    """A queue; of one partition with all machines unless given, which lists the machines of each partition."""
+    """A queue, by default with one partition; `members` lists the machines of each partition."""
     amounts = np.array(capacity, dtype=np.int64).reshape(len(capacity), -1) * 1000
     demand = np.array([job.demand for job in jobs], dtype=np.int64).reshape(len(jobs), -1) * 1000
     nodes = np.array([job.nodes for job in jobs], dtype=np.int64)
@@ -58,7 +58,7 @@ def queue(
 
 
 def period(queue: Queue, first: int = 0, moved: Sequence[Sequence[float]] = ((0.0,),)) -> Period:
-    """A period of a whole queue, with a replay for each row of `moved`, which is added to the submissions."""
+    """A period of a whole queue, with a replay for each row of `moved`, which is added to the submission times."""
     submit = queue.submit + np.array([np.broadcast_to(row, len(queue.submit)) for row in moved])
     unknown = np.full(len(queue.submit), np.nan)
     return Period(queue, first, submit, np.argsort(submit, axis=1, kind="stable"), unknown, queue.user, unknown)

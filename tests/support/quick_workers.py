@@ -1,6 +1,6 @@
-"""Policies' processes of a service, forked from one that has imported, and decided, what takes seconds.
+"""Policy processes of a service, forked from a process that has already imported the code and decided once.
 
-Each is a process of its own all the same. Not for tests of how such a process begins.
+Each is still a separate process. Not for tests of how such a process starts.
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 READY = "decided_before"  # the module that the process imports first
-# One thread, as each of them has it; and who used OpenMP may not fork.
+# One thread, as in a policy process; a process that has used OpenMP must not fork.
 THREADS = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_THREADING_LAYER": "workqueue"}
 
 

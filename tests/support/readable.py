@@ -1,4 +1,4 @@
-"""What makes a figure unreadable in grey, or without its text."""
+"""Faults that make a figure unreadable in grey, or without its text."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ MOST_LINES = 5  # of one panel
 
 
 def faults(figure: Figure) -> Iterator[str]:
-    """Yield the faults of a figure: panels of too many lines, lines that only colour tells apart, unnamed axes."""
+    """Yield the faults of a figure: panels with too many lines, lines that differ only in colour, unnamed axes."""
     for axes in figure.axes:
         lines = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
         if len(lines) > MOST_LINES:
@@ -20,7 +20,7 @@ def faults(figure: Figure) -> Iterator[str]:
 
 
 def luminance(colour: str) -> float:
-    """The share of white's light that a colour #rrggbb has."""
+    """Luminance of a colour #rrggbb as a fraction of white's."""
     channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

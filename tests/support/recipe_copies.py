@@ -1,4 +1,4 @@
-"""A copy of the working tree with a recipe of CONTRIBUTING.md applied, and what is run in it."""
+"""A copy of the working tree with a recipe of CONTRIBUTING.md applied, and commands that run in it."""
 
 import os
 import re
@@ -34,14 +34,14 @@ class Copy:
         self.run("git", "apply", str(RECIPES / f"{recipe}.diff"))
 
     def run(self, *words: str) -> str:
-        """Run a command in the copy and return what it says."""
+        """Run a command in the copy and return its output."""
         named = {**os.environ, **self._environment, "PIPELINE_TRACKING": "off"}
         done = subprocess.run(words, check=False, cwd=self.root, env=named, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def edit(self, **changes: tuple[str, str]) -> None:
-        """Replace words of params.yaml wherever they stand."""
+        """Replace text everywhere in params.yaml."""
         path = self.root / "params.yaml"
         text = path.read_text()
         for old, new in changes.values():
@@ -51,7 +51,7 @@ class Copy:
 
     @contextmanager
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Give params.yaml to be changed, and write it back."""
+        """Provide params.yaml for changes, and write it back."""
         path = self.root / "params.yaml"
         rows = YAML().load(path)
         yield rows
@@ -66,13 +66,13 @@ class Copy:
         self.run("python", "-m", "pipeline", *words)
 
     def stages(self, *commands: str) -> None:
-        """Run some commands, one behind the other."""
+        """Run some commands, one after the other."""
         for words in commands:
             self.pipeline(*words.split())
 
 
 def changes_compiled_code(recipe: str) -> bool:
-    """Does a recipe change a file of compiled code? If not, its copy goes on with what the repository has compiled."""
+    """Does a recipe change a file of compiled code? If not, its copy uses what the repository has compiled."""
     patch = (RECIPES / f"{recipe}.diff").read_text()
     touched = [REPOSITORY / name for name in re.findall(r"(?m)^diff --git a/(\S+)", patch)]
     sources = [path.read_text() for path in touched if path.exists()]

@@ -1,4 +1,4 @@
-"""Repositories of their own for tests: the working tree's pipeline on a problem of seconds, and commands run in it."""
+"""Separate repositories for tests: the working tree's pipeline on a problem of seconds, and commands that run in it."""
 
 import json
 import os
@@ -88,7 +88,7 @@ STAGES = {
 
 
 class Folder:
-    """A repository of its own, and the commands that are run in it."""
+    """A separate repository, and the commands that run in it."""
 
     def __init__(self, root: Path, more: Mapping[str, str]) -> None:
         self.root, self._more = root, more
@@ -103,12 +103,12 @@ class Folder:
         }
 
     def copied(self, root: Path) -> "Folder":
-        """Return a copy, to be changed."""
+        """Return a copy that may be changed."""
         shutil.copytree(self.root, root, symlinks=True)
         return Folder(root, self._more)
 
     def run(self, *words: str, **more: str) -> str:
-        """Run a command and return all that it says."""
+        """Run a command and return all of its output."""
         named = {**self._environment, **more}
         done = subprocess.run(
             words, check=False, cwd=self.root, env=named, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -126,11 +126,11 @@ class Folder:
         return self.run("git", *words)
 
     def stale(self) -> set[str]:
-        """The stages that DVC would look at again."""
+        """The stages that DVC considers changed."""
         return set(json.loads(self.dvc("status", "--json")))
 
     def edit(self, **values: Any) -> None:
-        """Change rows of params.yaml, as scenarios__online__horizon=16."""
+        """Change values of params.yaml, for example scenarios__online__horizon=16."""
         path = self.root / "params.yaml"
         params = YAML().load(path)
         for place, value in values.items():
@@ -143,13 +143,13 @@ class Folder:
             YAML().dump(params, stream)
 
     def outs(self) -> dict[str, str]:
-        """The md5 of every output, by dvc.lock."""
+        """The md5 of every output, from dvc.lock."""
         stages = YAML(typ="safe").load(self.root / "dvc.lock")["stages"].values()
         return {out["path"]: out["md5"] for stage in stages for out in stage["outs"]}
 
 
 def ran(said: str) -> list[str]:
-    """The stages that DVC ran, by what it said."""
+    """The stages that DVC ran, from its output."""
     return [line.split("'")[1] for line in said.splitlines() if line.startswith("Running stage '")]
 
 
@@ -162,7 +162,7 @@ def copied(root: Path, more: Mapping[str, str]) -> Folder:
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, target)
-    (root / "champions.yaml").write_text("# Nobody yet.\n")  # those of this repository are of its own scenarios
+    (root / "champions.yaml").write_text("# Nobody yet.\n")  # the project's champions are of its own scenarios
     return Folder(root, more)
 
 

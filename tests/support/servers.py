@@ -1,4 +1,4 @@
-"""Servers that fail in their own ways; each is a real socket."""
+"""Servers that each fail in a certain way; each is a real socket."""
 
 import http.client
 import socket
@@ -18,7 +18,7 @@ def free_port() -> int:
 
 @contextmanager
 def refusing() -> Iterator[str]:
-    """Nobody listens."""
+    """An address on which no server listens."""
     yield f"http://{HOST}:{free_port()}"
 
 
@@ -38,7 +38,7 @@ def black_hole() -> Iterator[str]:
 
 @contextmanager
 def silent() -> Iterator[str]:
-    """Connections are accepted, and nothing is ever answered."""
+    """Connections are accepted, but no request is answered."""
     with socket.socket() as listener:
         listener.bind((HOST, 0))
         listener.listen(64)
@@ -47,11 +47,11 @@ def silent() -> Iterator[str]:
 
 @contextmanager
 def falling_silent(server: str, answers: int, pattern: str = "") -> Iterator[str]:
-    """A proxy of a real server that answers so many requests, and then no more.
+    """A proxy of a real server that answers a number of requests, and then no more.
 
     Args:
         server: host and port.
-        answers: how many requests are answered, of those whose path holds the pattern; others always are.
+        answers: number of answered requests whose path contains the pattern; other requests are always answered.
         pattern: part of a path.
     """
     over, counted, lock = threading.Event(), [0], threading.Lock()

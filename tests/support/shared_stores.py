@@ -1,4 +1,4 @@
-"""Stores that a team shares, each a real server of its own that is thrown away: PostgreSQL, S3, MLflow over both."""
+"""Stores that a team shares, each a real temporary server: PostgreSQL, S3, and MLflow on both."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from servers import HOST, free_port
 from tracking_records import REPOSITORY, environment
 
 PLACES = ["/usr/bin", "/usr/local/bin", *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))]
-OTHERS = ("postgres", "nobody")  # who may run PostgreSQL where the tests are run by root, whom it refuses
+OTHERS = ("postgres", "nobody")  # users that can run PostgreSQL when root, which it refuses, runs the tests
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
 BUCKET = "shared"
 CONTAINERS = REPOSITORY / "docs" / "operate" / "containers"
@@ -27,12 +27,12 @@ BEGUN_S = 600  # on a busy machine
 
 
 def program(name: str) -> str | None:
-    """Where a program of PostgreSQL is; Debian keeps them out of PATH."""
+    """Return the path of a PostgreSQL program; Debian keeps these out of PATH."""
     return shutil.which(name, path=os.pathsep.join([os.environ["PATH"], *PLACES]))
 
 
 def why_no_postgres() -> str:
-    """Why PostgreSQL cannot be begun here; "" where it can."""
+    """Return why PostgreSQL cannot start here, or "" if it can."""
     missing = [name for name in ("initdb", "postgres") if program(name) is None]
     return f"no {', '.join(missing)} (Debian: apt-get install postgresql)" if missing else ""
 
@@ -41,7 +41,7 @@ def why_no_postgres() -> str:
 def process(
     words: Sequence[object], log: Path, answers: Callable[[], bool], stop: int = signal.SIGTERM, **how: object
 ) -> Iterator[None]:
-    """A server, from when it answers until the body ends; it and its workers are a group of their own."""
+    """Run a server from its first answer to the end of the body; it and its workers form a process group."""
     with log.open("wb") as said:
         server = subprocess.Popen(
             [str(word) for word in words], stdout=said, stderr=subprocess.STDOUT, start_new_session=True, **how
@@ -68,7 +68,7 @@ def _end(server: subprocess.Popen[bytes], stop: int) -> None:
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """The address of an empty database; only a socket in a folder of its own leads to it."""
+    """Provide the address of an empty database, reachable only through a socket in a separate folder."""
     user = next((name for name in OTHERS if _is_user(name)), None) if os.geteuid() == 0 else None
     place = Path(mkdtemp(prefix="postgres-", dir="/tmp"))  # a socket's path has at most 107 characters
     if user:
@@ -105,7 +105,7 @@ def _takes(place: Path) -> bool:
 
 @contextmanager
 def s3(place: Path, bucket: str = BUCKET) -> Iterator[str]:
-    """The address of an S3 with one empty bucket, or with none."""
+    """Provide the address of an S3 with one empty bucket, or with none."""
     port = free_port()
     address = f"http://{HOST}:{port}"
     words = [sys.executable, "-m", "moto.server", "-H", HOST, "-p", port]
@@ -116,7 +116,7 @@ def s3(place: Path, bucket: str = BUCKET) -> Iterator[str]:
 
 
 def in_bucket(address: str) -> list[str]:
-    """The names of all that is in the bucket."""
+    """Names of all objects in the bucket."""
     pages = _client(address).get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
     return [one["Key"] for page in pages for one in page.get("Contents", [])]
 
@@ -130,7 +130,7 @@ def _client(address: str) -> Any:
 
 @contextmanager
 def mlflow(database: str, bucket: str, place: Path) -> Iterator[str]:
-    """MLflow's server over a database and an S3, begun as compose.yaml does; its clients need no keys."""
+    """Run MLflow's server on a database and an S3, started as in compose.yaml; its clients need no keys."""
     port, told = free_port(), composed()["services"]["mlflow"]
     words = [*told["entrypoint"], *told["command"]]
     words[words.index("--host") + 1], words[words.index("--port") + 1] = HOST, str(port)
@@ -144,7 +144,7 @@ def mlflow(database: str, bucket: str, place: Path) -> Iterator[str]:
 
 
 def composed() -> dict[str, Any]:
-    """What compose.yaml says, merged."""
+    """The content of compose.yaml, with its merge keys resolved."""
     return json.loads(json.dumps(YAML(typ="safe").load(CONTAINERS / "compose.yaml")))  # type: ignore[no-any-return]
 
 

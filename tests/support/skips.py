@@ -1,13 +1,13 @@
-"""Why tests were skipped: a line a reason, however many tests it kept from running."""
+"""Why tests were skipped: one line per reason, with the number of tests."""
 
 from collections import Counter
 from collections.abc import Iterable
 
-AND_MORE = ", and "  # behind the reason itself: which file is not there
+AND_MORE = ", and "  # follows the reason and says which file is missing
 
 
 def reasons(said: Iterable[str]) -> list[str]:
-    """Return a line for each reason, what most were skipped for first.
+    """Return a line for each reason, the most frequent first.
 
     >>> reasons(["Skipped: no logs, and a is not there", "Skipped: no browser", "Skipped: no logs, and b is not there"])
     ['skipped 2: no logs', 'skipped 1: no browser']

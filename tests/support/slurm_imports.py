@@ -1,4 +1,4 @@
-"""Imports of dumps: of those in tests/data/slurm, and of some that are written for a test."""
+"""Imports of dumps: of those in tests/data/slurm, and of some written for a test."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ DUMPS = REPOSITORY / "tests" / "data" / "slurm"
 
 
 class Imported:
-    """Dumps are imported into a folder, and what was written is read back."""
+    """A folder into which dumps are imported, and the tables read back from it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.out, self.said = folder, folder / "out", list[str]()
@@ -22,7 +22,7 @@ class Imported:
         return path
 
     def run(self, *files: Path, **how: bool | Path) -> pd.DataFrame:
-        """The jobs by name."""
+        """Import files and return the jobs by name."""
         wanted = SlurmImport(files, self.out)._replace(**how)
         self.said = run(wanted)
         return self.table("jobs.csv").set_index("job")
@@ -35,7 +35,7 @@ class Imported:
         return dict(zip(rows["why"], rows["rows"], strict=True))
 
     def swf(self) -> pd.DataFrame:
-        """The log's fields by number, its rows named as the jobs of the table are."""
+        """The log's fields by number; rows are named like the jobs of the table."""
         frame = pd.read_csv(self.out / "log.swf", sep=" ", comment=";", header=None)
         frame.columns = range(1, 19)
         return frame.set_index(self.table("jobs.csv")["job"])

@@ -1,4 +1,4 @@
-"""What Slurm's commands print, line by line, as of the 22.05 that was tried."""
+"""Lines that Slurm's commands print, as in version 22.05, with which this was tried."""
 
 from hypothesis import strategies as st
 
@@ -35,7 +35,7 @@ def sinfo(name: str, partition: str = "work", tier: int = 1, state: str = "idle"
     return f"{name}|{partition}|up|{tier}|{state}|4|1024|{gres}"
 
 
-# Cells as they come, nearly as they come, and not at all so.
+# Cells as Slurm prints them, almost so, and nothing like them.
 CELL = st.one_of(
     st.sampled_from(["", "N/A", "(null)", "1", "2", "3", "0", "-1", "99999999999", "1e9", "\u0661", "1\x00"]),
     st.sampled_from(
@@ -49,7 +49,7 @@ CELL = st.one_of(
 
 
 def table(first: str) -> "st.SearchStrategy[str]":
-    """Lines like one; one time in six with one cell or two replaced."""
+    """Lines like the given one; in every sixth, one or two cells are replaced."""
     cells = first.removesuffix("|").split("|")
     odd = st.dictionaries(st.integers(0, len(cells) - 1), CELL, min_size=1, max_size=2)
     one = odd.map(lambda new: "|".join(new.get(k, cell) for k, cell in enumerate(cells)))
@@ -57,7 +57,7 @@ def table(first: str) -> "st.SearchStrategy[str]":
 
 
 def several(*lines: "st.SearchStrategy[str]") -> "st.SearchStrategy[str]":
-    """One line of each, and some more; one time in ten anything."""
+    """One line of each, and some more; every tenth result is arbitrary text."""
     told = st.tuples(*lines, st.lists(st.one_of(*lines), max_size=1)).map(lambda all: "\n".join([*all[:-1], *all[-1]]))
     return st.integers(0, 9).flatmap(lambda k: st.text() if k == 9 else told)
 

@@ -1,10 +1,10 @@
-"""What code a stage of the pipeline runs: the files that its own file imports, through the seam to one problem's parts.
+"""The code that a stage of the pipeline runs: its file and all that it imports, through the seam to a problem's parts.
 
-Left out: the command line, tracking and progress, where tasks run, and the words of mistakes: they change no result.
-What of config is shared is left out too, but for `params.py`: it refuses
-rows, says of which types they are, or lists the problems that there are; what a row holds is a parameter of its stage.
-For the same reason a stage needs the rows of its own problems only: those of another it checks, and reads nothing of
-them.
+The seam is `pipeline/problems/__init__.py`, which all problems share. Left out, because they change no result: the
+command line, tracking, progress, where tasks run, and error messages.
+The shared part of config is left out as well, except `params.py`: it refuses rows, defines their types, or lists the
+problems. What a row contains is a parameter of its stage. For the same reason a stage needs only the rows of its own
+problems: it checks those of others, but reads nothing from them.
 """
 
 import ast
@@ -29,11 +29,11 @@ OF_CONFIG = (
     "problems",
     "records",
 )
-PASSED_THROUGH = tuple(f"pipeline/core/config/{name}.py" for name in OF_CONFIG)  # left out, but not what they import
+PASSED_THROUGH = tuple(f"pipeline/core/config/{name}.py" for name in OF_CONFIG)  # left out, but not their imports
 SEAM = Path("pipeline/problems/__init__.py")
 WORDS = Path("pipeline/problems/parts.py")  # of the seam: types, and stand-ins that refuse or do nothing
 PARTS = ("tables", "draw", "scoring", "planning", "learning", "algorithms", "hindsight", "comparison")
-Using = ("problem", "problem_of")  # of the seam: who imports one of these asks problems for parts
+Using = ("problem", "problem_of")  # of the seam: a module that imports one of these asks problems for parts
 
 
 def covered(file: Path, by: Iterable[str]) -> bool:
@@ -49,7 +49,7 @@ def module_file(root: Path, module: str) -> Path | None:
 
 
 def run_nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """All that may run; not what stands there for the type checker only."""
+    """All nodes that may run; not what is there only for the type checker."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             continue
@@ -77,7 +77,7 @@ def _files(root: Path, file: Path, nodes: Iterable[ast.AST]) -> set[Path]:
 
 @functools.cache  # stages share most of their code
 def imported(root: Path, file: Path) -> set[Path]:
-    """The files of this repository that importing a file, and running its functions, imports."""
+    """The files of this repository that are imported by importing a file and running its functions."""
     return _files(root, file, run_nodes(parsed(root, file)))
 
 
@@ -87,7 +87,7 @@ def has_code(root: Path, file: Path) -> bool:
 
 
 def parts_used(root: Path, file: Path) -> set[str]:
-    """The parts of problems that a stage file asks for, and the stage files that it imports."""
+    """The parts of problems that a stage file, or a stage file that it imports, asks for."""
     found: set[str] = set()
     for at in {file, *(other for other in imported(root, file) if other.parent == file.parent)}:
         nodes = list(ast.walk(parsed(root, at)))
@@ -102,7 +102,7 @@ def parts_used(root: Path, file: Path) -> set[str]:
 
 
 def opened(root: Path, file: Path) -> set[Path]:
-    """The modules that functions of the seam, which a stage file imports, load by their names."""
+    """The modules that the seam's functions, if a stage file imports them, load by name."""
     seam = parsed(root, SEAM).body if (root / SEAM).is_file() else []
     names = {
         one.id: node.value.value
@@ -123,7 +123,7 @@ def opened(root: Path, file: Path) -> set[Path]:
 
 
 def reached(root: Path, problem: str, parts: Collection[str]) -> set[Path]:
-    """The files that some parts of a problem are in, by the table of the seam."""
+    """The files that contain some parts of a problem, according to the table in the seam."""
     (table,) = (
         ast.literal_eval(node.value)
         for node in parsed(root, SEAM).body
@@ -135,7 +135,7 @@ def reached(root: Path, problem: str, parts: Collection[str]) -> set[Path]:
 
 
 def closure(root: Path, file: Path, problems: Sequence[str] = (), left_out: Sequence[str] | None = None) -> set[Path]:
-    """All the code of this repository that a stage file runs for some problems, without what is left out."""
+    """All code of this repository that a stage file runs for some problems, except what is left out."""
     left_out = LEFT_OUT if left_out is None else left_out
     found, to_read = set[Path](), [file, *opened(root, file)]
     parts = parts_used(root, file)

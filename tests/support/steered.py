@@ -1,4 +1,4 @@
-"""A real Slurm on loopback that a controller steers, in processes of their own."""
+"""A real Slurm on loopback that a controller steers, in separate processes."""
 
 import fcntl
 import os
@@ -26,7 +26,7 @@ MANY = 100_000  # jobs
 
 
 class Steered:
-    """A cluster, and what steers it."""
+    """A cluster and the controllers that steer it."""
 
     def __init__(self, slurm: LoopbackSlurm, folder: Path) -> None:
         self.slurm, self.folder = slurm, folder
@@ -38,7 +38,7 @@ class Steered:
         self.slurm.until(lambda: not self.slurm.states(), "no jobs")
 
     def busy(self) -> str:
-        """Let a job take the whole cluster."""
+        """Start a job that takes the whole cluster."""
         job = self.slurm.submit("sleep 600", "--time=10", *ALL)
         self.slurm.until(lambda: self.slurm.states()[job] == "R", "a job that runs")
         return job
@@ -50,7 +50,7 @@ class Steered:
     def steer(
         self, *options: str, policy: str = "sjf", mode: str = "order", path: Path | None = None
     ) -> subprocess.Popen[str]:
-        """Begin a controller; `path`: with other commands, and a folder of its own there."""
+        """Start a controller; with `path`, its commands come from there, and its folder is in there."""
         words = [sys.executable, *WORDS, "--scenario", "machines", "--policy", policy, "--mode", mode, "--tick", "1"]
         there = self.slurm.environment["PATH"]
         begun = subprocess.Popen(
@@ -64,7 +64,7 @@ class Steered:
         return begun
 
     def until_steering(self, most_s: float = SOON_S) -> None:
-        """Wait until the last controller has begun: it imports, takes back, and asks its policy for the first time."""
+        """Wait until the last controller has started: imports, resets, and asks its policy once."""
         said, end = self.folder.parent / f"said-{len(self.started) - 1}", time.monotonic() + most_s
         while not re.search("^steer: [a-z]+: ", said.read_text(), re.MULTILINE):
             assert self.started[-1].poll() is None, said.read_text()
@@ -72,35 +72,35 @@ class Steered:
             time.sleep(0.1)
 
     def ended(self, process: "subprocess.Popen[str]") -> str:
-        """Wait until a controller has ended, and return what it said; its watchdog may go on."""
+        """Wait until a controller has ended, and return its output; its watchdog may still run."""
         process.wait(60)
         return (self.folder.parent / f"said-{self.started.index(process)}").read_text()
 
     def by_hand(self) -> "subprocess.CompletedProcess[str]":
-        """Take back what is set."""
+        """Reset all settings by the command for it."""
         words = [sys.executable, *WORDS, "--reset", "--folder", str(self.folder)]
         return subprocess.run(
             words, env=self.slurm.environment, cwd=REPOSITORY, capture_output=True, text=True, check=False
         )
 
     def factors(self) -> dict[int, int]:
-        """Return the SiteFactor of each job that waits and may start."""
+        """Return the SiteFactor of each waiting job that may start."""
         said = self.slurm.ask("sprio", "--noheader", "-o", "%i|%S").splitlines()
         return {int(number): int(factor) for number, factor in (line.split("|") for line in said)}
 
     def answers(self) -> bool:
-        """Return whether slurmctld does."""
+        """Return whether slurmctld answers."""
         with suppress(UserError):
             return bool(self.slurm.ask("scontrol", "show", "config"))
         return False
 
     def in_order(self) -> list[int]:
-        """Return the jobs that have a factor, the highest first."""
+        """Return the jobs that have a factor, the highest factor first."""
         found = {number: factor for number, factor in self.factors().items() if factor}
         return sorted(found, key=lambda number: -found[number])
 
     def until_ordered(self, *jobs: int) -> None:
-        """Wait until these have factors, in this order, and no others have."""
+        """Wait until exactly these jobs have factors, in this order."""
         self.slurm.until(lambda: self.in_order() == list(jobs), f"factors of {jobs}", SOON_S)
 
     def until_reset(self) -> None:
@@ -108,7 +108,7 @@ class Steered:
         self.slurm.until(lambda: not self.in_order(), "no factors", SOON_S)
 
     def held(self) -> set[int]:
-        """Return the jobs that somebody holds; of a cluster that does not answer, those that there may be."""
+        """Return the held jobs; if the cluster does not answer, all that could exist."""
         try:
             rows = self.slurm.jobs()
         except UserError:
@@ -116,38 +116,38 @@ class Steered:
         return {int(number) for number, row in rows.items() if row["Reason"].startswith("JobHeld")}
 
     def starts(self, after: str) -> list[int]:
-        """Return the jobs submitted after one that have started, the first one first; tasks by their array."""
+        """Return the started jobs that were submitted after one, in order of start; tasks by their array's id."""
         found = self.slurm.jobs(SLURM_TIME_FORMAT="%s").values()
         begun = [(int(row["StartTime"]), int(row.get("ArrayJobId", row["JobId"]))) for row in found if _ran(row)]
         return [number for _, number in sorted(begun) if number > int(after)]
 
     def journal(self, kind: str) -> list[dict[str, Any]]:
-        """Return what the journal has of a kind, so far."""
+        """Return the journal's rows of a kind so far."""
         if not (self.folder / JOURNAL).exists():
             return []
         return [dict(row) for row in rows(self.folder) if row["kind"] == kind]
 
     def kill_slurmctld(self) -> None:
-        """Kill slurmctld as nothing can hold off, and begin it again; it has forgotten what it did not save."""
+        """Kill slurmctld with SIGKILL and restart it; it has forgotten what it did not save."""
         (words,) = self.slurm.kill("slurmctld")
-        self.slurm.begin(*words, "-R")  # it keeps the partitions that it was told of, too
+        self.slurm.begin(*words, "-R")  # with -R it also keeps the partition states that were set
 
     def kill_watchdog(self) -> None:
-        """Kill the watchdog of the controller as nothing can hold off."""
+        """Kill the controller's watchdog with SIGKILL."""
         self._kill("pipeline.steering.watchdog")
 
     def kill_policy(self) -> None:
-        """Kill the process of the policy."""
+        """Kill the policy's process."""
         self._kill("spawn_main")
 
     def _kill(self, word: str) -> None:
-        """Kill what the last controller began, whose command has a word."""
+        """Kill the child of the last controller whose command contains a word."""
         begun = psutil.Process(self.started[-1].pid).children()
         (process,) = [child for child in begun if any(word in said for said in child.cmdline())]
         process.kill()
 
     def end(self) -> None:
-        """End what was begun, the watchdogs by letting them finish."""
+        """End all controllers, letting the watchdogs finish."""
         for one in self.started:
             with suppress(ProcessLookupError):
                 one.send_signal(signal.SIGTERM)
@@ -160,7 +160,7 @@ def _ran(row: dict[str, str]) -> bool:
 
 @contextmanager
 def steered(slurm: LoopbackSlurm, folder: Path) -> Iterator[Steered]:
-    """Let a test steer a cluster without jobs, and leave it so."""
+    """Let a test steer a cluster without jobs, and remove all jobs afterwards."""
     found = Steered(slurm, folder)
     found.empty()
     try:
@@ -171,13 +171,13 @@ def steered(slurm: LoopbackSlurm, folder: Path) -> Iterator[Steered]:
 
 
 def killed(process: "subprocess.Popen[str]") -> None:
-    """Kill a process as nothing can hold off."""
+    """Kill a process with SIGKILL."""
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def until_free(folder: Path, most_s: float = SOON_S) -> None:
-    """Wait until nobody holds the lock of a folder."""
+    """Wait until no process holds the lock of a folder."""
     end = time.monotonic() + most_s
     while True:
         with (folder / "lock").open("rb") as stream, suppress(OSError):

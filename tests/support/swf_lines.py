@@ -1,4 +1,4 @@
-"""Lines of logs in the Standard Workload Format, and real logs that stand beside the project where there are any."""
+"""Lines of logs in the Standard Workload Format, and real logs if there are any next to the project."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from pipeline.core.logs.trace import Trace
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
 HPC2N = TRACES / "HPC2N-2002-2.2-cln.first15000.swf.gz"
 LUBLIN = TRACES / "lublin_256.swf.gz"
-CASES = Path(__file__).parents[1] / "core" / "logs" / "cases"  # reported problems, reduced
+CASES = Path(__file__).parents[1] / "core" / "logs" / "cases"  # reported problems, reduced to a minimum
 GIB_KB = 1024**2
 
 

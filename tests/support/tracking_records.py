@@ -1,4 +1,4 @@
-"""What MLflow's database holds, and a process that writes to it."""
+"""Contents of MLflow's database, and the environment of a process that writes to it."""
 
 import os
 from pathlib import Path
@@ -11,10 +11,10 @@ FOREIGN = ("MLFLOW_TRACKING_URI", "PIPELINE_TRACKING", "DVC_ROOT", "DVC_STAGE", 
 
 
 class Records:
-    """What a database holds, as a reader of MLflow sees it."""
+    """Contents of a database, as MLflow's client reads them."""
 
     def __init__(self, place: Path | str) -> None:
-        """Read the database of a folder, or what a server at some address has."""
+        """Read the database in a folder, or that of a server at an address."""
         self.client = MlflowClient(place if isinstance(place, str) else f"sqlite:///{place / 'mlflow.db'}")
         self.experiment = self.client.get_experiment_by_name("scheduler-pipeline")
 
@@ -34,9 +34,9 @@ class Records:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a process that runs the working tree's pipeline, without what another test's MLflow set.
+    """The environment of a process that runs the working tree's pipeline, without MLflow settings of another test.
 
-    Its stages send their records at once, unless the test has it otherwise.
+    Its stages send their records at once, unless the test sets this otherwise.
     """
     own = {key: value for key, value in os.environ.items() if key not in FOREIGN and not key.startswith("MLFLOW_HTTP")}
     return {**own, "PYTHONPATH": str(REPOSITORY), "PIPELINE_TRACKING": "live", **more}

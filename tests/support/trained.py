@@ -1,4 +1,4 @@
-"""A repository in which a training of seconds is begun, killed and begun again."""
+"""A repository in which a training of seconds is started, killed and restarted."""
 
 import subprocess
 import sys
@@ -9,10 +9,10 @@ from repositories import Folder, begin
 
 
 class Trained(Folder):
-    """A repository in which stages are run by hand."""
+    """A repository in which tests run single stages."""
 
     def stage(self, *words: str, **more: str) -> subprocess.Popen[str]:
-        """Begin a stage."""
+        """Start a stage."""
         return subprocess.Popen(
             [sys.executable, "-m", "pipeline", *words],
             cwd=self.root,
@@ -27,7 +27,7 @@ class Trained(Folder):
 
 
 def ready_to_train(root: Path, environment: Mapping[str, str], updates: int) -> Trained:
-    """A repository ready to finetune the agent `plain`, which notes where it is behind each update."""
+    """A repository ready to finetune the agent `plain`, which writes a checkpoint after each update."""
     more = {**environment, "PIPELINE_CHECKPOINT_S": "0"}
     folder = begin(root, more)
     folder.edit(threads=2, agents__plain__finetune__updates=updates, agents__plain__finetune__validate_every=7)

@@ -1,4 +1,4 @@
-"""A walk through a workflow on this machine: every `run:` block by bash, every action by a stated stand-in."""
+"""A walk through a workflow on this machine: bash runs every `run:` block, and a stated stand-in every action."""
 
 import os
 import re
@@ -16,10 +16,10 @@ from ruamel.yaml import YAML
 WORKFLOWS = REPOSITORY / ".github" / "workflows"
 EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
 
-# Takes minutes and a network: the environment of these tests is what it would make.
+# `make setup` takes minutes and a network; the environment of these tests is what it would create.
 STATED = {"make setup": f"ln -s {sys.prefix} .venv"}
 
-# Keeps what it is told, and answers the questions a workflow asks.
+# Stores its arguments, and answers the questions that a workflow asks.
 GH = """#!/usr/bin/env bash
 printf '%s\\n' "$*" >> "$GH_SAID"
 for word in "$@"; do if [ -f "$word" ]; then cat "$word" >> "$GH_BODIES"; fi; done
@@ -27,7 +27,7 @@ if [ "$1 $2" = "pr list" ] && [[ "$*" == *"--head $GH_OPEN_HEAD "* ]]; then echo
 if [ "$1 $2" = "run list" ]; then echo "$GH_PASSED"; fi
 """
 
-# Keeps what it is given, and saves an image of one line.
+# Stores its arguments, and saves an image of one line.
 DOCKER = """#!/usr/bin/env bash
 printf 'docker %s\\n' "$*" >> "$GH_SAID"
 if [ "$1" = save ]; then echo "image $2"; fi
@@ -36,7 +36,7 @@ if [ "$1" = login ]; then printf 'password %s\\n' "$(cat)" >> "$GH_SAID"; fi
 
 
 def workflow(name: str) -> dict[str, Any]:
-    """A workflow of this repository, as YAML 1.2 reads it."""
+    """A workflow of this repository, as a YAML 1.2 parser reads it."""
     loaded: dict[str, Any] = YAML(typ="safe").load(WORKFLOWS / f"{name}.yml")
     return loaded
 
@@ -48,7 +48,7 @@ def steps(name: str) -> Iterator[dict[str, Any]]:
 
 
 def lint(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a linter of this environment."""
+    """Run a linter from this environment."""
     tool, *rest = words
     return subprocess.run(
         [Path(sys.executable).parent / tool, *rest],
@@ -60,7 +60,7 @@ def lint(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 class Step(NamedTuple):
-    """What a stand-in is given: the step's `with`, and where things are."""
+    """Input of a stand-in: the step's `with`, and folders."""
 
     wanted: Mapping[str, str]
     here: Path  # the job's checkout
@@ -83,7 +83,7 @@ def save_cache(step: Step) -> None:
 
 
 def upload(step: Step) -> None:
-    """As the action does: one folder without its name, several paths with theirs."""
+    """Copy as the action does: a single folder without its name, several paths with theirs."""
     paths = step.wanted["path"].split()
     kept = step.shared / "artifacts" / step.wanted["name"]
     for path in (step.here / path for path in paths):
@@ -111,7 +111,7 @@ STAND_INS: dict[str, Callable[[Step], None]] = {
 
 
 class Walk:
-    """A run of one workflow. Every expression in it must be given a value, every action have a stand-in."""
+    """A run of one workflow. Every expression in it needs a value, and every action a stand-in."""
 
     def __init__(self, name: str, shared: Path, environment: Mapping[str, str], values: Mapping[str, Any]) -> None:
         self.file = workflow(name)
@@ -151,7 +151,7 @@ class Walk:
         return ran
 
     def job(self, name: str, job: Mapping[str, Any]) -> None:
-        """Run the steps of a job in order, in a folder of its own."""
+        """Run the steps of a job in order, in a separate folder."""
         here, temporary = self.shared / name, self.shared / f"{name}_temp"
         temporary.mkdir()
         self.values["runner.temp"] = temporary
@@ -174,13 +174,13 @@ class Walk:
         self.keep(f"needs.{name}", self.named(job.get("outputs")))
 
     def keep(self, where: str, outputs: Mapping[str, str]) -> None:
-        """Let later expressions read outputs, as they are or compared with true."""
+        """Make outputs available to later expressions, as values and compared with true."""
         for key, value in outputs.items():
             self.values[f"{where}.outputs.{key}"] = value
             self.values[f"{where}.outputs.{key} == 'true'"] = value == "true"
 
     def bash(self, script: str, here: Path, environment: Mapping[str, str]) -> None:
-        """Run a block as it stands in the file, or its stand-in."""
+        """Run a block unchanged, or its stand-in."""
         words = ["bash", "-euo", "pipefail", "-c", STATED.get(script.strip(), script)]
         done = subprocess.run(
             words, check=False, cwd=here, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -189,7 +189,7 @@ class Walk:
         assert done.returncode == 0, f"{script}\n{done.stdout}"
 
     def named(self, rows: Mapping[str, Any] | None) -> dict[str, str]:
-        """Rows of `env` or `with`, their expressions replaced."""
+        """Rows of `env` or `with`, with expressions replaced by their values."""
         return {key: EXPRESSION.sub(self._value, str(text)) for key, text in (rows or {}).items()}
 
     def true(self, condition: str | None) -> bool:

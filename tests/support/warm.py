@@ -1,9 +1,9 @@
-"""Commands forked from a process that has imported other people's libraries: each is a process of its own all the same.
+"""Commands forked from a process that has already imported third-party libraries; each still has its own process.
 
 `python -m dvc` and `python -m pipeline` spend most of a small command on importing torch, pandas, MLflow and DVC. Here
-these are imported once; of the project itself nothing is, for copies of it under test differ. What this writes as
-`python` asks for a fork where it is told `-m dvc` or `-m pipeline`, and becomes Python itself for all else; with it on
-PATH, the stages that DVC runs come from here, too. Not for tests of how a process begins, of limits that it inherits,
+these are imported once. The project is not, because copies under test differ. The `python` that this writes
+asks for a fork if its arguments are `-m dvc` or `-m pipeline`, and becomes Python itself for all others. With it on
+PATH, the stages that DVC runs are forked as well. Not for tests of how a process starts, of limits that it inherits,
 of signals to its group, or of what may differ between two processes (hashes of strings do not, here).
 """
 
@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MODULES = ("dvc", "pipeline")
-# Not numba, which reads the environment, and no library that begins a thread which a command would miss.
+# Without numba, which reads the environment, and without libraries that start a thread which a command would lack.
 LIBRARIES = (
     "pandas",
     "pandera.pandas",
@@ -43,10 +43,10 @@ LIBRARIES = (
     "typer",
     "ruamel.yaml",
 )
-LONGEST = 1 << 18  # bytes of a command with its environment
+LONGEST = 1 << 18  # bytes of a command and its environment
 ENDED_S = 60.0
 
-# It imports only what is built in, and so begins in 10 ms.
+# It imports only built-in modules, and so starts in 10 ms.
 ASKING = """#!{python} -IS
 import _signal, _socket, marshal, os, sys
 if sys.argv[1:2] != ["-m"] or sys.argv[2] not in {modules}:
@@ -68,13 +68,13 @@ os._exit(code)
 
 @contextmanager
 def warm(place: Path) -> Iterator[Path]:
-    """Begin the process that forks, and end it.
+    """Start the process that forks, and end it.
 
     Args:
-        place: a folder of its own, with a short path.
+        place: a separate folder with a short path.
 
     Yields:
-        A folder for PATH, in which `python` is.
+        A folder for PATH, which contains `python`.
     """
     address, python = place / "socket", place / "bin" / "python"
     python.parent.mkdir()
@@ -89,7 +89,7 @@ def warm(place: Path) -> Iterator[Path]:
 
 
 def _serve(address: str) -> None:
-    """Fork for whoever asks, until the process that began this ends and so closes standard input."""
+    """Fork for every request until the parent process ends, which closes standard input."""
     sys.modules["hypothesis"] = None  # type: ignore[assignment]  # as pipeline/__main__.py has it
     for name in LIBRARIES:
         __import__(name)
@@ -110,24 +110,24 @@ def _serve(address: str) -> None:
 
 
 def _bury() -> None:
-    """Take note of all that have ended."""
+    """Reap all children that have ended."""
     with suppress(ChildProcessError):
         while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG):
             pass
 
 
 def _keep(asked: socket.socket) -> None:
-    """Fork once more, into the command; pass on what signals are sent, and with which code it ends."""
+    """Fork once more, into the command; pass on the signals it is sent and its exit code."""
     order, files, *_ = socket.recv_fds(asked, LONGEST, 3)
     child = os.fork()
     if not child:
         asked.close()
         return _become(*marshal.loads(order), files)
-    os.setpgid(child, child)  # as it does itself: whoever comes first
+    os.setpgid(child, child)  # the command does the same: whichever comes first
     ended = os.pidfd_open(child)
     while ended not in select.select([asked, ended], [], [])[0]:
         number = asked.recv(1)
-        if not number:  # who asked is gone, and all that the command began goes, too
+        if not number:  # the client has gone: so does everything that the command started
             os.killpg(child, signal.SIGKILL)
             os._exit(0)
         os.kill(child, number[0])
@@ -137,7 +137,7 @@ def _keep(asked: socket.socket) -> None:
 
 
 def _become(python: str, words: list[str], folder: str, environment: dict[str, str], files: list[int]) -> None:
-    """Run a module as `python -m` does."""
+    """Become a module, run as `python -m` does."""
     import runpy
 
     os.setpgid(0, 0)
@@ -156,7 +156,7 @@ def _become(python: str, words: list[str], folder: str, environment: dict[str, s
     sys.argv = words
     paths = [folder, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     sys.path[:1] = paths  # in place of this file's folder
-    # The pipeline's own way to end would come before what these libraries have registered; `_end` comes behind it.
+    # The pipeline's own exit would come before the functions that these libraries registered; `_end` comes after them.
     register = atexit.register
     atexit.register = lambda call, *more, **named: call if call.__name__ == "_leave" else register(call, *more, **named)
     try:
@@ -167,7 +167,7 @@ def _become(python: str, words: list[str], folder: str, environment: dict[str, s
 
 
 def _end(code: object) -> None:
-    """End as Python does, without taking down all modules, which takes a third of a second."""
+    """End as Python does, without finalizing all modules, which takes a third of a second."""
     if not isinstance(code, int | None):
         sys.stderr.write(f"{code}\n")
         code = 1

@@ -25,7 +25,7 @@ def main() -> None:
     env.job_queue.append(env.loads[0])
     began, used, times, cpu = time.perf_counter(), time.process_time(), 0, 0.0
     while cpu < LEAST_S:
-        waits, times = env.schedule_curr_sequence_reset(env.fcfs_score), times + 1  # begins again by itself
+        waits, times = env.schedule_curr_sequence_reset(env.fcfs_score), times + 1  # restarts by itself
         cpu = time.process_time() - used
     wall, cpu, mean = (time.perf_counter() - began) / times, cpu / times, sum(waits.values())
     result = {"jobs": len(waits), "decisions": len(waits), "wall_s": wall, "cpu_s": cpu, "mean": mean}

@@ -1,4 +1,4 @@
-"""Params: a frozen, checked view of params.yaml, free of torch.
+"""Params: a frozen, checked view of params.yaml, which does not import torch.
 
 Unknown keys are refused by name, and every number has its type and range. Defaults are in params.yaml, except for logs:
 `{name: swf, path: ...}` is enough to read one.

@@ -1,4 +1,4 @@
-"""Checks across the sections of params.yaml, whatever the problem. Each raises a UserError for the first wrong row."""
+"""Checks across the sections of params.yaml, for all problems. Each raises a UserError for the first wrong row."""
 
 from collections.abc import Collection
 from difflib import get_close_matches
@@ -72,7 +72,7 @@ def check_algorithm(params: "Params", where: str, name: str, algorithm: str) -> 
 def check_jobsets_drawn(params: "Params", where: str, name: str, only_generated: bool = False) -> None:
     """Refuse an agent that trains on loads or jobsets which `generate` does not draw.
 
-    With `only_generated`, fine-tuning as well draws no jobsets of its own.
+    With `only_generated`, fine-tuning too draws no jobsets of its own.
     """
     agent = params.agents[name]
     scenario = params.scenarios[agent.scenario]

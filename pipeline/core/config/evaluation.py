@@ -1,4 +1,4 @@
-"""Rows about judging policies: intervals, external policies, the gate to the champion, and sites to advise."""
+"""Rows about judging policies: intervals, external policies, the gate for champions, and sites to advise."""
 
 import re
 from collections.abc import Mapping
@@ -50,12 +50,12 @@ class External(Frozen):
     """An external policy, scored on a scenario's test jobsets."""
 
     problem: Literal["pool", "machines", "groups"]  # of the scenario
-    scenario: Name  # whose test jobsets it plays
+    scenario: Name  # its test jobsets are played
     # package.module:name or path/to/file.py:name of a callable, a .zip of Stable-Baselines3 or an .onnx file.
     policy: Annotated[str, AfterValidator(_word)]
-    files: tuple[str, ...] = ()  # further ones that it reads, such as weights: changes make its results stale
-    objective: Literal["slowdown", "delay"]  # by which it is judged; default: delay for groups, else slowdown
-    limit_ms: Annotated[float, Field(gt=0)] = 10.0  # time limit of a decision, as the mean over a batch
+    files: tuple[str, ...] = ()  # other files that it reads, such as weights; changes make its results stale
+    objective: Literal["slowdown", "delay"]  # measure by which it is judged; default: delay for groups, else slowdown
+    limit_ms: Annotated[float, Field(gt=0)] = 10.0  # time limit of a decision, on average over a batch
 
     @model_validator(mode="before")
     @classmethod
@@ -69,8 +69,8 @@ class Watch(Frozen):
     """Conditions for an alarm of `watch` about a champion."""
 
     level: Level  # chance of an alarm without regret, over any number of looks
-    # Mean regret without an alarm. The regret of a window is the champion's loss against the best heuristic, as part of
-    # the worse of the two.
+    # Mean regret without an alarm. The regret of a window is the champion's loss against the best heuristic, relative
+    # to the worse of the two.
     tolerance: Share
     bound: Annotated[float, Field(gt=0, le=1)]  # limit of one window's regret, above and below 0
     plan: Annotated[float, Field(gt=0, le=1)]  # regret to detect, which sets the number of windows needed
@@ -83,8 +83,8 @@ class Gate(Frozen):
     # Smaller numbers for some scenarios, by name.
     fewer: dict[Name, Annotated[Many, Field(ge=LEAST)]]
     level: Level  # chance to promote a candidate that is no better, over all candidates of a scenario (Holm)
-    margin: Share  # part of the champion's mean over all loads by which a candidate must be better
-    load_margin: Share  # part of the champion's mean by which it may be worse at any one load, with its interval
+    margin: Share  # share of the champion's mean over all loads by which a candidate must be better
+    load_margin: Share  # share of the champion's mean by which it may be worse at any one load, with its interval
     tail_margin: Share  # the same for the 99th percentile, over all loads
     watch: Watch  # alarms about the champion
 
@@ -103,7 +103,7 @@ def too_few(params: "Params", scenario: str) -> str:
 
 
 class Vetoes(Frozen):
-    """How much longer waits may become under an order that is advised, as shares of today's."""
+    """How much longer waits may become under an advised order, as shares of today's."""
 
     longest: Growth = 0.1  # the longest wait
     p99: Growth = 0.1  # the 99th percentile of waits
@@ -126,7 +126,7 @@ class Multifactor(Frozen):
 class Backfilling(Frozen):
     """How jobs start before others of higher priority. The defaults are Slurm's; `site --config` reads a site's."""
 
-    reservations: Many = 500  # for as many jobs of each partition (bf_job_part_count_reserve); 1 is EASY
+    reservations: Many = 500  # maximum number in each partition (bf_job_part_count_reserve); 1 is EASY
     tested: Many = 500  # waiting jobs that may start, in order of priority (bf_max_job_test)
     window_h: Annotated[float, Field(gt=0, le=100_000)] = 24.0  # no reservation is further ahead (bf_window)
     interval_s: Annotated[float, Field(ge=0, le=86_400)] = 30.0  # between passes that backfill (bf_interval); 0: always
@@ -140,10 +140,10 @@ class Partition(Frozen):
 
 
 class Quota(Frozen):
-    """Most that running jobs may hold together, as limits of a QOS or an association; `site --quotas` reads them."""
+    """Limits on what running jobs hold together, from a QOS or an association; `site --quotas` reads them."""
 
     each: Literal["all", "user", "account"] = "all"  # all these jobs together, or those of each user or account
-    qos: str = ""  # only jobs of this QOS; they have no quotas without a QOS for the same (Slurm's precedence)
+    qos: str = ""  # only jobs of this QOS; replaces their quotas of the same kind without a QOS (as in Slurm)
     accounts: Annotated[tuple[str, ...], Field(max_length=10_000)] = ()  # only jobs of these accounts
     cpus: Annotated[int, Field(ge=1)] | None = None  # GrpTRES=cpu=..., MaxTRESPerUser, MaxTRESPerAccount
     jobs: Annotated[int, Field(ge=1)] | None = None  # GrpJobs, MaxJobsPerUser, MaxJobsPerAccount, MaxJobs
@@ -158,5 +158,5 @@ class Site(Frozen):
     partitions: dict[str, Partition] = Field(default={})  # by name; those that are not listed have tier and factor 1
     qos: dict[str, Points] = Field(default={})  # priorities by name, 0 for others; `site --quotas` reads them
     quotas: Annotated[tuple[Quota, ...], Field(max_length=10_000)] = ()  # jobs beyond them wait without a reservation
-    warm_up_days: Annotated[float, Field(ge=0, le=365)] = 7.0  # replayed before a period and not counted
-    most: Vetoes = Vetoes()  # growth of waits that is accepted
+    warm_up_days: Annotated[float, Field(ge=0, le=365)] = 7.0  # days that are replayed before a period, but not counted
+    most: Vetoes = Vetoes()  # accepted growth of waits

@@ -19,7 +19,7 @@ class NoPretrain(Frozen):
 
     @property
     def budget(self) -> int:
-        """Most updates."""
+        """Maximum number of updates."""
         return 1
 
 
@@ -35,7 +35,7 @@ class Budget(Frozen):
 
     @property
     def budget(self) -> int:
-        """Updates."""
+        """Number of updates."""
         return self.updates
 
 
@@ -46,7 +46,7 @@ class EvolutionRecipe(Frozen):
     play: Literal["greedy"] = "greedy"  # after training, as during it
     population: Annotated[int, Field(ge=4, le=10_000)]  # candidates of a generation
     spread: Rate  # standard deviation of the first candidates' weights
-    averaged: Share = 0.0  # of the generations, the last ones: the result is the mean of their centres
+    averaged: Share = 0.0  # share of the generations, the last ones: the result is the mean of their centres
 
     @property
     def masked(self) -> bool:
@@ -76,7 +76,7 @@ class Weights(Frozen):
 
     sha256: str
     tensors: dict[str, Tensor]
-    packages: dict[str, str]  # and their versions that made it; not checked
+    packages: dict[str, str]  # that made it, with their versions; not checked
 
 
 class Card(Frozen):

@@ -33,9 +33,9 @@ class Params(Frozen):
     """All of params.yaml."""
 
     seed: Seed  # of everything; each split, load, jobset and episode has a random stream of its own
-    # Of torch and numba; part of the result, since they order sums.
+    # Of torch and numba; results depend on the number, because it determines the order of sums.
     threads: Annotated[int, Field(gt=0, le=1024)]
-    device: Literal["auto", "cpu", "cuda"]  # where networks compute; a GPU may give other bytes
+    device: Literal["auto", "cpu", "cuda"]  # where networks compute; a GPU may give slightly different results
     workload: Annotated[Synthetic | PoolLog, Field(discriminator="name")]  # jobs of pooled clusters
     demands: dict[Name, Demand]  # of jobs; a scenario selects one by name
     # Clusters, their jobs and their loads, by name.

@@ -77,7 +77,7 @@ def parsed(text: str, where: str, of_dvc: bool = False) -> Any:
     """
     if of_dvc and not STRANGE.search(text):
         yaml = YAML(typ="safe")
-    else:  # its error messages are clearer, with the right line
+    else:  # the pure reader has clearer error messages, with the right line
         yaml = YAML(typ="safe", pure=True)
         yaml.Composer = Bounded
         if len(text) > LARGEST:

@@ -1,7 +1,7 @@
 """Registration of problems in config: the records of a problem, and its checks.
 
 A problem has a scenario, an agent, recipes, ways to pre-train and to fine-tune, plans if its policies look ahead, and
-the knobs of its heuristics: a folder here, a name in each of the lines below, and a check that they are consistent.
+knobs of heuristics. To add one, add a folder here, a name to each line below, and a check that its rows agree.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ Plan = PoolPlan | MachinesPlan
 
 
 class NoKnobs(Frozen):
-    """Heuristics without a choice."""
+    """No knobs: heuristics without a choice."""
 
 
 class HeuristicKnobs(Frozen):

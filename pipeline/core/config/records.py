@@ -28,14 +28,14 @@ Number = TypeVar("Number", int, float)
 
 Doubt = Literal["times", "limits", "size", "load", "misfits"]
 Positive = Annotated[int, Field(gt=0)]
-Many = Annotated[int, Field(gt=0, le=1_000_000)]  # of things that are all held in memory
+Many = Annotated[int, Field(gt=0, le=1_000_000)]  # number of things that are all held in memory
 Units = Annotated[int, Field(gt=0, le=10_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
 Load = Annotated[int, Field(gt=0, le=1000)]
 Rate = Annotated[float, Field(gt=0)]
 Weight = Annotated[float, Field(ge=0)]
-Wide = Annotated[int, Field(gt=0, le=10_000)]  # of a network's layer
+Wide = Annotated[int, Field(gt=0, le=10_000)]  # units of a network's layer
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
@@ -77,7 +77,7 @@ class Periods(Frozen):
 
     train_share: PositiveShare = 0.6  # of the jobs, in order of time
     validation_share: PositiveShare = 0.15  # of the jobs, after those of training
-    # Implausible signs in the log that are confirmed: the words that `trace` reports.
+    # Signs of a misread log that are accepted, by the words that `trace` reports.
     accept: Annotated[tuple[Doubt, ...], Field(exclude_if=lambda words: not words)] = ()
 
     @model_validator(mode="after")
@@ -176,14 +176,14 @@ def _shown(value: Any) -> str:
 
 
 def _keys(place: tuple[int | str, ...], raw: Any) -> list[str]:
-    """Return the keys of a location, in which pydantic also names the selected record of a union."""
+    """Return the keys of a location, without pydantic's names of the selected records of unions."""
     keys, selected = [], False
     for part in place:
         if isinstance(raw, Mapping) and not selected and part in (raw.get(key) for key in DISCRIMINATORS):
             selected = True  # only once: the record may have a key of that name, such as `groups`
             continue
         selected = False
-        if str(part).startswith("["):  # pydantic's "the key itself", and our records without such a key
+        if str(part).startswith("["):  # pydantic's mark of a key itself, and our unions without a selecting key
             continue
         keys.append(str(part))
         named = isinstance(raw, Mapping) and part in raw

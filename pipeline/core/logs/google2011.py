@@ -1,12 +1,12 @@
-"""Google's clusterdata-2011: the task events, one `part-*.csv[.gz]` or a folder of them, which are one log.
+"""Google's clusterdata-2011: the task events, in one `part-*.csv[.gz]` or a folder of them, which form one log.
 
-The thirteen columns have no header. A row is an event of a task, which is a job's number and the task's index in it.
-A task is submitted (event 0), is given to a machine (1) and finishes (4): its run time lies between the last two. It
-wants what it asked for when it was submitted; cores and memory are shares of the largest machine, here in percent.
+The thirteen columns have no header. A row is an event of a task, which has its job's number and an index in that job.
+A task is submitted (event 0), is scheduled on a machine (1) and finishes (4). Its run time is the time between the last
+two. Its demand is the request at submission; cores and memory are shares of the largest machine, here in percent.
 
 A task that was ever evicted (2), failed (3), killed (5) or lost (6) is dropped for the first of these, because its run
-time is unknown. So is a task from before the log (time 0), or one that did not finish before its end. If a task
-finished and was submitted again, its first run counts. Later changes of requests (7, 8) do not. The counted rows are
+time is unknown. So is a task from before the log (time 0), or one that did not finish before the log ended. If a task
+finished and was submitted again, its first run counts. Changes of requests (7, 8) are ignored. The counted rows are
 tasks, each at the line of its first event; in a folder, line numbers continue from file to file.
 """
 
@@ -24,7 +24,7 @@ from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback, no_progress
 
 NAMES = "time missing job task machine event user class priority cpu memory disk different_machine"
-BEYOND = 1e19  # of a time: above AFTER
+BEYOND = 1e19  # limit of times, above AFTER
 SCHEMA = schema("google2011", amounts="cpu memory", words="user").add_columns(
     {
         "time": number(BEYOND, nullable=False),

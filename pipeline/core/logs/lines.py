@@ -1,7 +1,7 @@
 """The job lines of a log in the Standard Workload Format, read a chunk at a time.
 
 pandas parses chunks of plain numbers. Other chunks are parsed line by line, with comments, short lines, and errors for
-lines that are no jobs. Both give the same numbers.
+lines that are not jobs. Both ways give the same numbers.
 """
 
 import csv
@@ -47,7 +47,7 @@ def chunks(content: BinaryIO) -> Iterator[bytes]:
 
 
 def job_lines(content: BinaryIO, path: Path) -> Iterator[Lines]:
-    """Yield the job lines of a log in order; a UserError names a line that is no job."""
+    """Yield the job lines of a log in order; a UserError names a line that is not a job."""
     first, sizes = 1, dict[str, int]()
     for text in chunks(content):
         fields = _plain_numbers(text)

@@ -1,11 +1,11 @@
 """Alibaba's cluster-trace-gpu-v2023: pods (`openb_pod_list_*.csv`) and nodes (`openb_node_list_*.csv`).
 
 The first line names the columns. A pod is submitted when it is created, waits until it is scheduled, and runs until it
-is deleted. It wants cpu_milli of a core, memory_mib, and num_gpu times gpu_milli of a GPU: the GPUs of a node are
-pooled, and two pods may share one in any parts. gpu_spec names the models it may run on; without one, it runs on all.
+is deleted. It requests cpu_milli of a core, memory_mib, and num_gpu times gpu_milli of a GPU: the GPUs of a node are
+pooled, and two pods may share one in any proportion. gpu_spec names the GPU models it may run on (default: all).
 
-The kinds of machines are the models of the nodes, in order of appearance; "" has no GPU. Without a file of nodes they
-are the models in the pods.
+The kinds of machines are the models of the nodes, in order of appearance; kind "" has no GPU. Without a file of nodes
+they are the models in the pods.
 """
 
 from pathlib import Path

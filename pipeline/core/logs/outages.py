@@ -1,4 +1,4 @@
-"""Outages of a Slurm's nodes, from `sacctmgr --parsable2 show event` and `show reservation`, with times in UTC."""
+"""Outages of Slurm's nodes, from `sacctmgr --parsable2 show event` and `show reservation`, with times in UTC."""
 
 import math
 import re
@@ -12,7 +12,7 @@ from pipeline.core.logs.slurm import sacctmgr_rows
 from pipeline.errors import UserError
 
 EXPECTED = "'sacctmgr --parsable2 show event' or 'show reservation format=Name,Start,End,NodeNames,Flags'"
-COLUMNS, EVENT, RESERVATION = ("TimeStart", "TimeEnd", "NodeName"), "State", "Flags"  # of both, and of one of them
+COLUMNS, EVENT, RESERVATION = ("TimeStart", "TimeEnd", "NodeName"), "State", "Flags"  # of both, events, reservations
 MAINTENANCE = "MAINT"  # the flag of reservations in which no job runs
 MOST_NODES = 20_000  # of one list
 PART = re.compile(r"[^,\[\]]*(?:\[[^\[\]]+\][^,\[\]]*)*")
@@ -30,7 +30,7 @@ class Outage(NamedTuple):
 
 
 def read_outages(path: Path) -> tuple[list[Outage], int]:
-    """Return the outages of a file, and the number of reservations that are left out, as jobs run in them.
+    """Return the outages of a file, and the number of reservations that are left out because jobs run in them.
 
     Raises:
         UserError: the file has other columns, or a row cannot be read.

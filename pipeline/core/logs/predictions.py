@@ -1,17 +1,17 @@
 """Run times of a log's jobs, predicted by gradient-boosted regression trees from what was known at each submission.
 
-Known are the request, and the user's earlier jobs by the log's own schedule, whatever schedule they are played in
-later, so that all policies know the same; unknown waits count as 0. A job that has not ended by then reveals only its
-presence and how long it has run. Memory is no feature: logs report the memory used where the requested one is unknown.
-Features without estimates or users are unknown (nan).
+Features describe the request and the user's earlier jobs as in the log's own schedule, so that all policies know the
+same in any simulated schedule. Unknown waits count as 0. A job that has not ended by then reveals only its presence
+and how long it has run. Memory is not a feature: where the request is unknown, logs report the memory used. Features
+that need estimates or users are nan in a log without them.
 
 The prediction is the mean of three: the median, which underestimates jobs that may run for days; the squared mean of
 the square root, which does so less; and, if the log has estimates, the estimate times its mean used share, which
 overestimates jobs that may fail at once. It never exceeds the user's estimate.
 
-Predictions for the training jobs come from earlier ones, in five parts (the first part, without a past, from the third:
-jobs right after it have its run times among their features). Otherwise, policies that learn from these predictions
-would expect later ones to be as good. Fewer than 200 training jobs are not divided.
+Training jobs form five parts, and each part is predicted from earlier ones. Otherwise, policies that learn from these
+predictions would expect later ones to be as good. The first part has no past and is predicted from the third, because
+features of jobs right after it include its run times. Fewer than 200 training jobs are not divided.
 """
 
 import heapq
@@ -74,7 +74,7 @@ class _Past:
     """State of a log at a time: ended jobs by group, and each user's present jobs."""
 
     def __init__(self, jobs: SubmittedJobs[FloatArray]) -> None:
-        self.jobs = SubmittedJobs[list[float]](*(column.tolist() for column in jobs))  # lists: for single jobs
+        self.jobs = SubmittedJobs[list[float]](*(column.tolist() for column in jobs))  # lists: faster for single jobs
         estimate = np.nan_to_num(jobs.estimate, nan=UNKNOWN).tolist()  # nan does not equal itself
         requests = list(zip(self.jobs.user, estimate, self.jobs.processors, strict=True))
         self.groups = [[(u, 0.0, 0.0), (u, e, 0.0), (u, e, p), (u, 0.0, p)] for u, e, p in requests]
@@ -85,7 +85,7 @@ class _Past:
         self.ended_at: dict[float, float] = {}
 
     def advance(self, time: float) -> None:
-        """End the jobs that have ended by a time."""
+        """Move the jobs that have ended by a time from the present to the ended ones."""
         while self._ends and self._ends[0][0] <= time:
             end, job = heapq.heappop(self._ends)
             for group in self.groups[job]:

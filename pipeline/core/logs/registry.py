@@ -31,14 +31,14 @@ class Format(NamedTuple):
 
 
 def check_formats(params: Params) -> None:
-    """Refuse the first row of params.yaml with an unknown format, in a UserError."""
+    """Refuse the first row of params.yaml with an unknown format; raise a UserError."""
     for place, row in _logs(params):
         if row.format not in FORMATS:
             raise UserError(f"params.yaml: {place}.format: expected one of {', '.join(FORMATS)}, got '{row.format}'")
 
 
 def check_there(params: Params) -> None:
-    """Refuse the first row of params.yaml whose log is missing, in a UserError."""
+    """Refuse the first row of params.yaml whose log is missing; raise a UserError."""
     for place, row in _logs(params):
         for key in ("path", "nodes"):
             named = getattr(row, key, None)

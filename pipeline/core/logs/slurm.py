@@ -48,9 +48,9 @@ class SlurmNode(NamedTuple):
 
 
 def records(text: str, first: str, where: str) -> list[dict[str, str]]:
-    """Return the words of each record that scontrol prints; a text that does not begin as they do is a UserError.
+    """Return the values of each record that scontrol prints, by key; UserError if the text begins with something else.
 
-    Every record begins with the word named `first`.
+    Every record begins with the key `first`.
     """
     begun, *parts = re.split(rf"^(?={first}=)", text, flags=re.MULTILINE)
     if begun.strip():
@@ -153,5 +153,5 @@ def _kinds(partitions: pd.Series, names: Sequence[str]) -> KeyArray:
     codes, found = pd.factorize(partitions.fillna(""))
     sets = [set(name.split("+")) for name in names]
     bits = [sum(1 << k for k, one in enumerate(sets) if one & set(text.split("|"))) for text in found]
-    whole = (1 << len(names)) - 1  # then machines need no kind
+    whole = (1 << len(names)) - 1  # all kinds: the job runs on any machine
     return np.array([ANY_KIND if one == whole else one for one in bits], dtype=np.uint64)[codes]

@@ -1,12 +1,12 @@
-"""The Standard Workload Format of the Parallel Workloads Archive, version 2.2: one job a line in 18 fields.
+"""The Standard Workload Format of the Parallel Workloads Archive, version 2.2: one job per line, in 18 fields.
 
 docs/logs.md has the rules for reading, repairing, dropping and refusing, which are the same for every problem.
 
 The processors are pooled: a job runs on one node and holds all its processors and their memory. The machine has
 MaxProcs processors, else MaxNodes, else an unknown number. Its memory is unknown, and is taken as the most that the
-log's jobs held at one time, but at most all processors times the most that one is known to have held. The former is a
-lower bound; the latter would be too large where few jobs are greedy, so that memory would never be short (HPC2N: 1.7
-times as much). With `per_node`, each processor is a machine, a job runs on as many nodes as it has processors, and
+log's jobs held at one time, but at most the number of processors times the largest known memory of one. The former is a
+lower bound. The latter would be too large where few jobs need much memory, so that memory would never be short (HPC2N:
+1.7 times as much). With `per_node`, each processor is a machine, a job runs on as many nodes as it has processors, and
 memory is left out.
 """
 
@@ -40,7 +40,7 @@ PARTIALS, COMPLETED, CANCELLED = (2, 3, 4), 1, 5  # of a status
 
 
 def read(path: Path, on_progress: ProgressCallback = no_progress, *, per_node: bool = False) -> Trace:
-    """Read a log; a UserError if that fails, a line is no job, or no job is left."""
+    """Read a log; a UserError if that fails, a line is not a job, or no job is left."""
     parts, sieve, sizes, rows, partitions = list[Columns](), Sieve(), dict[str, int](), 0, set[float]()
     estimates = memory = False
     with opened(path) as (content, percent):

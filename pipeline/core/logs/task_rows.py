@@ -1,6 +1,6 @@
-"""Logs whose rows are tasks; those of Alibaba and CloudSimPy have several equal instances.
+"""Logs whose rows are tasks; in those of Alibaba and CloudSimPy, a task has several equal instances.
 
-Times are in seconds. Neither log has users or machines.
+Times are in seconds. The logs of Alibaba and CloudSimPy have no users or machines.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ class Tasks(NamedTuple):
 
     amount: FloatArray  # [J, R]  in the units of the log's resources
     causes: Mapping[str, BoolArray]  # reasons to drop rows, in the order of reports
-    columns: Columns  # [J]  the others, as of `jobs`
+    columns: Columns  # [J]  other columns, as for `jobs`
     instances: FloatArray | None = None  # [J]  each a job; None: a task is one job
 
 
@@ -84,7 +84,7 @@ class TaskLog(NamedTuple):
         return Tasks(amount, every, columns, instances.to_numpy() if each else None)
 
 
-# The batch tasks, `batch_task.csv`, whose columns have no header; the first line of CloudSimPy names its columns.
+# Alibaba's batch tasks, `batch_task.csv`, have no header; the first line of CloudSimPy's log names its columns.
 OF_2018 = "task_name instance_num job_name task_type status start_time end_time plan_cpu plan_mem"
 OF_2017 = "create_timestamp modify_timestamp job_id task_id instance_num status plan_cpu plan_mem"
 AMOUNTS = "instance_num plan_cpu plan_mem"

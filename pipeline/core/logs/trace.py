@@ -137,7 +137,7 @@ def holders(machines: MachineTable, demand: IntArray, kinds: KeyArray) -> IntArr
 
 
 class Sieve:
-    """Counts of dropped rows, each once for its first cause, and of repaired rows."""
+    """Counts of dropped rows (each once, for its first cause) and of repaired rows."""
 
     def __init__(self) -> None:
         self._dropped: dict[str, Dropped] = {}
@@ -183,7 +183,7 @@ def _count(counted: dict[str, Dropped], reason: str, line: IntArray) -> None:
 
 
 class Facts(NamedTuple):
-    """What holds for all jobs of a log."""
+    """Properties of a whole log."""
 
     resources: tuple[str, ...]
     units: tuple[str, ...]

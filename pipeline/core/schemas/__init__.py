@@ -1,4 +1,4 @@
-"""pandera schemas of tables that cross a stage: strict, checked when written and when read.
+"""pandera schemas of tables that pass between stages: strict, checked when written and when read.
 
 These are the tables of every problem; a problem's own are in its `tables.py`. A table whose columns depend on the
 scenario (one per resource) has a function that builds its schema.

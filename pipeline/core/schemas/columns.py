@@ -17,7 +17,7 @@ def integers(low: int, high: int | None = None) -> pa.Column:
 
 
 def numbers(low: float, nullable: bool = False) -> pa.Column:
-    """Return a column of finite numbers from a bound on."""
+    """Return a column of finite numbers that are at least a bound."""
     checks = [pa.Check.ge(low, error=f"at least {low:g}"), pa.Check(np.isfinite, error="finite")]
     return pa.Column("float64", checks, nullable=nullable)
 
@@ -40,7 +40,7 @@ def timed_jobs(own: Mapping[str, pa.Column], resources: Iterable[str], name: str
 
 
 def timed_job_results(first: Mapping[str, pa.Column], last: Mapping[str, pa.Column]) -> dict[str, pa.Column]:
-    """Return the result columns of jobs in real time, between the first and last ones of a problem.
+    """Return the result columns of jobs in real time, between a problem's own first and last columns.
 
     The values of an unfinished job are lower bounds at the cut; a job that never started has no start.
     """
@@ -52,7 +52,7 @@ def timed_job_results(first: Mapping[str, pa.Column], last: Mapping[str, pa.Colu
 
 
 def timed_jobset_results(**also: pa.Column) -> dict[str, pa.Column]:
-    """Return the result columns of jobsets in real time, with more of them before the unfinished jobs."""
+    """Return the result columns of jobsets in real time, with others inserted before `unfinished`."""
     slowdowns = ("mean_slowdown", "p50_slowdown", "p99_slowdown", "worst_slowdown", "mean_bounded_slowdown")
     times = ("mean_wait", "p99_wait", "longest_wait", "completion_time")
     numbered = {"policy": pa.Column(str), "load": integers(1), "jobset": integers(0), "jobs": integers(1)}

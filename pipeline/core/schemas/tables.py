@@ -6,8 +6,8 @@ import pandera.pandas as pa
 
 from pipeline.core.schemas.columns import KEYS, finite, integers, numbers, table
 
-BLOCK_DAYS = 3  # days until loads are independent: congestion lasts days
-LENGTHS = 4  # most classes of job length
+BLOCK_DAYS = 3  # days after which load is independent: congestion lasts days
+LENGTHS = 4  # maximum number of classes of job length
 NEARLY = 1e-9
 STATUSES = ("OPTIMAL", "FEASIBLE", "WARM")  # proved best; better than the warm start; the warm start itself
 VERDICTS = ("yes", "no", "partly", "undecided")
@@ -115,7 +115,7 @@ PAPERS = table(
     unique=["figure", "paper", "claim", "part"],
 )
 
-# Schedules with full knowledge of the jobs. One row a jobset; objective, bound and warm_slowdown are mean slowdowns.
+# Schedules with full knowledge of the jobs. One row per jobset; objective, bound and warm_slowdown are mean slowdowns.
 HINDSIGHT = table(
     "Hindsight",
     {
@@ -153,7 +153,7 @@ HINDSIGHT_SUMMARY = table(
 
 # Streams are endless jobsets of a pooled cluster, of which the arrivals of some steps are measured. The backlog is the
 # number of jobs in some steps of each jobset, measured or not. `growth` is the least-squares slope of waiting jobs over
-# all measured steps and `finished` the jobs that finished in these, both of the whole jobset and per 100 steps.
+# all measured steps and `finished` the number of jobs that finished in them, both per 100 steps, by jobset.
 STREAM_BACKLOG = table(
     "StreamBacklog",
     {

@@ -1,4 +1,4 @@
-"""Checkpoints to resume a killed stage: no outputs of DVC, named by all that the stage's result depends on."""
+"""Checkpoints to resume a killed stage: not outputs of DVC, named by a digest of all that the result depends on."""
 
 import hashlib
 import json

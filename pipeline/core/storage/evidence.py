@@ -33,7 +33,7 @@ class Out(NamedTuple):
 class Stage(BaseModel):
     """A stage, in dvc.yaml or in dvc.lock."""
 
-    foreach: str = ""  # of dvc.yaml: the section of params.yaml that it multiplies over
+    foreach: str = ""  # of dvc.yaml: the section of params.yaml for whose rows it is repeated
     outs: list[Any] = []
     params: Any = None
 
@@ -58,7 +58,7 @@ class Lock(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """The commit that the working tree began from."""
+    """The commit that the working tree is based on."""
 
     id: str
     subject: str
@@ -76,12 +76,12 @@ def head() -> Commit | None:
 
 
 def committed(path: Path) -> bytes | None:
-    """Return a file of the last commit; None if it has none."""
+    """Return the content of a file in the last commit; None if it is not there."""
     return git("show", f"HEAD:./{path.as_posix()}")
 
 
 def from_commit(path: Path) -> str:
-    """Return the advice for a damaged or unmerged file: without HEAD, git refuses to check out the latter."""
+    """Return the advice for a damaged or unmerged file; without HEAD, git refuses to check out an unmerged one."""
     return f"'git checkout HEAD -- {path.as_posix()}' brings back the last commit's"
 
 
@@ -145,7 +145,7 @@ def committed_yaml(path: Path) -> Mapping[str, Json]:
 
 
 def committed_table(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
-    """Return columns of a CSV table of the last commit; None if it does not have them."""
+    """Return columns of a CSV table in the last commit; None if that has no such table or columns."""
     content = committed(path)
     try:
         return None if content is None else pd.read_csv(io.BytesIO(content), usecols=list(columns))
@@ -164,7 +164,7 @@ def has_remote() -> bool:
 
 
 def stages_in(content: bytes, path: Path) -> dict[str, Stage]:
-    """Return the stages of dvc.yaml or dvc.lock by name; a UserError if it is none."""
+    """Return the stages of dvc.yaml or dvc.lock by name; a UserError if the file is invalid."""
     try:
         return Stages.model_validate(_yaml(content, path)).stages or {}
     except ValidationError as error:

@@ -27,14 +27,14 @@ DIGITS = 6
 OWNER, ANYONE = 0o600, 0o666  # permissions of a new file, less the umask
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 LOOK_S = 0.2
-ENDING_S = 15.0  # for the end of a process that was killed, or lost its DVC
+ENDING_S = 15.0  # wait for the end of a process that was killed, or whose DVC was
 
-Filter = tuple[str, str, list[str] | list[int]]  # (column, operator, values), as pyarrow has it
+Filter = tuple[str, str, list[str] | list[int]]  # (column, operator, values), in pyarrow's form
 
 
 @contextmanager
 def writing(path: Path, mode: int = ANYONE) -> Iterator[BinaryIO]:
-    """Open a file for an atomic write, whatever happens to the process or the machine."""
+    """Open a file for a write that stays atomic whatever happens to the process or the machine."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):  # of killed processes
@@ -105,7 +105,7 @@ def discard(*places: Path) -> None:
 
 
 def _held(part: Path, mode: int = ANYONE) -> BinaryIO:
-    """Open and lock a part, so that no other process removes it; some file systems have no locks."""
+    """Open and lock a temporary file, so that no other process removes it; some file systems have no locks."""
     while True:
         stream = open(part, "wb", opener=partial(os.open, mode=mode))  # noqa: SIM115
         with suppress(OSError):
@@ -168,7 +168,7 @@ def read_table(path: Path, schema: pa.DataFrameSchema, rows: list[Filter] | None
         raise missing(path) from error
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise UserError(f"{path}: not a readable table ({one_line(error)})") from error
-    if path.suffix != ".parquet":  # text does not show types: none without rows, integers for whole floats
+    if path.suffix != ".parquet":  # text has no types: without rows none are found, and whole floats look like integers
         kinds = {name: str(kind) for name, kind in schema.dtypes.items() if name in frame}
         whole = [name for name, kind in kinds.items() if kind == "float64" and frame[name].dtype == "int64"]
         frame = frame.astype(kinds if frame.empty else dict.fromkeys(whole, "float64"))
@@ -197,7 +197,7 @@ def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, where: str) -> 
 
 
 def check_columns(frame: pd.DataFrame, schema: pa.DataFrameSchema, where: str) -> None:
-    """Refuse a table with other columns than its schema's."""
+    """Refuse a table with columns other than its schema's."""
     wanted, found = list(schema.columns), list(frame.columns)
     if set(wanted) != set(found):
         missing, extra = [c for c in wanted if c not in found], [str(c) for c in found if c not in wanted]
@@ -234,9 +234,9 @@ def check_out(
 
 
 def hold(path: Path, what: str, patient: bool = False) -> TextIO:
-    """Return an open file locked for one process, or refuse with its holder; the lock ends when all close the file.
+    """Return an open file locked for one process, or refuse and name its holder; the lock ends when all close the file.
 
-    A killed holder is waited for, and with `patient` a live one as well, since it may be ending.
+    Wait for a killed holder to end; with `patient`, wait for a live one as well, since it may be ending.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     held, until = path.open("a+"), time.monotonic() + ENDING_S

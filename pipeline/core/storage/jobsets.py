@@ -1,4 +1,4 @@
-"""Jobsets as tables with one row a job, for every problem, and records of their origin."""
+"""Jobsets as tables with one row per job, for every problem, and records of their origin."""
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -47,7 +47,7 @@ def _text(values: Json) -> bytes:
 
 
 def jobsets_file(folder: Path, split: str) -> Path:
-    """Return the table of one of SPLITS."""
+    """Return the file of the jobsets of a split, one of SPLITS."""
     if split not in SPLITS:
         raise ValueError(f"expected one of {SPLITS}, got {split!r}")
     return folder / f"{split}.parquet"

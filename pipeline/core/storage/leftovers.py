@@ -11,7 +11,7 @@ from pipeline.core.storage.paths import DATA, MODELS, REPORTS
 
 STAGES = Path("dvc.yaml")
 OURS = {place.name for place in (DATA, MODELS, REPORTS)}  # only these are removed
-HEAD = re.compile(r"  (\S.*):$")  # of a stage, as DVC writes it
+HEAD = re.compile(r"  (\S.*):$")  # the first line of a stage, as DVC writes it
 
 
 def forgotten() -> dict[str, dict[Path, str]]:

@@ -1,9 +1,9 @@
 """Users' logs and external policies, linked into data/ so that DVC sees their content.
 
-data/log is the shared log, or a note where there is none; a folder where the log is a folder or has a file of `nodes`.
+data/log is the shared log, or a note if there is none; it is a folder if the log is a folder or has a file of `nodes`.
 data/logs/<scenario> is a folder for every scenario, with `log`, `nodes` and `outages` of its own log, or a note. DVC
-does not see the content of a linked folder, so a log of many files has a folder of links. data/policies/<name> has a
-policy's files.
+does not see the content of a linked folder, so a log of many files becomes a folder of links. data/policies/<name> has
+a policy's files.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ from pipeline.errors import UserError
 def link_log(params: Params) -> None:
     """Link data/log and data/logs to the logs of params.yaml, and write a note where there is no log."""
     shared = _log_files("workload", params.workload) if isinstance(params.workload, PoolLog) else {}
-    wanted: dict[str, dict[Path, Path]] = {}  # complete before anything changes
+    wanted: dict[str, dict[Path, Path]] = {}  # all are found before anything changes
     for name, row in params.scenarios.items():
         own = getattr(row, "workload", None)
         place = f"scenarios.{name}.workload"

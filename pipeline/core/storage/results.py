@@ -50,7 +50,7 @@ def read_job_results(
 
 
 def read_also(params: Params, scenario: str, tables: ResultTables, name: str) -> pd.DataFrame:
-    """Read a table of this problem only, of every policy that has it."""
+    """Read one of a problem's own tables, for every policy that has it."""
     schema = tables.also[name]
     files = [folder / f"{name}.parquet" for folder in _folders(params, scenario)]
     frames = [read_table(file, schema) for file in files if file.exists()]

@@ -1,4 +1,4 @@
-"""Tables of users, read and written in chunks, so that they may exceed memory; ids stay unchanged.
+"""Users' own tables, read and written in chunks, so that they may exceed memory; ids stay unchanged.
 
 Files are written atomically; text has the same bytes as if it were written in one piece.
 """
@@ -40,7 +40,7 @@ def user_table(path: Path, ids: Collection[str], rows: int = ROWS) -> Iterator[t
 
 
 def known_to_policies(frame: pd.DataFrame, policies_know: str, where: str) -> tuple[pd.DataFrame, list[str]]:
-    """Return jobs without estimates that policies do not know, and a note; UserError if they know what is missing."""
+    """Return jobs without estimates that policies may not know, and a note; UserError if required ones are missing."""
     if policies_know == "predictions":
         raise UserError(f"{where}: a table has no past to predict run times from (policies_know: predictions)")
     if policies_know == "estimates" and "estimate" not in frame:

@@ -1,1 +1,1 @@
-"""Differences of a policy from a well-known rule, for every problem."""
+"""Differences between a policy and a well-known rule, for every problem."""

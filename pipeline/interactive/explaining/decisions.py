@@ -37,7 +37,7 @@ class Placement(NamedTuple):
     uneven: BoolArray  # [D]  are some not equally full?
     first: FloatArray  # [D]  does the agent take the first of these?
     fullest: FloatArray  # [D]  does the agent take the fullest of these?
-    fullest_by_chance: FloatArray  # [D]  share of these that are as full
+    fullest_by_chance: FloatArray  # [D]  share of these that are as full as the fullest
     fullest_first: FloatArray  # [D]  is the first of these the fullest?
     emptiest: FloatArray  # [D]
     emptiest_by_chance: FloatArray  # [D]
@@ -51,13 +51,13 @@ class Decisions(NamedTuple):
     features: TreeFeatures
     agent: IntArray  # [D]  the agent's action; where dispatch blocks, its job may be one that does not fit yet
     sjf: IntArray  # [D]  SJF's action
-    same_machine: BoolArray  # [D]  does the agent take SJF's?
+    same_machine: BoolArray  # [D]  does the agent take SJF's machine?
     placement: Placement
     until_arrival: FloatArray  # [D]  time until the next arrival; nan = none
 
     @property
     def slots(self) -> int:
-        """Return M, which is also void."""
+        """Return M; as an action, M is void."""
         return int(self.features.may_start.shape[1])
 
     @property
@@ -81,9 +81,9 @@ def record(episodes: Play, agent: Policy, player: Policy | None = None) -> Decis
     """Return the decisions of some episodes.
 
     Args:
-        episodes: played to their end.
+        episodes: they are played to their end.
         agent: its actions are recorded; it gets the same draws as the player.
-        player: its actions are carried out; None: the agent's.
+        player: its actions are carried out; None: those of the agent.
 
     Raises:
         UserError: no job could start in any decision.
@@ -168,7 +168,7 @@ def outcomes_by(
     settings: Evaluation,
     seed: int,
 ) -> pd.DataFrame:
-    """Return COMPARISON of policies in several tables of jobsets, concatenated; a first column names the table."""
+    """Return COMPARISON of policies in several tables of jobsets, concatenated; the first column names the table."""
     frames = []
     for name, part in parts.items():
         against = {one: dict.fromkeys(part["load"].unique(), one) for one in references}

@@ -24,8 +24,8 @@ FREE = (0.0, 0.2, 0.4, 0.6, 0.8, np.inf)  # the same by free share
 BINS = 8  # of a feature, at most
 SHUFFLES = 3
 
-# Shares of decisions by load, by jobs waiting, and by the least free share of a resource: SJF's job or one as short, on
-# SJF's machine; the same on another machine; another job; none. Bounds are inclusive.
+# Shares of decisions by load, by jobs waiting, and by the least free share of a resource. The agent starts SJF's job or
+# one as short, on SJF's machine or on another machine; another job; or none. Bounds are inclusive.
 DIFFERENCES = table(
     "Differences",
     {
@@ -37,8 +37,8 @@ DIFFERENCES = table(
     ["by", "from"],
 )
 
-# The job that starts instead of SJF's, and is always longer: shares of smaller ones (by the largest share of all
-# machines that a job holds) and of those that have waited longer; medians of both jobs. Null without decisions.
+# Jobs that start instead of SJF's, which are always longer: shares that are smaller (by the largest share of all
+# machines that a job holds) and that have waited longer; medians of both jobs. Null without decisions.
 JOBS = table(
     "Jobs",
     {"load": integers(1), "decisions": integers(0)}
@@ -47,8 +47,8 @@ JOBS = table(
     ["load"],
 )
 
-# Machines of jobs that could run on several machines which are not equally full: shares on the fullest and on the
-# emptiest of them, compared with chance, and with SJF, which takes the first.
+# Machines of jobs that could run on several machines, not all equally full: shares on the fullest and on the emptiest
+# of these, compared with chance and with SJF, which takes the first.
 PLACES = [name + of for name in ("fullest", "emptiest") for of in ("", "_by_chance", "_first")]
 MACHINES = table(
     "Machines",
@@ -67,7 +67,7 @@ WITHHELD = table(
     ["load"],
 )
 
-# Share of the times that a job of a class was withheld, or started though it could have been. Bounds are inclusive.
+# Share withheld, of the times that a job of a class was or could have been withheld. Bounds are inclusive.
 CLASSES = table(
     "Classes",
     {name: numbers(0.0) for name in ("duration_from", "duration_to", "demand_from", "demand_to")}
@@ -172,7 +172,7 @@ def withheld(decisions: Decisions, load: IntArray) -> pd.DataFrame:
 
 
 class Times:
-    """The N times that a job was withheld, or started though it could have been; shares refer to these."""
+    """The N times that a job was withheld, or started though it could have been withheld; shares refer to these."""
 
     def __init__(self, decisions: Decisions) -> None:
         place, slot = np.nonzero(decisions.features.fits)
@@ -210,7 +210,7 @@ def edges(values: FloatArray, most: int) -> list[tuple[float, float]]:
 
 
 def by_length(results: Mapping[str, Results]) -> dict[str, pd.DataFrame]:
-    """Return results on each jobset by all jobs, by short and by long ones (longer than the mean of all jobs)."""
+    """Return results on each jobset for all jobs, for short and for long ones (longer than the mean of all jobs)."""
     every = jobsets_of(results)
     column = slowdown_column(every)  # in real time, the bounded one
     jobs = pd.concat([done.jobs for done in results.values()], ignore_index=True)

@@ -1,9 +1,9 @@
 """Distil a policy into a small tree.
 
 Each row is a job that could start; its label is whether the agent started it. A job passed over for another has little
-weight, because it is often the next to start, so that a leaf's chance separates started from withheld jobs first and
-ranks jobs second. The tree plays, the agent labels its states, and a tree is fitted to all data again (DAgger; Ross,
-Gordon and Bagnell 2011). Deviation: only the tree plays in all later rounds.
+weight, because it is often the next to start. So a leaf's chance mainly separates started from withheld jobs, and only
+then ranks jobs. The tree plays, the agent labels its states, and a tree is fitted to all data again (DAgger; Ross,
+Gordon and Bagnell 2011). Deviation: in all later rounds, only the tree plays.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ class Examples(NamedTuple):
     rows: FloatArray  # [N, FEATURES]
     started: BoolArray  # [N]
     weight: FloatArray  # [N]
-    machines: FloatArray  # [E, MACHINES]  did the agent take such a machine, if they are not equally full?
+    machines: FloatArray  # [E, MACHINES]  did the agent take this machine, where not all are equally full?
 
 
 class Named(NamedTuple):
@@ -56,7 +56,7 @@ def grow(parts: Sequence[Examples], leaves: int, named: Named, seed: int) -> Tre
     rows, started, weight, took = (np.concatenate(field) for field in zip(*parts, strict=True))
     least = max(1, int(LEAST_SHARE * len(rows)))
     grown = DecisionTreeClassifier(max_leaf_nodes=leaves, min_samples_leaf=least, random_state=seed)
-    # A job of each kind without weight, so that there are two kinds even if the agent withholds none.
+    # Two jobs without weight, one started and one not, so that both labels exist even if the agent withholds none.
     rows, started = np.concatenate([rows, rows[:1], rows[:1]]), np.concatenate([started, [False, True]])
     found = grown.fit(rows, started, sample_weight=np.concatenate([weight, [0.0, 0.0]])).tree_
     names, chance = list(FEATURES), found.value[:, 0, 1] / found.value[:, 0].sum(axis=1)
@@ -91,12 +91,12 @@ def distil(
     Args:
         first: decisions of the agent's own play.
         label: returns the agent's decisions while a tree plays.
-        costs: of trees on validation jobsets.
+        costs: returns the costs of trees on validation jobsets.
         sizes: numbers of leaves to try, each with every threshold.
-        rounds: in which the tree plays.
-        named: its agent and scenario.
-        seed: of ties between splits.
-        most: trees of a round that play; they reproduce more of the agent's own decisions than the others.
+        rounds: number of rounds in which the tree plays.
+        named: the tree's agent and scenario.
+        seed: breaks ties between splits.
+        most: number of trees of a round that play: those that reproduce most of the agent's own decisions.
     """
     parts, best, least = [examples(first)], None, np.inf
     for number in range(rounds + 1):
@@ -116,7 +116,7 @@ def distil(
 
 
 def rules(card: TreeCard, unit: str, several: bool) -> str:
-    """Return a tree as text; `unit` is that of time, `several` whether there are several machines."""
+    """Return a tree as text; `unit` is the unit of time, `several` is true if there are several machines."""
     opening = (
         f"Of the jobs that may start now, the one with the highest chance does; of equal ones the shortest. None does "
         f"where that chance is not above {100 * card.threshold:g} %, save on an idle cluster. {card.leaves} leaves, in "

@@ -26,7 +26,7 @@ class ExplainRequest(NamedTuple):
 
     agent: str  # or a plan, or any other policy by name
     jobsets: int  # maximum for each load and split
-    leaves: int = LEAVES  # maximum of the tree
+    leaves: int = LEAVES  # maximum number, of the tree
     scenario: str | None = None  # None: the agent's own
 
     @property
@@ -74,9 +74,9 @@ def explain(how: Explaining, params: Params, request: ExplainRequest) -> None:
 
 
 # Rank 0 is the base's own action. A duration of 0 means no job: time passes. The demand is the largest share of all
-# machines that the job holds; `machine` is the number of the machine it would start on. The gain is the slowdown saved
-# by the action, summed over waiting and future jobs, mean over futures, and so is its error. If all jobs are known and
-# a network plays on in several ways, the gain is between the best of these, without an error.
+# machines that the job holds; `machine` is the number of the machine it would start on. The gain is the slowdown that
+# the action saves, summed over waiting and future jobs; gain and error are those of the mean over futures. If all jobs
+# are known and a network continues in several ways, the gain compares the best of these and has no error.
 CANDIDATES = table(
     "Candidates",
     {name: integers(0) for name in ("load", "jobset", "decision")}

@@ -1,4 +1,4 @@
-"""Differences of a policy that places jobs from SJF, and a small tree that imitates it."""
+"""Differences between a policy that places jobs and SJF, and a small tree that imitates the policy."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -33,7 +33,7 @@ from pipeline.simulation.rollout import Turn
 ROUNDS = 2  # in which the tree plays, and the agent labels its states
 ON_TRAINING = 20  # jobsets of each load, at most: the agent labels all decisions of every round
 ON_VALIDATION = 10  # jobsets of each load, at most: every tree of every round plays them
-# Bounds of the work, in jobs, each of which takes about one decision: the answer depends on no clock.
+# Limits of the work, in jobs of about one decision each, so that the answer does not depend on a clock.
 MOST_JOBS = {"train": 8_000, "validation": 4_000, "test": 20_000}  # of all loads
 LONG = 500  # jobs; with longer jobsets, trees are fitted to the agent's own play only
 MOST_PLAYED = 8_000  # jobs one after another, over all trees and rounds
@@ -46,7 +46,7 @@ Agent = tuple[Policy, bool]
 
 
 class Placing(NamedTuple):
-    """A problem's part for a scenario in which policies place jobs."""
+    """A problem's functions and data for one scenario in which policies place jobs."""
 
     policy: Callable[[str], Agent]  # by its name
     begin: Callable[[JobSets, bool], Play]  # (jobsets, masked)
@@ -61,7 +61,7 @@ def explaining(placing: Callable[[Params, str], Placing], planning: Callable[[Pa
     """Return how a problem explains policies.
 
     Args:
-        placing: (params, scenario) -> the problem's part.
+        placing: (params, scenario) -> the problem's functions and data.
         planning: (params, plan) -> a policy with look-ahead.
     """
 
@@ -90,7 +90,7 @@ def _reader(params: Params, scenario: str) -> Callable[[str], JobSets]:
 
 
 def _tried(episodes: Play, turn: Turn, found: SearchResult) -> pd.DataFrame:
-    """Return CANDIDATES: a row for each candidate of decisions with several."""
+    """Return CANDIDATES: a row for each candidate in decisions with several candidates."""
     (cost, error, futures), (_, slots, machines) = found.values, turn.view.legal.shape
     place, rank = np.nonzero(futures)
     action, jobs = found.action[place, rank], tree_features(turn.view).job[place]
@@ -117,7 +117,7 @@ def _tried(episodes: Play, turn: Turn, found: SearchResult) -> pd.DataFrame:
 def explained(
     what: Placing, params: Params, scenario: str, request: ExplainRequest
 ) -> Callable[[ProgressCallback], Explained]:
-    """Return a function that explains a policy by its own play of test jobsets."""
+    """Return a function that explains a policy by its own decisions on test jobsets."""
     agent = what.policy(request.agent)
     read = _reader(params, scenario)
     every = {split: read(split) for split in MOST_JOBS}

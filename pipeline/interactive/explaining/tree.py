@@ -55,7 +55,7 @@ class TreeFeatures(NamedTuple):
 
     job: FloatArray  # [D, M, OF_JOB]
     rest: FloatArray  # [D, OF_REST]
-    may_start: BoolArray  # [D, M]  is it legal on any machine, also to wait there until it fits?
+    may_start: BoolArray  # [D, M]  is it legal on any machine, to start or to wait there until it fits?
     fits: BoolArray  # [D, M]  would it start at once?
     may_wait: BoolArray  # [D]  is void legal?
 
@@ -80,7 +80,7 @@ class TreeCard(Frozen):
 
     agent: str
     scenario: str
-    threshold: float = Field(ge=0, le=1)  # of the chance above which a job starts
+    threshold: float = Field(ge=0, le=1)  # chance above which a job starts
     nodes: tuple[Node, ...] = Field(min_length=1)
     machine: Machine = "first"  # of those that can take the job
 
@@ -175,7 +175,7 @@ def _of_jobs(view: Observation, capacity: FloatArray) -> list[FloatArray]:
     duration, free = view.duration.astype(float), view.free[:, :, 0].sum(axis=1)
     held = view.nodes[..., None] * view.demand
     share, waits, fits = held / capacity[:, None], duration > 0, np.asarray(view.fits_now.any(axis=2))
-    shorter = waits[:, None, :] & (duration[:, None, :] < duration[:, :, None])  # [B, M, M]  the last than the other
+    shorter = waits[:, None, :] & (duration[:, None, :] < duration[:, :, None])  # [B, M, M]  last axis < other
     together = np.ones(shorter.shape, dtype=bool)
     for r in range(held.shape[2]):
         together &= held[:, :, None, r] + held[:, None, :, r] <= free[:, None, None, r]

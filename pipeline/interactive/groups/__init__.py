@@ -1,1 +1,1 @@
-"""`groups`: what people and live clusters ask of policies."""
+"""`groups`: commands that people use, and decisions for live clusters."""

@@ -1,7 +1,7 @@
 """How a controller differs from shares by demand, in the states that it meets: tables, figures and a few lines.
 
-Decisions are those while any job waits. Differences are parts of the cluster, mean over resources: the group's share
-less its share by demand.
+Only decisions while a job waits count. Differences are parts of the cluster, mean over resources: the group's share
+minus its share by demand.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,12 +42,12 @@ MEASURES = {"slowdown": "mean_slowdown", "wait": "mean_wait"}
 METRICS = {"slowdown": "mean slowdown", "wait": "mean waiting time"}
 
 
-# By load: the part of the cluster that goes to other groups, and the share of decisions in which it is below SMALL.
+# By load: part of the cluster that goes to other groups than by demand, and share of decisions where it is below SMALL.
 DIFFERENCES = table(
     "Differences", {"load": integers(1), "decisions": integers(1), "moved": share(), "unchanged": share()}, ["load"]
 )
 
-# Of each group in bins of one feature of its state.
+# A group's mean difference in bins of one feature of its state.
 STATES = table(
     "States",
     {"feature": pa.Column(str)}
@@ -90,7 +90,7 @@ def record(act: Act, jobs: JobsBatch, cluster: SharedCluster) -> Decisions:
     """Return a controller's settings in its own states, and shares by demand in the same states.
 
     Raises:
-        UserError: it never decides while a job waits.
+        UserError: the controller never decides while a job waits.
     """
     rule, kept = proportional(cluster, 0), list[Decisions]()
     groups = GroupsSimulator(jobs, cluster, np.ones(len(jobs.arrival)))
@@ -159,7 +159,7 @@ def mean_shares(decisions: Decisions, load: IntArray) -> pd.DataFrame:
 
 
 def _part(value: FloatArray | IntArray) -> FloatArray:
-    """Return each group's part of the sum over groups [D, G]; nan if that is 0."""
+    """Return each group's part of the sum over groups [D, G]; nan if the sum is 0."""
     total = value.sum(axis=1, keepdims=True)
     return np.where(total > 0, value / np.where(total > 0, total, 1), np.nan)
 
@@ -188,7 +188,7 @@ FEATURES: Mapping[str, tuple[str, Callable[[Observation, SharedCluster], FloatAr
 
 
 def ready(params: Params, scenario: str, asked: ExplainRequest) -> Callable[[ProgressCallback], Explained]:
-    """Return a function that compares a controller with shares by demand, as it controls test jobsets."""
+    """Return a function that compares a controller with shares by demand, on test jobsets that it controls."""
     row, title = params.groups_scenario(scenario), asked.title
     cluster = cluster_of(row)
     act = _act(params, asked.agent, scenario)

@@ -21,7 +21,7 @@ def onnx(folder: Path) -> bytes:
     """Return a stored network as an ONNX file, with fields of the observation as inputs.
 
     Raises:
-        UserError: it combines rewards, which are not values.
+        UserError: the network combines rewards, which are not values.
     """
     model = storage.read_model(folder, GroupsCard)
     card = model.card
@@ -34,7 +34,7 @@ def onnx(folder: Path) -> bytes:
 
 
 class Values(nn.Module):
-    """A network, from the fields of an observation to values [B, G, L, O]."""
+    """A network that maps the fields of an observation to values [B, G, L, O]."""
 
     def __init__(self, network: ValueNetwork, card: GroupsCard, names: list[str]) -> None:
         super().__init__()

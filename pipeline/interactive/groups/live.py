@@ -77,7 +77,7 @@ class SharesState(Frozen):
     waiting: Annotated[tuple[GroupWaiting, ...], at_most(MOST_WAITING)]
     running: Annotated[tuple[GroupRunning, ...], at_most(MOST_RUNNING)] = ()
     arrived: Annotated[tuple[GroupArrived, ...], at_most(MOST_ARRIVED)] = ()  # since the previous answer
-    memory: Annotated[tuple[GroupMemory, ...], at_most(MOST_GROUPS)] = ()  # of it; none: equal shares so far
+    memory: Annotated[tuple[GroupMemory, ...], at_most(MOST_GROUPS)] = ()  # from that answer; none: equal shares so far
 
     @model_validator(mode="after")
     def _all_in_the_past(self) -> "SharesState":
@@ -90,7 +90,7 @@ class GroupShare(Frozen):
     """Share of one group until the next request."""
 
     units: dict[str, int]
-    order: tuple[str, ...]  # of its queues, the one served first at the head
+    order: tuple[str, ...]  # of its queues, the first to be served at the head
 
 
 class SharesDecision(Frozen):
@@ -111,7 +111,7 @@ class Names:
 
     @classmethod
     def of(cls, row: GroupsScenario) -> "Names":
-        """Return those of a scenario."""
+        """Return the names of a scenario."""
         return cls(tuple(row.resources), tuple(row.queues), tuple(tuple(order) for order in row.orders))
 
     def units(self, demand: Mapping[str, int], where: str) -> list[int]:
@@ -158,7 +158,7 @@ def episode_of(state: SharesState, names: Names, cluster: SharedCluster) -> Grou
 
 
 def _columns(jobs: Sequence[Any], what: str, names: Names, cluster: SharedCluster) -> Jobs:
-    """Return jobs with their estimated run times; they arrive when they arrived or started, or else at 0."""
+    """Return jobs with their estimated run times; their arrival is when they arrived or started, otherwise 0."""
     where = [f"{what} {k}" for k in range(len(jobs))]
     for job, place in zip(jobs, where, strict=True):
         if job.group >= cluster.groups:
@@ -236,14 +236,14 @@ def decider(params: Params, scenario: str, name: str, tuned: Mapping[str, float]
     """Return the decider of a controller: a rule by name, or a model's folder.
 
     Raises:
-        UserError: it does not exist, is a model of another cluster, or is only a reference.
+        UserError: the controller does not exist, is a model of another cluster, or is only a reference.
     """
     row = params.groups_scenario(scenario)
     if name in REFERENCES:
         raise UserError(f"policy '{name}' is not served: it is no more than a reference")
     act, cluster = policy_by_name(name, params, scenario, tuned), cluster_of(row)
     if Path(name).is_dir():
-        # Compile the knapsack for the case that all groups want the most; an answer could not wait for it.
+        # Compile the knapsack now, for the case that all groups want the most: an answer could not wait for it.
         units = configurations_of(row).units
         plan(np.tile(np.arange(len(units), dtype=float), (1, cluster.groups, 1)), units, cluster.capacity)
     return Decider(Names.of(row), cluster, act, np.random.default_rng(params.seed))

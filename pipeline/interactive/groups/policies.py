@@ -16,7 +16,7 @@ from pipeline.problems.groups.heuristics.tuning import rules_with, untuned
 
 
 def policy_by_name(name: str, params: Params, scenario: str, knobs: Mapping[str, float] | None = None) -> Act:
-    """Return a policy of a scenario's cluster; rules use `knobs` (None: as tuned there), or are untuned.
+    """Return a policy of a scenario's cluster; rules use `knobs` (None: as tuned there), and defaults for missing ones.
 
     Raises:
         UserError: there is no such policy, or it is a model of another cluster.

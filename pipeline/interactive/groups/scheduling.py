@@ -35,7 +35,7 @@ REFUSED = {
 
 
 def from_whole_interval(jobs: Jobs, interval: float) -> tuple[Jobs, float]:
-    """Return the beginning of the first arrival's interval, and before it the jobs with times counted from there."""
+    """Return the jobs with times counted from the beginning of the first arrival's interval, and that beginning."""
     since = float(jobs.arrival[0] // interval * interval)
     return jobs._replace(arrival=jobs.arrival - since), since
 

@@ -4,7 +4,7 @@ A row holds the fields of `nouns.Observation` in their order, each flattened wit
 `waiting` [G * Q], `waiting_demand` [G * Q * R], `waiting_work`, `waited` and `head_waited` [G * Q] each, `head_demand`
 [G * Q * R], `head_estimate` [G * Q], `running` [G], `used` [G * R], `left` [G], `releasing` [G * R], `recent_jobs` and
 `recent_work` [G * Q] each, `share` [G * R], `order` [G]. G, Q and R are the groups, queues and resources of the model's
-card, queues and resources in its order. `Observation` defines the values.
+card; queues and resources are in its order. `Observation` defines the values.
 
 An answer holds the units of each group and resource [G * R], then the place of each group's order among the orders of
 the card [G].

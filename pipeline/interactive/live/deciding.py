@@ -25,7 +25,7 @@ Decision = TypeVar("Decision", bound=BaseModel)
 
 
 class RefusedError(Exception):
-    """A policy does not know such a state, or its answer is invalid; others may be asked."""
+    """A policy does not know such a state, or its answer is invalid; another policy may be asked."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Now:
         return float(view.now[0] + view.fits_in[0, slot])
 
     def in_turn(self, jobs: IntArray) -> IntArray:
-        """Return waiting jobs that one decision starts, by their numbers, in the order in which they start."""
+        """Return the waiting jobs that one decision starts, by number, in the order in which they start."""
         return jobs
 
 
@@ -191,10 +191,10 @@ def network(
         encode: returns the network's inputs of a view, with the legal actions `may` [1, A].
         forward: returns the logits [1, A].
         card: of the stored model.
-        check_known: raises RefusedError.
+        check_known: raises RefusedError for an unknown state.
         masked: restricted to legal actions.
     """
-    from pipeline.learning.sampling import best, sample  # torch and numba: seconds that heuristics do without
+    from pipeline.learning.sampling import best, sample  # torch and numba: seconds that heuristics do not need
 
     def asked(view: Observation, draws: FloatArray) -> tuple[FloatArray, int]:
         observed = encode(view)

@@ -17,8 +17,8 @@ class Rows:
         Args:
             axes: letters of each field's axes after [B], in order of the fields.
             whole: fields of whole numbers.
-            kind: of the numbers of a row.
-            sizes: of each letter.
+            kind: type of the numbers of a row.
+            sizes: size of each letter's axis.
         """
         self.shapes = {name: tuple(sizes[letter] for letter in letters) for name, letters in axes.items()}
         self._whole, self._kind = whole, kind
@@ -26,7 +26,7 @@ class Rows:
 
     @property
     def width(self) -> int:
-        """Return N."""
+        """Return the length N of a row."""
         return int(self._ends[-1])
 
     def flatten(self, view: Any) -> FloatArray:

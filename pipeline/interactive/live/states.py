@@ -64,12 +64,12 @@ def amounts(every: Iterable[Mapping[str, float]], resources: Sequence[str], scal
 
 
 def others(demand: Mapping[str, float], resources: Sequence[str]) -> list[str]:
-    """Return the other resources that a job demands."""
+    """Return the resources that a job demands and that are not among `resources`."""
     return [name for name, amount in demand.items() if amount and name not in resources]
 
 
 def in_order(own: Sequence[str], there: Sequence[str]) -> tuple[str, ...]:
-    """Return the resources, in the scenario's order if they are the scenario's."""
+    """Return the resources `there`, in the order of the scenario's `own` if both are the same."""
     return tuple(own if set(own) == set(there) else there)
 
 

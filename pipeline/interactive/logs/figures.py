@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 COLOUR, OTHER = LEARNED[1], LEARNED[0]
 DAYS = "Days since the first arrival"
-MOST_ABOVE = 4.0  # times what was held
+MOST_ABOVE = 4.0  # times the amount held, up to which a capacity is drawn
 SHARE = "Share of jobs with no more"
 
 

@@ -1,7 +1,7 @@
-"""A log that has grown since a champion was judged on it: its new jobs as a test period, and their changes.
+"""A log that has grown since a champion was judged on it: its new jobs as a test period, and how they differ.
 
-The training and validation periods stay, so that loads keep their meaning; all jobs after the last one of the judged
-log are the test period. Changes are between the judged log's own test period and the new one.
+The training and validation periods stay the same, so that loads keep their meaning; all jobs after the last one of the
+judged log are the test period. Changes are between the judged log's own test period and the new one.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback
 
 AnyLog = PoolLog | MachinesLog | GroupsLog
-MANY = 100_000  # windows: all
+MANY = 100_000  # windows, so all
 
 
 class Change(NamedTuple):
@@ -51,7 +51,7 @@ def logged(params: Params) -> dict[str, AnyLog]:
 
 
 def grown(params: Params, scenario: str, path: Path, on_progress: ProgressCallback) -> Growth:
-    """Return the new jobs of a log; a UserError if it does not begin as the scenario's own, or is not readable."""
+    """Return the new jobs of a log; UserError if it does not begin like the scenario's own, or is not readable."""
     workload = logged(params)[scenario]
     own = repository_root() / workload.path
     judged, now = (_read(workload, log, on_progress) for log in (own, path))

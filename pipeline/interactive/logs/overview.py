@@ -51,7 +51,7 @@ def span_s(trace: Trace) -> float:
 def load(trace: Trace) -> pd.DataFrame:
     """Return the demand for each resource, averaged over the span, and as a share of the machines' capacity.
 
-    Both are nan if all jobs arrive at once, the share also if the machines are unknown.
+    Both are nan if all jobs arrive at once; the share is also nan if the machines are unknown.
     """
     span = span_s(trace) or np.nan
     held = trace.nodes * trace.run_s
@@ -84,7 +84,7 @@ def distributions(trace: Trace) -> pd.DataFrame:
 
 
 def users(trace: Trace, most: int = MOST_USERS) -> pd.DataFrame:
-    """Return the users with most jobs, and their shares of all jobs; empty if the log has no users."""
+    """Return the users with the most jobs, and their shares of all jobs; empty if the log has no users."""
     user, jobs = np.unique(trace.user[trace.user >= 0], return_counts=True)
     first = np.argsort(-jobs, kind="stable")[:most]
     frame = pd.DataFrame({"user": user[first], "jobs": jobs[first], "share": jobs[first] / len(trace.id)})
@@ -100,7 +100,7 @@ def gaps(trace: Trace, most: int = MOST_GAPS) -> pd.DataFrame:
 
 
 def quarantine(trace: Trace) -> pd.DataFrame:
-    """Return the reasons for dropped and repaired rows with their counts, and implausible signs."""
+    """Return the reasons for dropped and repaired rows with their counts, and signs that the log is implausible."""
     counted = [("dropped", *one) for one in trace.dropped] + [("repaired", *one) for one in trace.repaired]
     counted += [("doubtful", doubt, 0, 0) for doubt in trace.doubts]
     rows = [(what, reason, rows, rows / trace.rows, line) for what, reason, rows, line in counted]
@@ -111,7 +111,7 @@ def quarantine(trace: Trace) -> pd.DataFrame:
 def over_time(trace: Trace, spans: int = SPANS) -> pd.DataFrame:
     """Return arrivals, and the average amounts held, in equal spans from the first arrival to the last.
 
-    A job holds resources from its begin in the log's own history or, if that is unknown, from its arrival.
+    A job holds resources from its start in the log's own history or, if that is unknown, from its arrival.
     """
     submit = trace.submit_s - trace.submit_s[0]
     edges = np.linspace(0.0, span_s(trace) or float(trace.run_s.max()), spans + 1)
@@ -127,7 +127,7 @@ def over_time(trace: Trace, spans: int = SPANS) -> pd.DataFrame:
 
 
 def _summed(edges: FloatArray, since: FloatArray, amount: FloatArray) -> FloatArray:
-    """Return amounts held for ever since some time, integrated over time up to each edge.
+    """Return the integral over time, up to each edge, of amounts that are held for ever from some time on.
 
     >>> _summed(np.array([0.0, 10.0, 20.0]), np.array([0.0, 15.0]), np.array([1.0, 2.0]))
     array([ 0., 10., 30.])

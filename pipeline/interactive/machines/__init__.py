@@ -1,1 +1,1 @@
-"""`machines`: what people and live clusters ask of policies."""
+"""`machines`: commands that people use, and decisions for live clusters."""

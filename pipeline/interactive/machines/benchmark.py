@@ -1,7 +1,7 @@
 """`benchmark rlscheduler`: policies under RLScheduler's protocol.
 
-They play ten published sequences of a log, and sequences that do not overlap. The ten overlap, so that no interval can
-be had from them; the others are consecutive, from the log's first job on. Bounded slowdown is
+Policies play ten published sequences of a log, and sequences that do not overlap. The ten overlap, so no interval can
+be computed from them; the others are consecutive, from the log's first job on. Bounded slowdown is
 max(1, (wait + run) / max(run, 10 s)). The peer's utilisation is work over processors times the time from the first
 submission to the last *start*.
 """
@@ -60,11 +60,11 @@ RLSCHEDULER_PAIRED = table(
 
 DEFAULT = ("fcfs", "sjf", "f1", "saf", "wfp3", "unicep", "wfp_peer", "uni_peer")
 REFERENCES = ("sjf", "saf", "f1")
-PAST = 1900  # of a log's first jobs, before all published sequences: the past that look-ahead knows
+PAST = 1900  # first jobs of a log, before all published sequences: the past that look-ahead knows
 FOREVER = 1e15  # s: no episode is cut
 RESAMPLES, CONFIDENCE, SEED = 4000, 0.95, 1  # of the bootstrap
 DIGITS = 12  # published numbers are compared to a millionth
-ENDS = ("_waits", "_paired")  # of the other tables
+ENDS = ("_waits", "_paired")  # of the other tables' names
 
 
 class Player(NamedTuple):
@@ -121,7 +121,7 @@ def _title(name: str) -> str:
 
 
 def _player(name: str) -> Callable[[Protocol], Player]:
-    """Return the player of a policy, given a log that is not read yet."""
+    """Return a function that makes the player of a policy from a log, which is read later."""
     rules, base = {**HEURISTICS, **PEERS}, name.removeprefix(PREFIX)
     if name in rules:
         return lambda log: Player(rules[name], SEQUENCE)
@@ -148,7 +148,7 @@ def _player(name: str) -> Callable[[Protocol], Player]:
         own = network_base(card, model.weights)
         return lambda log: Player(planned(own, base, arrival_model([log.jobs(0, PAST)])), card.slots)
     from pipeline.problems.machines.agents.networks.loading import (
-        restore,  # torch: 2 s and 250 MB that heuristics do without
+        restore,  # torch: 2 s and 250 MB that heuristics do not need
     )
 
     return lambda log: Player(restore(card, model.weights).policy, card.slots)
@@ -160,7 +160,7 @@ def fitting(log: Protocol) -> list[tuple[int, int]]:
 
 
 def apart(log: Protocol, after: int = 0) -> list[tuple[int, int]]:
-    """Return (number, start) of sequences that do not overlap, without those that begin within the first jobs."""
+    """Return (number, start) of sequences that do not overlap, without those that begin in the first `after` jobs."""
     return [(k, k * SEQUENCE) for k in range(len(log.fields) // SEQUENCE) if k * SEQUENCE >= after]
 
 
@@ -176,9 +176,9 @@ def rows(
     """Return one row for each sequence and policy.
 
     Args:
-        log: as the protocol takes it.
+        log: as the protocol reads it.
         title: the log's name in the table.
-        backfill: are others started while a job waits for room?
+        backfill: are other jobs started while one waits for room?
         who: policies by name.
         starts: (number, index of the first job) of each sequence.
         on_progress: receives the share of the policies that have played.

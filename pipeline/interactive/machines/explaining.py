@@ -28,7 +28,7 @@ def placing(params: Params, scenario: str) -> Placing:
     def policy(agent: str) -> tuple[Policy, bool]:
         if agent not in params.agents:  # policies that look ahead are refused earlier
             return cast("Policy", any_policy(params, agent, row, park, scenario)), True
-        from pipeline.problems.machines.agents.learning import LEARNING  # torch: 2 s and 250 MB that others do without
+        from pipeline.problems.machines.agents.learning import LEARNING  # torch: 2 s and 250 MB that others do not need
 
         return LEARNING.policies(params, agent)[agent], True
 

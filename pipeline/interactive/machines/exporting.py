@@ -15,7 +15,7 @@ from pipeline.problems.machines.agents.networks.loading import restore
 
 
 def onnx(folder: Path) -> bytes:
-    """Return a stored network as an ONNX file, played greedily and among the legal actions."""
+    """Return a stored network as an ONNX file that plays greedily among the legal actions."""
     model = storage.read_model(folder, MachinesCard)
     network = restore(model.card, model.weights).network
     shape = network.shape
@@ -36,7 +36,7 @@ def onnx(folder: Path) -> bytes:
 
 
 def _logits(network: ActorCritic, seen: SimpleNamespace) -> Tensor:
-    """Return logits [B, A]; of `deepsets` by whole arrays, empty slots among them."""
+    """Return logits [B, A]; for `deepsets`, computed from whole arrays that include empty slots."""
     if not isinstance(network, DeepSets):
         found: Tensor = network(seen)[0]
         return found
@@ -51,12 +51,12 @@ def _logits(network: ActorCritic, seen: SimpleNamespace) -> Tensor:
 
 
 def _features(view: Fields, shape: Shape) -> SimpleNamespace:
-    """Return what `features` does, by torch's operations, float32."""
+    """Return the same as `features`, computed by torch's operations, as float32."""
     free, capacity, demand, unit = view["free"][:, :, 0], view["capacity"], view["demand"], shape.unit
     there, duration = view["nodes"] > 0, view["duration"]
     total = capacity.sum(dim=1).clamp(min=1)
     wanted = view["nodes"][:, :, None] * demand / total[:, None]
-    widest = wanted.float().double().amax(dim=2)  # of a stored feature
+    widest = wanted.float().double().amax(dim=2)  # rounded as the stored feature
     over = duration + view["fits_in"]
     place = torch.arange(1, shape.slots + 1).double() / shape.slots
     jobs = [

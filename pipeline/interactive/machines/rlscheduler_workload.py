@@ -24,7 +24,7 @@ ID, SUBMIT, RUN, ALLOCATED, REQUESTED, ESTIMATE = 0, 1, 3, 4, 7, 8
 
 
 class Protocol(NamedTuple):
-    """A log as the protocol takes it."""
+    """A log as the protocol reads it."""
 
     fields: FloatArray  # [J, 18]
     processors: int
@@ -47,7 +47,7 @@ def read_protocol(path: Path, most: int = 0) -> Protocol:
         most: job lines that are used, from the first on; 0 = all.
 
     Raises:
-        UserError: it cannot be read, or a job is not one that the protocol can play.
+        UserError: the log cannot be read, or a job is not one that the protocol can play.
     """
     parts: list[FloatArray] = [np.zeros((0, 18))]
     sizes: dict[str, int] = {}

@@ -1,11 +1,11 @@
 """Run any policy over a user's own jobs on many machines, and write when and where each starts.
 
-No episode is cut: every job is finished in the end. All else is as where the scenario's policies are scored.
+No episode is cut: every job is finished in the end. All else is as in the scoring of the scenario's policies.
 
-Jobs are read from a job table, or from a log of any format. Amounts of a table are units, counted in thousandths as
-everywhere. A job of a table that no machine could hold is refused; those of a log are left out and counted, as for
-jobsets cut from one. Policies know what the scenario says: run times, the users' estimates, or predictions learned from
-a log's own first jobs.
+Jobs are read from a job table, or from a log of any format. Amounts in a table are units, counted in thousandths as
+everywhere. A job of a table that no machine could hold is refused; such jobs of a log are left out and counted, as in
+jobsets cut from the log. Policies know what the scenario says: run times, the users' estimates, or predictions learned
+from a log's own first jobs.
 """
 
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ REFUSED = {
 
 
 def park_of(params: Params, scenario: str) -> MachinePark:
-    """Return the machines of a scenario; where they are drawn from a log's file, as `generate` drew them.
+    """Return the machines of a scenario; if they are drawn from a log's file, those that `generate` drew.
 
     Raises:
         UserError: they are drawn, and `generate` has not run yet.
@@ -66,7 +66,7 @@ def park_of(params: Params, scenario: str) -> MachinePark:
 
 
 def job_columns(scenario: MachinesScenario, park: MachinePark) -> JobColumns[Jobs]:
-    """Return how a user's jobs are read; a log of the format of the scenario's own, by the same settings."""
+    """Return how a user's jobs are read; a log in the format of the scenario's own is read with the same settings."""
 
     def log(path: Path, format: str, on_progress: ProgressCallback) -> UserJobs[Jobs]:
         own, settings = scenario.workload, dict[str, Any]()
@@ -168,7 +168,7 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
 
 
 def any_policy(params: Params, name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy | Insider:
-    """Return what `policy_by_name` does, or an agent's tree; with the prefix `plan_`, a policy that looks ahead."""
+    """Return the policy of `policy_by_name`, or an agent's tree; with the prefix `plan_`, a policy that looks ahead."""
     if name.endswith(TREE) and not Path(name).is_dir():
         return tree_by_name(name)
     if not name.startswith(PREFIX) or Path(name).is_dir() or is_external(name):

@@ -4,9 +4,9 @@ A row [N] holds free [K * R], capacity [K * R], demand [M * R], nodes [M], durat
 legal [M * K], fits_now [M * K], backlog [1], backlog_head [R + 1], since_arrival [1], in that order: all inputs of a
 network. K machines, M slots and R resources are those of the model's card. Amounts are thousandths, exact up to
 16,777,216 in single precision; times are the scenario's own; legal and fits_now are 0 or 1; an empty slot is 0
-throughout. With greedy dispatch legal is fits_now; else it is 1 where an idle machine could hold the job.
+throughout. With greedy dispatch, legal equals fits_now; otherwise it is 1 where an idle machine could hold the job.
 
-An answer is an action: slot * machines + machine, or last, slots * machines, to let time pass.
+An answer is an action: slot * machines + machine, or the last one, slots * machines, to let time pass.
 """
 
 from functools import cache

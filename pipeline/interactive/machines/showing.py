@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST_LANES = 40  # that are still legible in one picture
 THINNEST = 0.04  # of a lane: the height of a job without demand of the resource
-HIGHEST, ALL_LANES = 0.9, 9.0  # inches of a lane at most, of all of them at most
+HIGHEST, ALL_LANES = 0.9, 9.0  # inches: largest height of a lane, and of all lanes
 GAP = 0.12  # of a lane, between it and the next
 
 
@@ -41,7 +41,7 @@ CAPTION = (
 
 
 def watch(name: str, policy: Policy | Insider, jobs: Jobs, machines: Machines, key: KeyArray) -> Trace:
-    """Return the schedule that a policy, named for people, makes of a jobset with a random key [1]."""
+    """Return a policy's schedule of a jobset; `name` is its name for people, `key` [1] a random key."""
     batch = end_to_end([jobs])
     simulator = Simulator(batch, machines, np.zeros(len(jobs.arrival)))
     for _ in play_on(simulator, policy, key):
@@ -91,7 +91,7 @@ def grid(
 
 
 def drawn_machines(machines: Machines, traces: Sequence[Trace], shown: Window) -> IntArray:
-    """Return the machines that get a lane, by number: all, or of too many those busiest in the window."""
+    """Return the machines that get a lane, by number: all or, if too many, those busiest in the window."""
     busy = np.zeros(len(machines.kind))
     for trace in traces:
         length = np.minimum(trace.finish, shown.end) - np.maximum(trace.start, shown.begin)
@@ -101,14 +101,14 @@ def drawn_machines(machines: Machines, traces: Sequence[Trace], shown: Window) -
 
 
 def dominant(jobs: Jobs, machines: Machines) -> IntArray:
-    """Return for each machine [K] the resource that all jobs want most of, among those that it has."""
+    """Return, for each machine [K], the resource that jobs want most of, among those that the machine has."""
     total = np.maximum(machines.capacity.sum(axis=0), 1)
     wanted = (jobs.nodes * jobs.duration) @ jobs.demand / total
     return np.asarray(np.where(machines.capacity > 0, wanted, -1.0).argmax(axis=1))
 
 
 def placed(trace: Trace, jobs: Jobs, machines: Machines, lanes: IntArray, shown: Window) -> list[Box]:
-    """Return where jobs are drawn: lanes go downwards, what is in them upwards."""
+    """Return where jobs are drawn: lanes go downwards, jobs within a lane upwards."""
     on: dict[int, list[int]] = {int(k): [] for k in lanes}
     for job in np.flatnonzero(inside(trace, shown)).tolist():
         for k in trace.machines(job):

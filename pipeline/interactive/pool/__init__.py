@@ -1,1 +1,1 @@
-"""`pool`: what people and live clusters ask of policies."""
+"""`pool`: commands that people use, and decisions for live clusters."""

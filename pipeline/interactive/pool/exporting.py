@@ -16,10 +16,10 @@ from pipeline.problems.pool.agents.networks.mlp import Mlp
 
 
 def onnx(folder: Path) -> bytes:
-    """Return a stored network as an ONNX file, played greedily and among the legal actions.
+    """Return a stored network as an ONNX file that plays greedily among the legal actions.
 
     Raises:
-        UserError: it has no such form.
+        UserError: the network has no ONNX form.
     """
     model = storage.read_model(folder, PoolCard)
     card = model.card

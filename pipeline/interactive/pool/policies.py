@@ -49,7 +49,7 @@ def base_by_name(name: str, scenario: PoolScenario, of: str) -> Base[Player]:
 
 
 def policy_by_name(name: str, scenario: PoolScenario, of: str) -> tuple[Policy, bool]:
-    """Return a policy, and whether it is masked; a heuristic has its knobs of scenario `of`."""
+    """Return a policy, and whether it is masked; a heuristic uses its knobs as tuned for scenario `of`."""
     if name in HEURISTICS:
         return heuristics_with(storage.knobs_for(name, of) if name in KNOBS else {})[name], True
     if name.endswith(TREE) and not Path(name).is_dir():
@@ -63,7 +63,7 @@ def drawn_by_name(name: str, scenario: PoolScenario) -> tuple[Policy, bool]:
     """Return a model's policy that samples its actions, and whether it is masked.
 
     Raises:
-        UserError: it is no model.
+        UserError: it is not a model.
     """
     if name in HEURISTICS or not Path(name).is_dir():
         raise UserError(
@@ -73,7 +73,7 @@ def drawn_by_name(name: str, scenario: PoolScenario) -> tuple[Policy, bool]:
 
 
 def _model(name: str, scenario: PoolScenario, changes: Mapping[str, str] = {}) -> tuple[Policy, bool]:
-    from pipeline.problems.pool.agents.networks.loading import (  # torch: 2 s and 250 MB that heuristics do without
+    from pipeline.problems.pool.agents.networks.loading import (  # torch: 2 s and 250 MB that heuristics do not need
         must_match,
         restore,
     )

@@ -1,8 +1,8 @@
 """Schedule a user's own jobs on one pooled cluster: by a policy as they arrive, or planned with all of them known.
 
-A plan is made in hindsight: it is the best of whole schedules, and the search starts any job that has arrived, whether
-a slot shows it or not. A search consists of several, each from the best order so far, so that progress is visible; of
-50, 1,000 and 15,000 jobs, pieces of 200 schedules and more found as much as one search.
+A plan is made in hindsight: it is the best of several complete schedules, and the search may start any job that has
+arrived, whether a slot shows it or not. A search runs in pieces, each from the best order so far, so that progress is
+visible. For 50, 1,000 and 15,000 jobs, pieces of 200 schedules or more found as much as one search.
 """
 
 from collections.abc import Iterator
@@ -31,12 +31,12 @@ from pipeline.progress import ProgressCallback, progress, say
 from pipeline.simulation.rollout import compiled_rule_of, play_compiled, play_together
 
 PATIENCE = 20  # times the steps that one job after another would take
-ABREAST = 4096  # jobsets in lock step, of a short horizon
-STEPS_ABREAST = 1 << 22  # steps of the horizons of all of them
-MOST_TRIED = 1_000_000_000  # jobs times schedules of a search: 20 to 150 s of 1,000 jobs, 500 s of a log of 15,000
-MOST_STEPS = 200_000  # of a jobset, until its last arrival and of work: what a schedule may have to look at for one job
+ABREAST = 4096  # jobsets in lock step, if the horizon is short
+STEPS_ABREAST = 1 << 22  # steps of the horizons of all these jobsets together
+MOST_TRIED = 1_000_000_000  # jobs times schedules of a search: 20 to 150 s for 1,000 jobs, 500 s for a log of 15,000
+MOST_STEPS = 200_000  # of a jobset, to its last arrival plus of work: what a schedule may have to look at for one job
 TOGETHER = 1_000  # jobs whose jobsets are searched together
-PIECE, FEWEST = 5_000_000, 200  # of one search among several: jobs times schedules, and schedules at least
+PIECE, FEWEST = 5_000_000, 200  # of one piece of a search: jobs times schedules, and schedules at least
 
 
 def schedule(
@@ -84,7 +84,7 @@ def mean_slowdown(table: UserJobs[JobSet], start: IntArray) -> float:
 
 
 def means(table: UserJobs[JobSet], start: IntArray, measured: tuple[int, int] | None) -> str:
-    """Return the mean slowdown of all jobs, and that of tables of results: over jobsets, of their measured jobs."""
+    """Return the mean slowdown of all jobs, and the one in tables of results: over jobsets, of their measured jobs."""
     kept: IntArray | slice = slice(None)
     if measured is not None:
         kept = np.flatnonzero((table.jobs.arrival >= measured[0]) & (table.jobs.arrival < measured[1]))
@@ -105,7 +105,7 @@ def must_end(arrival: IntArray, cluster: Cluster, where: str) -> None:
 
 
 def must_be_searchable(table: UserJobs[JobSet], horizon: int, evaluations: int, where: str) -> None:
-    """Raise a UserError for too many jobs times schedules, or a jobset of too many steps."""
+    """Raise a UserError for too many jobs times schedules, or for a jobset with too many steps."""
     count = len(table.number)
     if count * evaluations > MOST_TRIED:
         raise UserError(
@@ -192,7 +192,7 @@ def job_columns(params: Params, scenario: PoolScenario) -> JobColumns[JobSet]:
     """Return the reader of a user's jobs; a log is read by the settings of params.yaml's own log, if any."""
 
     def jobs(frame: pd.DataFrame, where: str) -> JobSet:
-        short = frame.drop(columns=["jobset", "job", "arrival"]).astype("int16")  # of at most 10,000, as units are
+        short = frame.drop(columns=["jobset", "job", "arrival"]).astype("int16")  # at most 10,000, like units
         return JobSet(
             frame["arrival"].to_numpy(),
             short["duration"].to_numpy(),

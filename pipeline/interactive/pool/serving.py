@@ -1,7 +1,7 @@
 """Stored policies of a pooled cluster that answer rows of numbers.
 
 A row [N] holds free [T * R], demand [M * R], duration [M], waited [M], backlog [1], since_arrival [1],
-backlog_head [R + 1], now [1], arrived [2 + R], in that order. What may be placed follows from the rest.
+backlog_head [R + 1], now [1], arrived [2 + R], in that order. The legal actions follow from these.
 """
 
 from functools import cache

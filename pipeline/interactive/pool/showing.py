@@ -1,7 +1,7 @@
 """Pictures of one jobset on one pooled cluster under some policies.
 
-A job is withheld in a step that passes while it is in a slot and fits. That takes a choice, so it can only be the step
-after a decision of the policy; forced moves, carried out by the simulator, withhold nothing and start jobs at once.
+A job is withheld in a step that passes while it is in a slot and fits. Withholding is a choice, so this can only be the
+step after a decision of the policy; forced moves, which the simulator makes, withhold nothing and start jobs at once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-GANTT, LINE = 2.3, 0.085  # inches; of a waiting job's line the last
+GANTT, LINE = 2.3, 0.085  # inches: height of a resource, and of a waiting job's line
 MOST_LINES = 100  # that are still legible in one picture
 WITHHELD = "#D55E00"
 CAPTION = (
@@ -137,7 +137,7 @@ def placed(trace: Trace, jobs: JobSet, r: int, units: int) -> list[Box]:
 def late_jobs(jobs: JobSet, traces: Sequence[Trace], shown: Window) -> tuple[list[int], int]:
     """Return the jobs that wait in the window under any policy, in order of arrival, and their number.
 
-    If there are too many, those are kept that are withheld, or else wait longest.
+    If there are too many, withheld jobs are kept first, then those that wait longest.
     """
     waits, held = np.zeros(len(jobs.arrival)), np.zeros(len(jobs.arrival), dtype=bool)
     for trace in traces:

@@ -31,7 +31,7 @@ from pipeline.simulation.rollout import CompiledEpisodes
 LOOK_EVERY_S = 0.5
 ROWS = 1 << 20  # of a chunk, equal to pyarrow's default row group
 Column = pd.Series | FloatArray | IntArray
-OPTIONS = {"search": "tries", "arrivals-end": "arrivals_end"}  # whose field of a request has another name
+OPTIONS = {"search": "tries", "arrivals-end": "arrivals_end"}  # options whose field in a request has another name
 
 
 def must_apply(request: Any, refused: Mapping[str, str]) -> None:

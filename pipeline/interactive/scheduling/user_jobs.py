@@ -80,7 +80,7 @@ class Part(NamedTuple, Generic[Columns]):
 
 
 def parts(mine: UserJobs[Columns], most: int, jobs: int = AT_ONCE) -> Iterator[Part[Columns]]:
-    """Yield all jobsets in order of appearance, up to `most` with up to `jobs` jobs at a time.
+    """Yield all jobsets in order of appearance, in parts of up to `most` jobsets and `jobs` jobs.
 
     A longer jobset is a part of its own.
     """
@@ -103,7 +103,7 @@ def parts(mine: UserJobs[Columns], most: int, jobs: int = AT_ONCE) -> Iterator[P
 class JobColumns(NamedTuple, Generic[Columns]):
     """How a problem reads a user's jobs."""
 
-    policies_know: str  # of run times, by the scenario
+    policies_know: str  # about run times, by the scenario
     columns: Mapping[str, pandera.Column]  # of its tables, after jobset and job
     jobs: Callable[[pd.DataFrame, str], Columns]  # (checked rows, the file's name) -> jobs
     log: Callable[[Path, str, ProgressCallback], UserJobs[Columns]]  # (file, its format, on_progress)
@@ -145,7 +145,7 @@ def _table(path: Path, columns: JobColumns[Columns], rows: int, on_progress: Pro
         on_progress(percent, f"{seen:,} jobs")
     if not seen:
         raise UserError(f"{path}: expected jobs, found none")
-    if any(table.schema != ids[0].schema for table in ids):  # some chunk has ids that are no plain numbers
+    if any(table.schema != ids[0].schema for table in ids):  # some chunk has ids that are not plain numbers
         words = [table.cast(pa.schema([(name, pa.large_string()) for name in IDS])) for table in ids]
         ids = [table.set_column(0, "jobset", table["jobset"].dictionary_encode()) for table in words]
     together = pa.concat_tables(ids).unify_dictionaries()

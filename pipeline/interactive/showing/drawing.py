@@ -105,7 +105,7 @@ def boxes(
         names: [J] of jobs.
         colours: [J, 4] of jobs.
         shown: the window.
-        points: of a unit of the vertical axis.
+        points: height of a unit of the vertical axis, in points.
     """
     from matplotlib.collections import PolyCollection
 
@@ -141,7 +141,7 @@ def bars(start: TimeArray, finish: TimeArray, held: FloatArray | IntArray, room:
         start: [N] of each job.
         finish: [N] of each job.
         held: [N] of the resource; in sum at most `room`.
-        room: all of the resource.
+        room: total amount of the resource.
     """
     running: list[Box] = []
     found: list[Box] = []

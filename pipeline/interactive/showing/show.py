@@ -1,4 +1,4 @@
-"""Choose a jobset, let policies play it, and draw the result; for every problem."""
+"""Choose a jobset, run policies on it, and draw the result; for every problem."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
@@ -53,7 +53,7 @@ class Watched(NamedTuple):
     halves: Sequence[str]  # results as text
     slowdowns: Sequence[float]  # means
     first: float  # time of the first arrival
-    last: float  # time at which all are over
+    last: float  # time at which all episodes are over
     running: Callable[[Window], int]  # maximum number of running jobs in a window
     grid: Callable[[Window], Grid]
 

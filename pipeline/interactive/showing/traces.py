@@ -70,7 +70,7 @@ def until(arrival: TimeArray, trace: Trace) -> FloatArray:
 
 
 def queued(arrival: TimeArray, trace: Trace, shown: Window) -> tuple[FloatArray, IntArray]:
-    """Return the times in a window between which the queue has one length, and these lengths.
+    """Return the times in a window between which the length of the queue is constant, and these lengths.
 
     >>> start, none = np.array([0.0, 1.0, 2.5, np.nan]), np.zeros(4)
     >>> trace = Trace("sjf", start, none, start, none, 4.0, 1, str)

@@ -43,7 +43,7 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
 
 
 def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
-    """Return the scale of an agent's learning curve; no rule is validated on it."""
+    """Return the label of an agent's learning curve; there are no levels of rules."""
     return Validated({}, f"Mean {params.agents[agent].objective.replace('_', ' ')} on validation jobsets")
 
 
@@ -62,14 +62,14 @@ def _drawn(params: Params, name: str) -> dict[str, bytes]:
     }
     for agent in agents:
         mine = intervals[intervals["policy"] == agent]
-        if mine["q"].notna().any():  # else it has no expectations
+        if mine["q"].notna().any():  # otherwise the agent has no expectations
             title = f"{agent}: what was expected and what came"
             figures[f"calibration_{agent}"] = picture(KEPT, plots.calibration, mine, title)
     return figures
 
 
 def tested(params: Params, scenario: str) -> Tested:
-    """Return a scenario's test jobsets; if cut from a log, those of all loads share windows."""
+    """Return a scenario's test jobsets; if they are cut from a log, all loads share windows."""
     row = params.groups_scenario(scenario)
     jobs = storage.read_table(storage.jobsets_folder(scenario) / "test.parquet", jobs_schema(list(row.resources)))
     return Tested(jobs, row.resources, same_windows=isinstance(row.workload, GroupsLog))

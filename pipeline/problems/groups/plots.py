@@ -11,19 +11,19 @@ from pipeline.comparing.plots import GREY, HEURISTIC, LEARNED, Label, canvas, li
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_GROUPS = 12  # with a colour each; of more groups, only the SHOWN that vary most have one
+MOST_GROUPS = 12  # each with its own colour; of more groups, only the SHOWN that vary most
 SHOWN = 8
 OTHERS = "others"
 COLOURS = (*LEARNED, *HEURISTIC)
 BINS = 10
-LOG_DELAY_ABOVE = 20.0  # largest over smallest delay from which the axis is logarithmic
+LOG_DELAY_ABOVE = 20.0  # ratio of largest to smallest delay from which the axis is logarithmic
 
 
 def shares_over_time(frame: pd.DataFrame, title: str, policies: Sequence[str]) -> "Figure":
-    """Draw each policy's shares of the groups in the intervals of one jobset, in one panel per policy.
+    """Draw the shares of groups in the intervals of one jobset, in one panel per policy.
 
     Raises:
-        ValueError: the frame has no rows of a policy.
+        ValueError: the frame has no rows for a policy.
     """
     for policy in policies:
         if not (frame["policy"] == policy).any():
@@ -35,7 +35,7 @@ def shares_over_time(frame: pd.DataFrame, title: str, policies: Sequence[str]) -
     colours = [GREY if name == OTHERS else COLOURS[k] for k, name in enumerate(shares.columns)]
     for axes, policy in zip(every, policies, strict=True):
         rows = shares.loc[policy]
-        rows = pd.concat([rows, rows.iloc[-1:].set_axis([rows.index[-1] + 1])])  # the last share holds to the end
+        rows = pd.concat([rows, rows.iloc[-1:].set_axis([rows.index[-1] + 1])])  # the last share applies to the end
         axes.stackplot(rows.index, rows.to_numpy().T, labels=rows.columns, colors=colours, step="post", lw=0)
         axes.set_xlim(0, right)
         axes.set_ylim(0, top)
@@ -51,11 +51,11 @@ def calibration(frame: pd.DataFrame, title: str) -> "Figure":
     """Draw realised against expected returns: means of bins with equal numbers of decisions.
 
     Args:
-        frame: with `q` and `realised`; rows without either are ignored.
-        title: of the figure; both correlations and the mean of q - realised are appended.
+        frame: with columns `q` and `realised`; rows that lack either are ignored.
+        title: title of the figure; both correlations and the mean of q - realised are appended.
 
     Raises:
-        ValueError: no row has both.
+        ValueError: no row has both values.
     """
     both = frame[["q", "realised"]].dropna()
     if both.empty:

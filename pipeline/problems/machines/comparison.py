@@ -1,4 +1,4 @@
-"""Comparisons on many machines besides slowdown: bounded slowdown, waits, and the response times of large jobs."""
+"""Comparisons on many machines in addition to slowdown: bounded slowdown, waits, response times of large jobs."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from pipeline.problems.parts import Comparison, Evidence, Tested, Validated
 
 
 def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
-    """Return the summary of scenarios of many machines."""
+    """Return the summary of the scenarios of many machines."""
     found = [
         summary(storage.read_jobset_results(params, name, TABLES), name, storage.read_chosen(name).best)
         for name in scenarios
@@ -26,14 +26,14 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
 
 
 def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
-    """Return the heuristics' levels next to an agent's learning curve."""
+    """Return the heuristics' levels for the plot of an agent's learning curve."""
     row = params.agents[agent]
     levels = chosen.over(row.finetune.loads) if row.objective == "bounded_slowdown" else {}
     return Validated(levels, f"Mean {row.objective.replace('_', ' ')} on validation jobsets")
 
 
 def tested(params: Params, scenario: str) -> Tested:
-    """Return a scenario's test jobsets; windows of a log are the same ones at every load, blocks are drawn at each."""
+    """Return a scenario's test jobsets; windows of a log are the same at every load, blocks are drawn for each load."""
     folder, workload = storage.jobsets_folder(scenario), params.machines_scenario(scenario).workload
     park = read_park(folder)
     total = np.array(park.capacity, dtype=np.int64).sum(axis=0)

@@ -12,10 +12,10 @@ from pipeline.problems.machines.lookahead.plans import must_fit
 
 
 def policy_by_name(name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy:
-    """Return a policy for the machines of the scenario that is called `of`; a heuristic with a knob as tuned there.
+    """Return a policy for the machines of the scenario named `of`; heuristics with knobs are as tuned there.
 
     Raises:
-        UserError: it is unknown, or a model that was trained for other machines.
+        UserError: the policy is unknown, or a model that was trained for other machines.
     """
     if is_external(name):
         return external(name, scenario, time_scale(scenario, park))
@@ -26,7 +26,7 @@ def policy_by_name(name: str, scenario: MachinesScenario, park: MachinePark, of:
     if not Path(name).is_dir():
         raise storage.unknown_policy(name, HEURISTICS)
     from pipeline.problems.machines.agents.networks.loading import (
-        restore,  # torch: 2 s and 250 MB that heuristics do without
+        restore,  # torch takes 2 s and 250 MB; heuristics do not need it
     )
 
     model = storage.read_model(Path(name), MachinesCard)

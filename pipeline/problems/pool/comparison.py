@@ -38,15 +38,15 @@ def stream_summary(
     """Return every metric of each policy of one stream, at each load; no rows for other scenarios.
 
     Intervals are percentiles of a bootstrap over jobsets, which are independent replications. With the same seed, the
-    interval of slowdown is that of `statistics.summary`.
+    interval of slowdown equals that of `statistics.summary`.
 
     Args:
         jobsets: jobset results of the scenario, with the same jobsets for all policies.
         backlogs: rows of STREAM_BACKLOG.
         classes: rows of STREAM_FAIRNESS.
-        scenario: its name.
-        settings: of the bootstrap.
-        rng: of the bootstrap.
+        scenario: name of the scenario.
+        settings: settings of the bootstrap.
+        rng: random numbers of the bootstrap.
         overload: do arrivals end with the measured steps?
     """
     if backlogs.empty:
@@ -98,9 +98,9 @@ PANEL = 2.4  # inches
 def backlog_growth(
     frame: pd.DataFrame, title: str, learned: Collection[str] = (), measured: tuple[int, int] | None = None
 ) -> "Figure":
-    """Draw the jobs waiting over the steps of a stream: a panel a load, a line a policy, mean over jobsets.
+    """Draw the waiting jobs over the steps of a stream: one panel per load, one line per policy, means over jobsets.
 
-    Panels have axes of their own: a backlog that grows is far longer than one that does not.
+    Each panel has its own axes, because a growing backlog is far longer than a stable one.
 
     Raises:
         ValueError: the frame has no rows.

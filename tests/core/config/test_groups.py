@@ -1,4 +1,4 @@
-"""Scenarios of user groups in params.yaml: what they may hold, and which agents go with them."""
+"""Scenarios of user groups in params.yaml: their valid values, and the agents that fit them."""
 
 import copy
 from typing import Any
@@ -110,7 +110,7 @@ def test_where_there_is_none_of_a_problem_the_line_says_so() -> None:
     values["scenarios"] = {"online": values["scenarios"]["online"]}
     values["agents"] = {"deeprm": values["agents"]["deeprm"]}
     values |= {"transfers": {}, "hindsight": values["hindsight"] | {"scenarios": ["online"]}}
-    del values["gate"]  # its rules name a scenario that is not here
+    del values["gate"]  # its rules name a scenario that does not exist here
     with pytest.raises(UserError, match=r"^scenario 'online' is of problem pool; of problem groups: none$"):
         check_params(values, "params.yaml").groups_scenario("online")
 

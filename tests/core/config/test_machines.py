@@ -1,4 +1,4 @@
-"""Rows about many machines in params.yaml: what they may hold, and which agents go with them."""
+"""Rows for many machines in params.yaml: their valid values, and the agents that fit them."""
 
 import copy
 from typing import Any

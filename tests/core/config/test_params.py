@@ -1,4 +1,4 @@
-"""params.yaml: what it may hold, and what is said where it holds something else."""
+"""params.yaml: its valid values, and the messages about invalid ones."""
 
 import copy
 from pathlib import Path
@@ -22,7 +22,7 @@ GONE = object()
 BERNOULLI = {"name": "bernoulli", "steps": 50}
 NAMES = "expected a name of small letters, digits and _, a letter first"
 
-# place in the file, value put there (GONE: the key is taken away), what is said behind "params.yaml: "
+# place in the file, value put there (GONE: the key is removed), message after "params.yaml: "
 WRONG_KEYS: list[tuple[str, Any, str]] = [
     ("seeds", 1, "seeds: unknown key"),
     ("agents.deeprm.finetune.update", 3, "agents.deeprm.finetune.update: unknown key"),
@@ -140,7 +140,7 @@ OUT_OF_RANGE: list[tuple[str, Any, str]] = [
 
 
 def known_names(section: str) -> str:
-    """The names of a section, as a mistake is told them."""
+    """The names in a section, as an error message lists them."""
     return f"there are: {', '.join(sorted(YAML(typ='safe').load(PARAMS)[section]))}"
 
 
@@ -263,7 +263,7 @@ DO_NOT_FIT: list[tuple[str, Any, str]] = [
         "agents.deeprm_off.pretrain.jobsets: 501 need 501 training jobsets of each load; scenario 'offline' has 300",
     ),
     (
-        "agents.deeprm2.pretrain.jobsets",  # 1001 over ten loads are 101 of the first
+        "agents.deeprm2.pretrain.jobsets",  # 1001 over ten loads are 101 for the first
         1001,
         "agents.deeprm2.pretrain.jobsets: 1001 need 101 training jobsets of each load; scenario 'online' has 100",
     ),
@@ -305,7 +305,7 @@ def changed(place: str, value: Any) -> dict[str, Any]:
 
 
 def checked(values: Any) -> Params:
-    """As every command does."""
+    """Check rows as every command does."""
     params = check_params(values, "params.yaml")
     check_synthetic(params)
     return params
@@ -484,7 +484,7 @@ def test_a_scenarios_own_workload_is_kept_when_its_cluster_is_changed() -> None:
 
 def test_a_horizon_must_hold_the_longest_job_of_the_scenarios_own_workload() -> None:
     values = changed("scenarios.online.workload", OWN)
-    values["scenarios"]["online"]["horizon"] = 9  # the others' jobs run up to 15 steps
+    values["scenarios"]["online"]["horizon"] = 9  # jobs of the common workload run up to 15 steps
     checked(values)
     values["scenarios"]["online"]["horizon"] = 8
     assert refusal(values) == "scenarios.online.horizon: expected at least the longest job's 9 steps, got 8"
@@ -508,7 +508,7 @@ def test_a_scenarios_own_recipe_holds_where_all_others_have_a_log() -> None:
     params = checked(values)
     assert params.pool_scenario("online").resources == {"cpu": 10, "memory": 10}
     assert params.pool_scenario("offline").resources == {"cpu": 20, "memory": 20}
-    values["agents"]["deeprm"]["finetune"]["loads"] = [60]  # a recipe has the loads of its scenario, and no other
+    values["agents"]["deeprm"]["finetune"]["loads"] = [60]  # an agent may train only at loads of its scenario
     assert refusal(values) == "agents.deeprm.finetune.loads: 60 is not a load of scenario 'online'"
 
 
@@ -558,7 +558,7 @@ def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     assert file_refusal(path) == f"{path}: expected a mapping of keys to values, found nothing"
 
 
-# YAML 1.1 (PyYAML) reads 1e-3 as text and `on` as true; DVC, and we, read YAML 1.2. Both must see the same numbers.
+# YAML 1.1 (PyYAML) reads 1e-3 as text and `on` as true; DVC and this project read YAML 1.2. Both must read the same.
 
 
 def leaves(value: Any, place: str = "") -> dict[str, tuple[type, Any]]:

@@ -1,4 +1,4 @@
-"""YAML within bounds: one line where a file is too deep, too large or no YAML, and the values where it is one."""
+"""YAML within bounds: one line if a file is too deep, too large or not YAML; otherwise its values."""
 
 import time
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What of DeepRM3's rows must go together, refused in one line."""
+"""Values in DeepRM3's rows that must fit together; if they do not, the error is one line."""
 
 import copy
 from functools import cache
@@ -36,7 +36,7 @@ def raw() -> dict[str, Any]:
 
 
 def changed(**places: Any) -> dict[str, Any]:
-    """The file with other values; `__` stands between the keys of a place."""
+    """Return the file with other values; `__` separates the keys of a place."""
     edited = copy.deepcopy(raw())
     for place, value in places.items():
         *way, last = place.split("__")

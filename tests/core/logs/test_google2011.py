@@ -1,4 +1,4 @@
-"""Expected numbers are worked by hand from the few events of each log."""
+"""Reader of Google's 2011 trace. Expected numbers are computed by hand from the few events of each log."""
 
 import gzip
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_a_task_waits_until_it_is_scheduled_and_runs_until_it_finishes(tmp_path:
         event(700, FINISH, index=1),
         event(800.5, FINISH),
     )
-    assert trace.id.tolist() == [1, 2]  # the rows in which they were submitted
+    assert trace.id.tolist() == [1, 2]  # the rows of their submissions
     assert trace.submit_s.tolist() == [600, 601]
     assert trace.wait_s.tolist() == [5.5, 5]
     assert trace.run_s.tolist() == [195, 94]

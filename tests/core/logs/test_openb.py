@@ -1,4 +1,4 @@
-"""Expected numbers are worked by hand from the few rows of each log."""
+"""Reader of openb logs. Expected numbers are computed by hand from the few rows of each log."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def test_pods_that_cannot_be_jobs_are_dropped_each_for_its_first_cause(tmp_path:
         pod(times=("", 30, "")),
         pod(times=(10, 30, 5)),
         pod(times=(10, "", 20)),
-        pod(times=(10, 20, 20)),  # a job of a second
+        pod(times=(10, 20, 20)),  # a job of one second
         pod((1000, "", 0, 0)),
         pod((1000, 1024, 1, "")),
         pod((-1, 1024, 0, 0)),

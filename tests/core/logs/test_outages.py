@@ -1,4 +1,4 @@
-"""What sacctmgr prints of drained, down and reserved nodes, and lists of nodes."""
+"""sacctmgr's output on drained, down and reserved nodes, and lists of nodes."""
 
 from math import inf
 from pathlib import Path
@@ -17,7 +17,7 @@ EVENTS = (
     "c|n2|2026-01-01T00:00:30|Unknown|DOWN*|Not responding|slurm(64030)\n"
 )
 RESERVATIONS = (
-    "Name|TimeStart|TimeEnd|NodeName|Flags\n"  # Slurm calls NodeNames so (src/sacctmgr/common.c)
+    "Name|TimeStart|TimeEnd|NodeName|Flags\n"  # Slurm's name for NodeNames (src/sacctmgr/common.c)
     "spring|2026-01-01T02:00:00|2026-01-01T03:00:00|n[1-2]|MAINT,SPEC_NODES\n"
     "course|2026-01-01T02:00:00|2026-01-01T03:00:00|n3|SPEC_NODES\n"
 )

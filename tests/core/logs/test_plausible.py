@@ -1,4 +1,4 @@
-"""Each sign of an implausible log, and real logs that show none. Expected numbers are worked by hand."""
+"""Each sign of an implausible log, and real logs that show none. Expected numbers are computed by hand."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def test_a_log_like_any_other_shows_no_sign(tmp_path: Path) -> None:
 
 
 def test_more_in_use_at_once_than_the_header_says_is_a_sign(tmp_path: Path) -> None:
-    # 4 + 5 processors from 5 to 10 s, of 8: up to 8.8 would be rounding of clocks.
+    # 4 + 5 processors of 8 from 5 to 10 s; up to 8.8 could be due to rounded clocks.
     jobs = (line(1, submit=0, run=10, allocated=4, estimate=10), line(2, submit=1, wait=4, allocated=5, estimate=10))
     (doubt,) = log(tmp_path, *jobs).doubts
     assert doubt == "size: 9 cpu were in use at once, and the machines have 8: are the machines larger?"
@@ -49,7 +49,7 @@ def test_jobs_that_follow_each_other_within_a_rounded_second_are_not_in_use_at_o
 def test_without_waits_only_the_largest_job_says_how_large_the_machine_was(tmp_path: Path) -> None:
     trace = log(tmp_path, *(line(k, wait=-1, allocated=6, estimate=10) for k in range(3)))
     assert least_held(trace, 0) == 6
-    assert words(trace, cpu=7.0) == ["load"]  # 18 processors for 10 s each, of 7 until 10 s
+    assert words(trace, cpu=7.0) == ["load"]  # 18 processors for 10 s each, on 7 until 10 s
 
 
 def test_a_load_far_above_all_there_is_is_a_sign(tmp_path: Path) -> None:
@@ -62,10 +62,10 @@ def test_a_load_far_above_all_there_is_is_a_sign(tmp_path: Path) -> None:
 
 def test_many_jobs_that_fit_nowhere_are_a_sign(tmp_path: Path) -> None:
     small = [line(k, submit=100 * k, wait=-1, allocated=1, estimate=20) for k in range(30)]
-    large = line(31, submit=4000, wait=-1, allocated=9, estimate=20)  # 1 of 31 jobs, with 9 of 39 parts of the work
+    large = line(31, submit=4000, wait=-1, allocated=9, estimate=20)  # 1 of 31 jobs, with 9 of 39 units of the work
     doubts = log(tmp_path, *small, large).doubts
     assert doubts[-1] == "misfits: 3% of the jobs, with 23% of the work, fit on none of the machines"
-    assert "misfits" not in words(log(tmp_path, *small * 3, large))  # 9 of 99 parts
+    assert "misfits" not in words(log(tmp_path, *small * 3, large))  # 9 of 99 units
 
 
 @pytest.mark.parametrize("unit", [1000, 1])
@@ -97,7 +97,7 @@ def test_a_log_of_more_than_50_years_is_a_sign(tmp_path: Path) -> None:
 
 
 def test_limits_in_minutes_are_a_sign(tmp_path: Path) -> None:
-    # Limits of 60 minutes; 3 of 4 jobs run for 1800 s and so 30 times as long as "60", one for 30 s.
+    # Limits of 60 minutes; 3 of 4 jobs run for 1800 s, 30 times the number 60, and one for 30 s.
     runs = (1800, 1800, 1800, 30)
     jobs = [line(k, submit=3600 * k, run=run, estimate=60) for k, run in enumerate(runs)]
     (doubt,) = log(tmp_path, *jobs).doubts
@@ -138,7 +138,7 @@ def test_the_reported_log_without_a_header_needs_a_machine_of_6272_processors() 
     trace = read(CASES / "headerless.swf")
     assert (trace.machines, least_held(trace, 0), trace.doubts) == (None, 6272, ())
     assert words(trace, cpu=512.0) == ["size", "load"]
-    assert words(trace, cpu=6272.0, gpu=4.0) == []  # of GPUs the log says nothing
+    assert words(trace, cpu=6272.0, gpu=4.0) == []  # the log has no data on GPUs
 
 
 def test_the_reported_log_of_1024_processors_shows_no_sign() -> None:
@@ -164,6 +164,6 @@ def test_nodes_that_are_too_few_for_the_pods_are_a_sign(tmp_path: Path) -> None:
     nodes.write_text("cpu_milli,memory_mib,gpu,model\n8000,8192,0,\n")
     head = "cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,creation_time,deletion_time,scheduled_time\n"
     pods.write_text(head + "".join(f"6000,1024,0,0,,{k},{k + 100},{k}\n" for k in range(3)))
-    size, load = read(pods, nodes=nodes).doubts[1:]  # 3 x 6 cores for 100 s, of 8 until 102 s
+    size, load = read(pods, nodes=nodes).doubts[1:]  # 3 x 6 cores for 100 s, on 8 until 102 s
     assert size == "size: 18 cpu were in use at once, and the machines have 8: are the machines larger?"
     assert load.startswith("load: 221% of 8 cpu")

@@ -1,4 +1,4 @@
-"""Predicted run times: what they may know, and that they learn."""
+"""Predicted run times: the data that they may use, and that they learn."""
 
 import numpy as np
 import pytest
@@ -14,13 +14,13 @@ JOBS, LEARNED = 400, np.arange(300)
 
 @pytest.fixture
 def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Boost in few large steps, which learn as much from so few jobs."""
+    """Boost in a few large steps, which suffice for so few jobs."""
     monkeypatch.setattr("pipeline.core.logs.predictions.TREES", 10)
     monkeypatch.setattr("pipeline.core.logs.predictions.RATE", 0.5)
 
 
 def two_users() -> Trace:
-    """Jobs that all ask for an hour: those of one user take about a minute, those of the other nearly all of it."""
+    """Jobs with limits of an hour: those of one user take about a minute, those of the other nearly the whole hour."""
     rng = np.random.default_rng(1)
     user = rng.integers(0, 2, JOBS)
     run = np.where(user == 0, rng.integers(50, 70, JOBS), rng.integers(3300, 3600, JOBS)).astype(float)
@@ -69,7 +69,7 @@ def test_what_is_told_of_a_job_that_is_learned_from_is_not_made_from_its_own_run
 
 
 def with_another(some: Trace, job: int) -> FloatArray:
-    """Run times of which one is another."""
+    """The run times, with another one for a single job."""
     return np.where(np.arange(JOBS) == job, 1800.0, some.run_s)
 
 

@@ -1,4 +1,4 @@
-"""What was known of a job when it was submitted, by hand, and that nothing else is."""
+"""Features of a job known at its submission, computed by hand; later facts must not change them."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def known(some: Trace, job: int, *names: str) -> list[float]:
 
 
 def anyones(jobs: int, seed: int = 0) -> Trace:
-    """Any jobs of four users, in order of submission, many in the same second."""
+    """Random jobs of four users, in order of submission, many in the same second."""
     rng = np.random.default_rng(seed)
     submit = np.sort(rng.integers(0, 3 * jobs, jobs)).astype(float)
     wait, run = rng.integers(0, 20, jobs), rng.integers(1, 50, jobs)
@@ -34,11 +34,11 @@ def anyones(jobs: int, seed: int = 0) -> Trace:
 
 def test_a_job_is_known_once_it_has_ended_by_the_logs_own_schedule() -> None:
     some = log((0, 5, 10, 20, 7), (14, 0, 90, 100, 7), (15, 0, 1, 20, 7))
-    # The first one runs from 5 to 15: at 14 it is there and has run for 9, at 15 it has ended.
+    # The first job runs from 5 to 15: at 14 it is present and has run for 9, at 15 it has ended.
     assert known(some, 1, "user_count", *SIMILAR) == [0, 1, 9, 1, 0, -1]
     assert known(some, 2, "user_count", "last_0", "user_mean", "user_of_estimate") == [1, 10, 10, 0.5]
     assert known(some, 2, "since_end", "since_submission", "estimate_before") == [0, 1, 5]
-    # The second one is there, but asked for another time; the first asked for as much as this one.
+    # The second job is present, but with another estimate; the first had the same estimate as this one.
     assert known(some, 2, *SIMILAR, "estimate_count") == [1, 1, 1, 0, -1, 1]
 
 
@@ -54,7 +54,7 @@ def test_of_other_users_nothing_is_known() -> None:
 
 
 def unknown(some: Trace, time: float) -> FloatArray:
-    """Return run times that are others for all jobs which had not ended by a time."""
+    """Return the run times, with other values for all jobs that had not ended by a time."""
     ended = some.submit_s + some.wait_s + some.run_s <= time
     return np.where(ended, some.run_s, 1000.0 + np.arange(len(some.id)))
 

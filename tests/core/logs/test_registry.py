@@ -1,4 +1,4 @@
-"""Formats by name, and each of them as the jobs of each problem that can take it."""
+"""Formats by name, and each of them as jobs of each problem that accepts it."""
 
 import gzip
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ TASKS = "submit_time,duration,cpu,memory,instances_num"
 SLURM = "submit,wait,run,limit,user,nodes,cpu,memory,gpu,partition"
 Row = Callable[[int, int, int, int], Sequence[str]]  # (job, submit_s, run_s, cores): the lines of a job
 JOBS = 60
-ROWS: dict[str, tuple[str, Row]] = {  # the first line, and those of each job
+ROWS: dict[str, tuple[str, Row]] = {  # the first line, and the lines of each job
     "swf": (
         "; MaxProcs: 8",
         lambda k, at, run, cpu: [f"{k} {at} 0 {run} {cpu} -1 -1 -1 -1 1048576 1 {k % 3} -1 -1 -1 -1 -1 -1"],
@@ -51,7 +51,7 @@ CORES = [k % 4 + 1 for k in range(JOBS)]  # or percent of a machine
 
 
 def written(folder: Path, format: str) -> Path:
-    """A folder as `log` leaves it: jobs a thousand seconds apart, so that no two run at once."""
+    """Make a folder as `log` leaves it: jobs a thousand seconds apart, so that no two run at once."""
     first, row = ROWS[format]
     lines = [line for k in range(JOBS) for line in row(k, 1000 * (k + 1), RUN_S[k], CORES[k])]
     (folder / LOG_NAME).write_text("\n".join([first, *lines][not first :]) + "\n")
@@ -68,11 +68,11 @@ def test_a_pooled_cluster_has_the_jobs_of_a_log_of_every_format(tmp_path: Path, 
     assert isinstance(origin, LogSource)
     assert origin.steps.duration.tolist() == [seconds // 60 for seconds in RUN_S]
     assert origin.steps.arrival.tolist() == [1000 * k // 60 for k in range(JOBS)]
-    # Eight units are the eight cores of the log's machines, or else the most that was held at once: four.
+    # Eight units are the eight cores of the log's machines; without machines, they are the most held at once: four.
     units = 1 if format in ("swf", "openb") else 2
     assert origin.steps.demand[:, 0].tolist() == [units * cores for cores in CORES]
     assert (origin.steps.demand[:, 1] > 0).all()
-    for split, count in (("train", 7), ("validation", 1), ("test", 3)):  # of 36, 9 and 15 jobs
+    for split, count in (("train", 7), ("validation", 1), ("test", 3)):  # from 36, 9 and 15 jobs
         assert [len(jobs.arrival) for jobs in origin.split(split)[origin.load]] == [5] * count
 
 
@@ -131,7 +131,7 @@ def test_a_format_that_there_is_not_is_refused_with_those_there_are(section: str
         check_formats(check_params(unknown(section), "params.yaml"))
 
 
-# By name, or by what they look like
+# By name, or by appearance
 
 
 def text(folder: Path, content: str) -> Path:

@@ -1,4 +1,4 @@
-"""What is refused of a log, in one line that says where; the same for all formats with commas."""
+"""Errors in a log: one line that says where; the same for all formats with commas."""
 
 import gzip
 from itertools import islice
@@ -151,7 +151,7 @@ def test_lines_are_numbered_on_from_part_to_part(tmp_path: Path, monkeypatch: py
     path = written(tmp_path, "".join(f"{TASK}\n" for _ in range(100)) + TASK.replace("110", "x"))
     monkeypatch.setattr("pipeline.core.logs.lines.CHUNK", 100)
     lines = [frame.index.tolist() for frame in islice(rows(path, ALIBABA2018.layout), 2)]
-    assert lines == [[1, 2, 3], [4, 5, 6]]  # a line has 38 bytes: part of the third is in a hundred, and all is read
+    assert lines == [[1, 2, 3], [4, 5, 6]]  # a line has 38 bytes: 100 end within the third, which is read whole
     with pytest.raises(UserError, match=r":101: expected a number as end_time, found 'x'$"):
         ALIBABA2018.read(path)
 

@@ -63,7 +63,7 @@ def test_jobs_run_on_the_nodes_of_their_partitions(log: Path, nodes: Path) -> No
 
 
 def test_jobs_that_every_node_can_run_need_no_kind(log: Path, nodes: Path) -> None:
-    """With one set of partitions, machines without kinds run them too."""
+    """With a single set of partitions, machines without kinds run these jobs as well."""
     nodes.write_text("NodeName=n1 CPUTot=64 RealMemory=256000 Gres=gpu:2 Partitions=cpu,gpu,long\n")
     found = read(log, nodes=nodes)
     assert found.kind_names == ("cpu+gpu+long",)

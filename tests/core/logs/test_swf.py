@@ -1,4 +1,4 @@
-"""Expected numbers are worked by hand from the few lines of each log."""
+"""Reader of the Standard Workload Format. Expected numbers are computed by hand from the few lines of each log."""
 
 import gzip
 from pathlib import Path
@@ -215,7 +215,7 @@ def test_a_job_of_run_time_0_that_held_processors_ran_for_a_second(tmp_path: Pat
         line(2, run=0, allocated=-1, requested=4),  # completed
         line(3, run=0, allocated=4, status=0),  # failed at once
         line(4, run=0, allocated=4, status=5),  # cancelled: it may never have started
-        line(5, run=0, allocated=-1, requested=4, status=0),  # not known to have held anything
+        line(5, run=0, allocated=-1, requested=4, status=0),  # not known to have held any processor
         line(6, run=0.25),
     )
     assert (trace.id.tolist(), trace.run_s.tolist()) == ([1, 2, 3, 6], [1, 1, 1, 0.25])
@@ -266,7 +266,7 @@ def test_times_from_0_on_are_times(tmp_path: Path) -> None:
 
 
 def test_many_ties_stay_as_they_were(tmp_path: Path) -> None:
-    # Short arrays are sorted stably by any method, so this takes a long one.
+    # Any method sorts short arrays stably, so this needs a long one.
     trace = read(tmp_path, *(line(k, submit=k % 2) for k in range(1000)))
     assert trace.id.tolist() == [*range(0, 1000, 2), *range(1, 1000, 2)]
 
@@ -287,7 +287,7 @@ def test_gz_and_plain_give_the_same(tmp_path: Path) -> None:
 
 
 def test_the_machine_never_has_more_memory_than_every_processor_with_the_most(tmp_path: Path) -> None:
-    # Waits are unknown, so the two seem to run side by side on 20 processors of 10.
+    # Waits are unknown, so the two seem to run at the same time, on 20 processors of 10.
     trace = read(tmp_path, "; MaxProcs: 10", *[line(wait=-1, allocated=10, used_kb=GIB_KB)] * 2)
     assert trace.machines is not None
     assert trace.machines.capacity.tolist() == [[10_000, 10_000]]
@@ -387,7 +387,7 @@ def test_a_file_that_cannot_be_read_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def plain_fields(path: Path) -> list[list[float]]:
-    """Read a log once more, in the simplest way."""
+    """Read a log a second time, in the simplest way."""
     with gzip.open(there(path), "rt") as lines:
         return [[float(field) for field in text.split()] for text in lines if not text.startswith(";")]
 
@@ -400,7 +400,7 @@ def test_hpc2n_is_read_whole() -> None:
     processors = np.maximum(rows[:, 4], rows[:, 7])
     assert (trace.run_s.tolist(), trace.demand[:, 0].tolist()) == (rows[:, 3].tolist(), (processors * 1000).tolist())
     (unknown,) = trace.repaired
-    assert unknown[:2] == ("memory unknown: holds none", 2121)  # awk says so too
+    assert unknown[:2] == ("memory unknown: holds none", 2121)  # awk counts the same
     assert len(np.unique(trace.user)) == 53
     assert np.median(trace.run_s / trace.estimate_s) == pytest.approx(0.39, abs=0.005)
 

@@ -1,4 +1,4 @@
-"""Alibaba's logs of tasks, and CloudSimPy's; expected numbers are worked by hand from the few rows of each log."""
+"""Logs of tasks by Alibaba and CloudSimPy; expected numbers are computed by hand from the few rows of each log."""
 
 import subprocess
 import sys

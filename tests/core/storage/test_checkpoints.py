@@ -1,4 +1,4 @@
-"""Checkpoints: taken when everything is as it was, and otherwise left with one line."""
+"""Checkpoints: used if nothing has changed since, and otherwise ignored with one line."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def file(root: Path) -> Path:
-    """A checkpoint that was written."""
+    """Write a checkpoint."""
     place = checkpoint_file("finetune@plain", "key1")
     assert place == root / ".dvc" / "tmp" / "checkpoints" / "finetune@plain" / "key1.safetensors"
     write_checkpoint(place, saved())

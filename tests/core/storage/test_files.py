@@ -1,4 +1,4 @@
-"""Files: what a killed process leaves beside them is swept, and nobody else's."""
+"""Files: parts left by a killed process are removed, but not those of running processes or other files."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ def names(folder: Path) -> list[str]:
 
 
 def kill_while_writing(name: str) -> str:
-    """Leave a part behind, and return its name."""
+    """Leave a part of a file, and return its name."""
     before = set(names(Path()))
     assert subprocess.run([sys.executable, "-c", KILLED.format(name=name)], check=False).returncode == 9
     (left,) = set(names(Path())) - before

@@ -1,4 +1,4 @@
-"""One process at a time does some work."""
+"""Only one process at a time does a piece of work."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ time.sleep(float(sys.argv[1]))
 
 @contextmanager
 def other(root: Path, seconds: float) -> Iterator[int]:
-    """A process that does the work for some seconds."""
+    """Start a process that does the work for some seconds."""
     line = [sys.executable, "-c", CODE, str(seconds)]
     given = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     with subprocess.Popen(line, cwd=root, env=given, stdout=subprocess.PIPE, text=True) as begun:

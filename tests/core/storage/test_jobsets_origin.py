@@ -1,4 +1,4 @@
-"""What outputs came from: a record that changes with the rows and the log that they depend on, and with no other."""
+"""Origins of outputs: a record that changes with the rows and the log that they depend on, and with no others."""
 
 import json
 from collections.abc import Callable

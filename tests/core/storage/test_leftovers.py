@@ -1,4 +1,4 @@
-"""What rows left that are no more: found by dvc.yaml and params.yaml, and taken out of dvc.lock line by line."""
+"""Outputs of rows that no longer exist: found by dvc.yaml and params.yaml, and removed from dvc.lock line by line."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Logs of a pooled cluster that are more than one file."""
+"""Logs of a pooled cluster that consist of several files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Rows that are put into params.yaml as text."""
+"""Rows that are inserted into params.yaml as text."""
 
 import pytest
 from builders import REPOSITORY

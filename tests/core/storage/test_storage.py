@@ -1,4 +1,4 @@
-"""Files: whole or not at all, the same bytes twice, checked both ways; a user's log is never touched."""
+"""Files: complete or absent, reproducible to the byte, checked when written and read; a user's log is never changed."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def schedule(slowdown: float = 4 / 3) -> pd.DataFrame:
     return pd.DataFrame({"jobset": [0], "job": ["a"], "start": [1], "finish": [4], "slowdown": [slowdown]})
 
 
-# Whole or not at all
+# Complete or absent
 
 
 def test_writing_makes_folders_and_leaves_only_the_file(root: Path) -> None:
@@ -220,7 +220,7 @@ def test_jobsets_come_back_as_they_were_written(root: Path) -> None:
 
 
 def test_neighbours_of_the_same_number_are_told_apart() -> None:
-    # The last jobset of one load and the first of the next are both number 0.
+    # The last jobset of one load and the first of the next both have the number 0.
     write_jobsets(Path("jobs"), "test", {50: [jobset((0, 1, 1, 1))], 60: [jobset((5, 2, 2, 2))]}, RESOURCES)
     found = read_jobsets(Path("jobs"), "test", RESOURCES)
     assert [jobs[0].arrival.tolist() for jobs in found.values()] == [[0], [5]]
@@ -300,7 +300,7 @@ def test_a_damaged_table_is_refused(content: bytes) -> None:
     assert one_line(caught).startswith("jobs/train.parquet: not a readable table (")
 
 
-# Curves, results, what validation chose
+# Curves, results, and the choices of validation
 
 
 def test_a_curve_comes_back_as_it_was_written() -> None:
@@ -401,14 +401,14 @@ def test_what_was_chosen_comes_back_by_load() -> None:
     assert found.best == {50: "sjf", 110: "sjf"}
     assert found.validation == means
     assert found.over([110]) == {"sjf": 4.0, "fcfs": 9.0}
-    assert found.over([70]) == {"sjf": 3.0, "fcfs": 6.0}  # of a log: nothing at that load, so all of them
+    assert found.over([70]) == {"sjf": 3.0, "fcfs": 6.0}  # as for a log: no value at that load, so the mean over all
 
 
 def test_the_best_by_waiting_time_is_in_the_file_only_where_there_is_one() -> None:
     path = storage.results_folder("heuristics", "online") / "chosen.json"
     known = {"knobs": {}, "best": {50: "drf"}, "validation": {"drf": {50: 2.0}}}
     write_chosen("online", Chosen(**known))
-    assert set(read_json(path)) == {"knobs", "best", "validation"}  # as before there was any
+    assert set(read_json(path)) == {"knobs", "best", "validation"}  # as before this field existed
     assert read_chosen("online").best_delay == {}
     write_chosen("online", Chosen(**known, best_delay={50: "fixed"}))
     assert read_json(path)["best_delay"] == {"50": "fixed"}
@@ -539,7 +539,7 @@ def on_log(params: Params, path: str) -> Params:
 
 @pytest.fixture
 def log(root: Path) -> Path:
-    """A user's log, outside the repository's folders for data."""
+    """Write a user's log outside the repository's data folders."""
     path = root / "logs" / "user.swf"
     path.parent.mkdir()
     path.write_text("; MaxProcs: 4\n")

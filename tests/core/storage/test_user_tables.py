@@ -1,4 +1,4 @@
-"""Tables that users wrote: read in chunks, numbered throughout, ids as they stand."""
+"""Tables that users wrote: read in chunks, numbered across chunks, ids unchanged."""
 
 from pathlib import Path
 

@@ -1,8 +1,8 @@
-"""Where the processes of tests find compiled code; on their PYTHONPATH, in a folder that no other session deletes.
+"""Where test processes find compiled code; in a folder on their PYTHONPATH that no other session deletes.
 
-Compiled code is kept by the place of its sources, and temporary experiments have theirs in a folder of their own: all
-of them shall use what the repository's own modules have compiled already (the folder's name tells its sources). A test
-that knows that it changed no compiled code says so by COMPILED_AS, the name of the repository's folder.
+numba stores compiled code by the location of its sources, which temporary experiments have elsewhere. They should
+still use what the repository's own modules have compiled (the folder's name identifies its sources). A test that knows
+that it changed no compiled code sets COMPILED_AS to the name of the repository's folder.
 """
 
 import os

@@ -17,12 +17,12 @@ MUST_MATCH = ("resources", "groups", "queues", "orders", "levels", "interval")
 
 
 class QNetworkConfig(Frozen):
-    """The controller's value function: of a group's state when it is given some units, for each order of its queues."""
+    """The controller's value function: the value of a group's state, for some units and each order of its queues."""
 
     name: Literal["q_network"]
     hidden: tuple[Wide, Wide]  # units of each layer
-    weights: Literal["shared", "per_group"]  # one network for all groups, or (the source) one for each
-    combine: Literal["q", "reward"] = "q"  # what the programme sums over groups: values, or (the source) next rewards
+    weights: Literal["shared", "per_group"]  # one network for all groups, or (as in the source) one for each
+    combine: Literal["q", "reward"] = "q"  # what the knapsack sums over groups: values, or (the source) next rewards
 
 
 class WorthConfig(Frozen):
@@ -32,19 +32,19 @@ class WorthConfig(Frozen):
 
 
 class DqnRecipe(Frozen):
-    """Learning of the controller's value function: everything except its amount."""
+    """Learning of the controller's value function: everything except the amount of training."""
 
     algorithm: Literal["dqn"]
     learning_rate: Rate  # of the optimizer
-    falling: bool  # in a line to 0 by the last update of online learning?
-    clip: Rate | None  # norm of the gradient
-    gamma: Annotated[float, Field(ge=0, lt=1)]  # discount of what comes an interval later
+    falling: bool  # does the rate fall linearly to 0 by the last update of online learning?
+    clip: Rate | None  # maximum norm of the gradient; null: unlimited
+    gamma: Annotated[float, Field(ge=0, lt=1)]  # discount of rewards one interval later
     against: Literal["present", "nothing", "zero"]  # what a reward is measured against: docs/systems/controller.md
-    batch: Positive  # decisions of the whole cluster that a step of the optimizer learns from
+    batch: Positive  # decisions of the whole cluster in an optimizer step
     memory: Many  # decisions of the whole cluster that are kept
-    target: Annotated[int, Field(ge=0)]  # steps between two copies to the target network; 0 = there is none
-    double: bool  # the next configuration is chosen by the network itself, and valued by its target
-    huber: bool  # or squares
+    target: Annotated[int, Field(ge=0)]  # steps between two copies to the target network; 0: there is none
+    double: bool  # does the network itself choose the next configuration, which the target network values?
+    huber: bool  # the Huber loss instead of squared errors?
     bootstrap: Literal["joint", "own"]  # next configurations: the knapsack's, or each group's own best
     conservative: Weight  # weight of the conservative term (CQL) in pre-training
 
@@ -56,9 +56,9 @@ class Replay(Frozen):
     loads: Loads  # percent, of the scenario's
     jobsets: Positive  # training jobsets that are replayed, over all loads
     updates: Positive  # how many
-    steps: Positive  # of the optimizer in an update
-    random: Share  # share of the replays whose controller sets at random
-    noise: Share  # chance that a heuristic controller's setting of a group is a random one instead
+    steps: Positive  # optimizer steps in an update
+    random: Share  # share of the replays with random configurations only
+    noise: Share  # chance that a random configuration replaces a heuristic controller's, by group
     seed: Seed | None = None  # default: that of params.yaml
 
     @property
@@ -68,13 +68,13 @@ class Replay(Frozen):
 
 
 class Dqn(Budget):
-    """Online learning: the controller's own decisions, a step of the optimizer every few of them (Algorithm 1).
+    """Online learning from the controller's own decisions, with an optimizer step after every few (Algorithm 1).
 
     In each update some jobsets are controlled, in parallel, from their first interval to their last.
     """
 
     name: Literal["dqn"]
-    every: Positive  # F: decisions of each jobset between two steps of the optimizer
+    every: Positive  # F: decisions of each jobset between two optimizer steps
     epsilon: Share  # chance that a group's configuration is a random one; the source: 0
 
 
@@ -90,7 +90,7 @@ class GroupsAgent(Frozen):
 
 
 def check_groups(params: "Params", where: str) -> None:
-    """Check the rows of groups' agents; UserError in one line for the first that does not match another."""
+    """Check the agents of user groups; raise a UserError for the first row that contradicts another."""
     for name, agent in params.agents_with(GroupsAgent).items():
         check_algorithm(params, where, name, agent.finetune.name)
         check_jobsets_drawn(params, where, name)
@@ -127,7 +127,7 @@ class GroupsCard(Card):
     levels: tuple[float, ...]
     interval: Rate
     objective: str
-    against: str | None  # of what learns from rewards
+    against: str | None  # if it learns from rewards
     gamma: float | None
     network: Annotated[QNetworkConfig | WorthConfig, Field(discriminator="name")]
     weights: Weights | None = None  # known once they are stored

@@ -28,18 +28,18 @@ class Sinusoidal(Frozen):
     """Jobs of groups whose loads rise and fall out of phase: while one group has its rush, another one's is over.
 
     Group g of G has, at time t, 1 + amplitude * sin(2 pi (t / (period * interval) + g / G)) times its mean rate of
-    arrivals, and an equal part of the load. Run times are log-normal about their queue's median; demands are one of a
-    few amounts, all equally often.
+    arrivals, and an equal part of the load. Run times are log-normal about their queue's median. Each demand is one of
+    a few amounts, all equally likely.
     """
 
     name: Literal["sinusoidal"]
-    intervals: Many  # in which jobs arrive
+    intervals: Many  # number of intervals in which jobs arrive
     period: Rate  # of the sine, in intervals
     amplitude: Share  # how far a group's rate of arrivals moves from its mean
     run: dict[Name, Rate]  # median run time of each queue's jobs
-    spread: Annotated[float, Field(gt=0, le=5)]  # standard deviation of its logarithm
-    demand: dict[Name, Amounts]  # of each resource
-    mixes: Annotated[tuple[dict[Name, Share], ...], Field(min_length=1)]  # groups in turn: queues' shares of the jobs
+    spread: Annotated[float, Field(gt=0, le=5)]  # standard deviation of the logarithm of run times
+    demand: dict[Name, Amounts]  # possible amounts of each resource
+    mixes: Annotated[tuple[dict[Name, Share], ...], Field(min_length=1)]  # queues' shares of the jobs, by group in turn
 
 
 class GroupsLog(Periods):
@@ -55,7 +55,7 @@ class GroupsLog(Periods):
     path: str  # from the repository's root, or absolute
     first_s: Annotated[float, Field(ge=0)] = 0.0  # by the log's clock; jobs before it are left out, and counted
     longest_s: Rate | None = None  # run times are cut here, and counted
-    bounds: Annotated[tuple[Rate, ...], Field(min_length=1)]  # of known run times, in seconds: one less than queues
+    bounds: Annotated[tuple[Rate, ...], Field(min_length=1)]  # of known run times, in seconds; one fewer than queues
     window: Many  # intervals of a jobset
 
 
@@ -63,12 +63,12 @@ class GroupsScenario(Frozen):
     """One cluster that user groups share, and its loads."""
 
     problem: Literal["groups"]
-    # Units of each.
+    # Units of each resource.
     resources: Annotated[dict[Name, SharedUnits], Field(min_length=1), AfterValidator(not_a_column(JOB_COLUMNS))]
     groups: Annotated[int, Field(gt=1, le=1000)]  # how many
     queues: Annotated[tuple[Name, ...], Field(min_length=2, max_length=4)]  # of every group, shortest jobs first
-    orders: Annotated[tuple[tuple[Name, ...], ...], Field(min_length=1)]  # of the queues, the one served first ahead
-    levels: Levels  # what a group may be given, in equal shares (1 = capacity / groups)
+    orders: Annotated[tuple[tuple[Name, ...], ...], Field(min_length=1)]  # orders of the queues, the first served first
+    levels: Levels  # possible shares of a group, in multiples of capacity / groups
     interval: Rate  # of the controller, in the jobs' unit of time
     borrowing: bool  # may jobs use what other groups leave idle?
     policies_know: Literal["durations", "estimates", "predictions"]  # the run times that the controller knows

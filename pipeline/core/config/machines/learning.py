@@ -25,7 +25,7 @@ class DeepSets(Frozen):
 
     name: Literal["deepsets"]
     hidden: Wide  # units of its layers
-    # Its policy untrained: random, by its seed, or the shortest job first on the first machine.
+    # Its policy before training: random by its seed, or the shortest job first on the first machine.
     begins: Annotated[Literal["seed", "sjf"], Field(exclude_if=lambda word: word == "seed")] = "seed"
 
 
@@ -33,7 +33,7 @@ class Linear(Frozen):
     """Scores that are sums of weighted features, as heuristics are; for any number of jobs and machines."""
 
     name: Literal["linear"]
-    begins: Literal["area", "area_ahead"]  # smallest area first; or with the time until the job fits in it
+    begins: Literal["area", "area_ahead"]  # smallest area first; `area_ahead` includes the time until the job fits
 
 
 MachinesNetworkConfig = Annotated[Vector | DeepSets | Linear, Field(discriminator="name")]
@@ -43,11 +43,11 @@ class MachinesRecipe(Frozen):
     """Settings of learning by a gradient."""
 
     algorithm: str
-    play: Literal["greedy", "sampled"]  # once trained
+    play: Literal["greedy", "sampled"]  # once trained: the most probable action, or a sample
     optimizer: Literal["sgd", "rmsprop", "adam"]  # of the gradient
     learning_rate: Rate  # of the optimizer
     falling: bool  # does the learning rate fall linearly to 0 by the last update?
-    clip: Rate | None  # norm of the gradient
+    clip: Rate | None  # maximum norm of the gradient; null: unlimited
     entropy: Weight  # weight of the entropy, which keeps actions varied
 
 
@@ -78,8 +78,8 @@ class DaggerRecipe(MachinesRecipe):
 
     algorithm: Literal["dagger"]
     pool: Annotated[int, Field(gt=0, le=10_000_000)]  # number of latest decisions that are kept
-    batch: Positive  # decisions of a step of the optimizer
-    steps: Positive  # of the optimizer in an update
+    batch: Positive  # decisions in an optimizer step
+    steps: Positive  # optimizer steps in an update
 
 
 class Ppo(Budget):
@@ -106,7 +106,7 @@ class Dagger(Budget):
 class MachinesEvolution(Evolution):
     """Evolution of a linear network, against a rule on the same jobsets."""
 
-    base: str  # a heuristic; the cost of a candidate is relative to its cost, as a mean over loads
+    base: str  # a heuristic; candidates' costs are relative to its cost, averaged over loads
     tail: Weight  # weight of the relative 99th percentile and maximum of waits, so that starvation costs
 
 
@@ -136,7 +136,7 @@ class MachinesCard(Card):
     machines: Positive
     slots: Positive
     dispatch: str
-    unit: Rate  # of time, in the log's
+    unit: Rate  # of time, in that of the log
     stall: Annotated[float, Field(ge=0)] = 0.0  # time without an arrival after which void is refused, see the scenario
     objective: str
     network: MachinesNetworkConfig
@@ -151,9 +151,9 @@ def _shares(mix: tuple[float, float]) -> tuple[float, float]:
 
 
 class MachinesKnobs(Frozen):
-    """Candidates among which validation jobsets choose."""
+    """Candidate settings of heuristics, from which validation jobsets select."""
 
-    # Packing and fairness of Tetris.
+    # Weights of packing and fairness in Tetris.
     mixes: Annotated[tuple[Annotated[tuple[Share, Share], AfterValidator(_shares)], ...], Field(min_length=1)]
 
 
@@ -167,7 +167,7 @@ class MachinesPlan(Frozen):
     candidates: Annotated[int, Field(ge=2, le=1000)]
     futures: Annotated[int, Field(ge=1, le=10_000)]  # samples of past arrivals, the same for every candidate
     jobs: Positive  # arrivals in each future
-    decisions: Annotated[int, Field(ge=1)]  # simulated for one decision, at most
+    decisions: Annotated[int, Field(ge=1)]  # maximum simulated for one decision
     min_z: Annotated[float, Field(ge=0)]  # standard errors by which a candidate must be better than the base's own
 
 

@@ -57,16 +57,16 @@ class Group(Frozen):
 
 
 class Tasks(Frozen):
-    """Jobs drawn as real logs look: many short and a few very long ones, whole demands from a short list.
+    """Generated jobs that resemble logs: many short and a few very long ones, with demands from a short list.
 
     Run times are log-normal, arrivals Poisson at the rate that makes the load.
     """
 
     name: Literal["tasks"]
     median: Rate  # run time, in time units
-    spread: Annotated[float, Field(gt=0, le=5)]  # standard deviation of its logarithm
+    spread: Annotated[float, Field(gt=0, le=5)]  # standard deviation of the logarithm of run times
     longest: Rate  # run times are cut here
-    demand: dict[Name, Choice]  # of each resource, all equally often
+    demand: dict[Name, Choice]  # possible amounts of each resource, all equally likely
     jobs: Many  # of a jobset
     # Jobs [first, after) of a jobset that are measured: its episode is over once these have started, while others still
     # arrive. Left out, all are measured, and it is over when all have finished.
@@ -109,23 +109,23 @@ class MachinesLog(Periods):
     nodes: str | None = None  # the file of machines that some formats have
     outages: tuple[str, ...] = ()  # files of drained, down and reserved nodes, which the advice for a site replays
     instances: Instances = "one"  # a job for each task, or for each of its instances
-    per_node: bool = False  # of swf: each processor is a machine by itself
+    per_node: bool = False  # swf only: is each processor a machine?
     longest_s: Rate | None = None  # run times are cut here, and counted
     first_s: Annotated[float, Field(ge=0)] = 0.0  # by the log's clock; jobs before it are left out, and counted
     window: Many = 100  # consecutive jobs of a jobset
-    parts: Parts | None = None  # jobsets are then resampled from these, and the shares below are not used
+    parts: Parts | None = None  # if given, jobsets are resampled from these; the shares are not used
     block: Positive = 64  # consecutive jobs that are resampled together
 
 
 class Sampled(Frozen):
-    """Machines drawn from the log's own file of them."""
+    """Machines drawn from the log's own file of machines."""
 
     sample: Annotated[int, Field(gt=0, le=100_000)]  # how many
     seed: Annotated[int, Field(ge=0)] = 0  # of the draw
 
 
 def _kind_of_machines(value: Any) -> str:
-    return "[sampled]" if isinstance(value, (dict, Sampled)) else "[groups]"  # brackets: not for people
+    return "[sampled]" if isinstance(value, (dict, Sampled)) else "[groups]"  # brackets: messages leave it out
 
 
 Groups = Annotated[tuple[Group, ...], Field(min_length=1)]
@@ -144,13 +144,13 @@ class MachinesScenario(Frozen):
     dispatch: Literal["greedy", "blocking", "easy", "easy_within", "easy_dynamic", "easy_shortest"]
     # What policies know of a job's run time; predictions are learned from the log's training period.
     policies_know: Literal["durations", "estimates", "predictions"]
-    pause: Rate  # times the unit of time: the longest that void lets pass
-    time_limit: Rate  # times the unit of time: an episode is cut here, and its unfinished jobs are counted
+    pause: Rate  # longest time that void lets pass, in multiples of the unit of time
+    time_limit: Rate  # end of an episode, in multiples of the unit of time; unfinished jobs are counted
     workload: Annotated[Tasks | MachinesLog, Field(discriminator="name")]  # the source of jobs
     loads: Loads  # percent of all machines, mean over resources
     jobsets: Counts  # how many of each load
-    # Times the unit of time without an arrival, after which void is refused while nothing runs and a job fits; left
-    # out: ten median run times.
+    # Time without an arrival, in multiples of the unit of time, after which void is refused while nothing runs and a
+    # job fits; left out: ten median run times.
     stall: Annotated[float | None, Field(ge=0, allow_inf_nan=False, exclude_if=lambda value: value is None)] = None
 
     @model_validator(mode="after")

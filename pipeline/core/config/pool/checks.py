@@ -1,4 +1,4 @@
-"""Agreement among the rows about pooled clusters."""
+"""Checks that the rows about pooled clusters agree."""
 
 from typing import TYPE_CHECKING
 
@@ -12,14 +12,14 @@ from pipeline.errors import UserError
 if TYPE_CHECKING:
     from pipeline.core.config.params import Params
 
-LEAST_CNN_ROWS = 4  # two pools halve the image twice
-# Algorithms that a kind of network learns by: pre-training, fine-tuning.
+LEAST_CNN_ROWS = 4  # two pooling layers halve the image twice
+# Algorithms of pre-training and of fine-tuning, for a kind of network.
 OF_IMAGES = ("none", "clone"), ("reinforce",)
-OF_SCORES = ("none",), ("evolution",)  # they begin as a rule by hand
+OF_SCORES = ("none",), ("evolution",)  # their initial weights are a hand-written rule
 
 
 def check_pool(params: "Params", where: str) -> None:
-    """Check the rows about pooled clusters; raise a UserError for the first that does not go with another."""
+    """Check the rows about pooled clusters; raise a UserError for the first that contradicts another."""
     scenarios = params.scenarios_of(PoolScenario)
     for name, scenario in scenarios.items():
         check_known(where, f"scenarios.{name}.demand", scenario.demand, params.demands)

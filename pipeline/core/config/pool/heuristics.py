@@ -25,9 +25,9 @@ class PoolKnobs(Frozen):
     """Candidates of each tuned number."""
 
     linear: LinearRuleSearch | None = None  # None: its weights are not searched
-    # Of alignment in `tetris`; the rest is 1 / duration.
+    # Weights of alignment in `tetris`; 1 / duration has the rest.
     tetris_weights: Annotated[tuple[Share, ...], Field(min_length=1)]
-    # Of the training jobs' durations: longer jobs may be held back in `hold`.
+    # Quantiles of the training jobs' durations: `hold` may hold back longer jobs.
     hold_quantiles: Annotated[tuple[Share, ...], Field(min_length=1)]
     # Steps until which `hold_until` may hold long jobs back; none: not tuned.
     hold_until: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(exclude_if=lambda steps: not steps)] = ()
@@ -39,11 +39,11 @@ class PoolPlan(Frozen):
     problem: Literal["pool"]  # the scenario's
     scenario: str  # of a pooled cluster
     base: str  # the policy to improve, which also plays the futures: a heuristic, as tuned there, or an agent
-    # Candidate actions: the base's own, and those that an agent prefers; of a rule, void and the first jobs.
+    # Number of candidate actions: the base's own, and an agent's preferred ones; for a rule, void and the first jobs.
     candidates: Annotated[int, Field(ge=2, le=1000)]
     futures: Annotated[int, Field(ge=1, le=10_000)]  # of each load, drawn beforehand and shared by all actions
     ahead: Many  # maximum steps of each future; 1000000 plays to the end where policies know when arrivals end
     left_job: Annotated[float, Field(ge=0)]  # cost of a job that still waits then, in mean costs of a step
-    left_work: Annotated[float, Field(ge=0)]  # the same of a step of the whole cluster's work
-    decisions: Annotated[int, Field(ge=1)]  # maximum simulated for one decision; of an agent, those that it makes
+    left_work: Annotated[float, Field(ge=0)]  # cost of work left then that fills the cluster for a step, as above
+    decisions: Annotated[int, Field(ge=1)]  # maximum simulated for one decision; for an agent, only its own count
     min_z: Annotated[float, Field(ge=0)]  # standard errors by which an action must be better than the base's own

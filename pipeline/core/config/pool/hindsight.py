@@ -16,11 +16,11 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Hindsight(Frozen):
-    """Schedules by full knowledge of the jobs."""
+    """Schedules found with full knowledge of the jobs."""
 
     scenarios: Annotated[tuple[Name, ...], AfterValidator(_each_once)]  # of pooled clusters
     jobsets: Many  # the first test jobsets of each load; all where there are fewer
-    limit: Annotated[float, Field(gt=0)]  # deterministic time units a jobset
+    limit: Annotated[float, Field(gt=0)]  # deterministic time units per jobset
 
 
 def must_be_solvable(where: str, name: str, scenario: PoolScenario) -> None:

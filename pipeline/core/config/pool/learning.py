@@ -40,9 +40,9 @@ PoolNetworkConfig = Annotated[Mlp | Cnn | Scores, Field(discriminator="name")]
 class ValueBaseline(Frozen):
     """A network that estimates returns, in place of a mean over episodes; trained by Adam."""
 
-    hidden: Positive  # units, as of `mlp`
+    hidden: Positive  # units of its hidden layer
     learning_rate: Rate  # of the optimizer
-    steps: Positive  # of its optimizer for each of the policy's
+    steps: Positive  # steps of its optimizer for each step of the policy's optimizer
 
 
 class Recipe(Frozen):
@@ -52,7 +52,7 @@ class Recipe(Frozen):
     jobsets: Literal["fixed", "fresh"]  # the same training jobsets in every update, or new ones
     # Baseline of a return: other episodes at the same decision, all others at the same time, or `value`.
     baseline: Literal["decision", "leave_one_out", "value"]
-    value: Annotated[ValueBaseline | None, Field(exclude_if=lambda row: row is None)] = None  # of that baseline
+    value: Annotated[ValueBaseline | None, Field(exclude_if=lambda row: row is None)] = None  # settings of `value`
     masked: bool  # are only legal actions drawn?
     play: Literal["greedy", "sampled"]  # once trained: the most probable action, or a sample
     optimizer: Literal["rmsprop", "adam"]  # of the gradient
@@ -60,7 +60,7 @@ class Recipe(Frozen):
     gamma: PositiveShare  # discount per step
     entropy: Weight  # weight of the entropy, which keeps play varied
     normalise: bool  # are advantages divided by their standard deviation?
-    # Are advantages shares of what their jobset costs, so that all loads count equally?
+    # Are advantages divided by the cost of their jobset, so that all loads count equally?
     equal_loads: Annotated[bool, Field(exclude_if=lambda equal: not equal)] = False
     clip: Rate | None  # maximum norm of the gradient; null: unlimited
     minibatches: Positive  # of an update
@@ -83,14 +83,14 @@ class Clone(Frozen):
     jobsets: Positive  # training jobsets that the teacher plays, over all loads
     epochs: Positive  # at most
     patience: Positive  # epochs without a better validation accuracy
-    batch: Positive  # decisions of a step of the optimizer
+    batch: Positive  # decisions in an optimizer step
     learning_rate: Rate  # of the optimizer
     entropy: Weight  # weight of the entropy, which keeps play varied
     seed: Seed | None = None  # of the initial weights and of the order of samples; default: params.yaml's
 
     @property
     def budget(self) -> int:
-        """Updates at most: one an epoch."""
+        """Maximum number of updates: one per epoch."""
         return self.epochs
 
 
@@ -104,12 +104,12 @@ class Reinforce(Budget):
 class StreamPieces(Frozen):
     """Streams that evolution plays: they begin empty and last until every measured job has started."""
 
-    loads: Loads  # percent, that the cluster can sustain
+    loads: Loads  # percent; loads that the cluster can sustain
     slots: Annotated[tuple[Slots, ...], Field(min_length=1)]  # in turn
     jobsets: Positive  # of each load, in an update
     steps: Positive  # in which jobs arrive; jobs not started by then count as if they started at the end
     measured: tuple[Annotated[int, Field(ge=0)], Positive]  # steps [first, after) whose arrivals are measured
-    weight: Rate = 1.0  # of the streams of a load and a number of slots; the short runs of a load weigh 1
+    weight: Rate = 1.0  # of the streams of one load and number of slots; the short runs of a load weigh 1
 
     @model_validator(mode="after")
     def _measured_steps_are_there(self) -> "StreamPieces":
@@ -144,8 +144,8 @@ class PoolAgent(Frozen):
 class Transfer(Frozen):
     """An agent that is scored on a scenario which it was not trained on."""
 
-    agent: str  # whose network serves any size (`scores`)
-    scenario: str  # that it was not trained on
+    agent: str  # an agent whose network serves any size (`scores`)
+    scenario: str  # one that the agent was not trained on
 
 
 class PoolCard(Card):

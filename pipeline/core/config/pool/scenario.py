@@ -42,7 +42,7 @@ class Synthetic(Frozen):
     short: StepRange  # steps of a short job, [least, most]
     long: StepRange  # steps of a long job, [least, most]
     short_share: Share  # of the jobs
-    # Standard deviation of the logarithm of users' estimates; left out of dumps, as below, where it is 0.
+    # Standard deviation of the logarithm of users' estimates.
     estimate_noise: Annotated[float, Field(ge=0, le=5, exclude_if=_is_empty)] = 0.0
 
     @property
@@ -86,7 +86,7 @@ class Demand(Frozen):
 
 
 class Streaming(Frozen):
-    """Jobs arrive over `steps` steps: several a step (poisson), at most one (bernoulli), or many at a time (bursts).
+    """Jobs arrive over `steps` steps: several per step (poisson), at most one (bernoulli), or many at a time (bursts).
 
     Of a stream, only jobs that arrive in the steps `measured` = [first, after) count; the others are played as well,
     and an episode ends once all measured jobs have started. Where arrivals end with the measured steps, the
@@ -94,9 +94,9 @@ class Streaming(Frozen):
     """
 
     name: Literal["poisson", "bernoulli", "bursts"]
-    steps: Many  # in which jobs arrive
+    steps: Many  # number of steps in which jobs arrive
     size: Annotated[float | None, Field(ge=1, le=1000, exclude_if=_is_empty)] = None  # jobs of a burst, on average
-    # Left out of dumps where there is none: checkpoints and records are named by their digest.
+    # For a stream: steps [first, after) whose arrivals count. Dumps leave out null, which keeps old digests.
     measured: Annotated[tuple[int, int] | None, Field(exclude_if=_is_empty)] = None
 
     @model_validator(mode="after")
@@ -128,7 +128,7 @@ class PoolScenario(Frozen):
     """One pooled cluster, and its loads."""
 
     problem: Literal["pool"]
-    # Units of each.
+    # Units of each resource.
     resources: Annotated[dict[Name, Units], Field(min_length=1), AfterValidator(not_a_column(JOB_COLUMNS))]
     horizon: Annotated[int, Field(gt=1, le=10_000)]  # steps that a policy looks ahead
     slots: Annotated[int, Field(gt=0, le=1000)]  # waiting jobs that a policy sees
@@ -150,7 +150,7 @@ class PoolScenario(Frozen):
     policies_know: Annotated[
         Literal["durations", "estimates", "predictions"], Field(exclude_if=lambda words: words == "durations")
     ] = "durations"
-    workload: Annotated[Synthetic | None, Field(exclude_if=_is_empty)] = None  # its own, in place of params.yaml's
+    workload: Annotated[Synthetic | None, Field(exclude_if=_is_empty)] = None  # its own, instead of the shared one
 
     @property
     def arrivals_end(self) -> int | None:

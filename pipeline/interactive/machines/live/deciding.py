@@ -1,7 +1,7 @@
 """Decisions of policies for live machines.
 
-Where the scenario's dispatch holds a job that does not fit, it has a reservation, and others start if they do not delay
-it.
+Where the scenario's dispatch holds a job that does not fit, this job has a reservation, and others start only if they
+do not delay it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,24 +67,24 @@ class MachinesNow(Now):
         return float(view.now[0] + self.simulator.fits_in(0)[slot])
 
     def in_turn(self, jobs: IntArray) -> IntArray:
-        """Return waiting jobs that one decision starts in the order in which they start."""
+        """Return the waiting jobs that one decision starts, in the order in which they start."""
         shortest_first = self.simulator.machines.dispatch == EASY_SHORTEST
         return jobs[np.argsort(self.duration[jobs], kind="stable")] if shortest_first else jobs
 
 
 def from_state(params: Params, scenario: str, state: MachinesState) -> MachinesNow:
-    """Return a state of a scenario's machines as an episode; raise what `episode_of` does."""
+    """Return a state of a scenario's machines as an episode; raise the errors of `episode_of`."""
     park = park_of(params, scenario)
     return episode_of(state, park, machines_of(params.machines_scenario(scenario), park))
 
 
 def episode_of(state: MachinesState, park: MachinePark, like: Machines, ahead: bool = True) -> MachinesNow:
-    """Return a state as an episode without limit, without the jobs that its machines could never run.
+    """Return a state as an episode without time limit and without the jobs that its machines could never run.
 
     Args:
         state: of a cluster.
         park: the scenario's machines, for states that name none.
-        like: slots and dispatch.
+        like: gives slots and dispatch.
         ahead: do observations show when jobs fit? Slow where many jobs run and wait.
 
     Raises:
@@ -101,7 +101,7 @@ def episode_of(state: MachinesState, park: MachinePark, like: Machines, ahead: b
     resources = in_order(park.resources, list(dict.fromkeys(name for machine in there for name in machine.has)))
     capacity = amounts((machine.has for machine in there), resources, THOUSANDTHS)
     kind, bits = _kinds(state, there)
-    # The jobs that start now are the same, and no event is simulated until the job fits that the others are held for.
+    # EASY_DYNAMIC starts the same jobs now, and simulates no event until the job fits for which others are held.
     dispatch = EASY_DYNAMIC if like.dispatch == EASY else like.dispatch
     machines = like._replace(capacity=capacity, kind=kind, time_limit=np.inf, dispatch=dispatch, measured=None)
     running, waiting = state.running, sorted(state.waiting, key=lambda job: job.arrived)
@@ -129,7 +129,7 @@ def episode_of(state: MachinesState, park: MachinePark, like: Machines, ahead: b
 
 
 def _kinds(state: MachinesState, machines: Sequence[LiveMachine]) -> tuple[IntArray, dict[str, int]]:
-    """Return the kind of each machine [K], 0 where no job names it, and the bits of those that each job runs on."""
+    """Return the kind of each machine [K], 0 where no job names it, and the bits of the kinds that each job runs on."""
     named = {kind for job in state.waiting for kind in job.kinds or ()} & {machine.kind for machine in machines}
     if len(named) >= MOST_KINDS:
         raise UserError(f"waiting jobs name {len(named)} kinds of machines; expected at most {MOST_KINDS - 1}")
@@ -180,7 +180,7 @@ def decider(
     """Return the decider of a policy: a heuristic by name, a model's folder, or an external policy.
 
     Raises:
-        UserError: it is unknown, or a model that was trained for other machines.
+        UserError: the policy is unknown, or a model that was trained for other machines.
     """
     row, park = params.machines_scenario(scenario), park_of(params, scenario)
     policy: LivePolicy[MachinesNow]

@@ -39,7 +39,7 @@ LONGEST = 2**15 - 1  # steps of a running job in the simulator; the first steps 
 
 @dataclass(frozen=True)
 class PoolNow(Now):
-    """A live cluster as an episode, whose clock shows 0 if the state's is negative."""
+    """A live cluster as an episode, whose clock shows 0 if the state's time is negative."""
 
     resources: tuple[str, ...]  # [R]
     cluster: Cluster
@@ -53,7 +53,7 @@ def episode_of(state: PoolState, own: Mapping[str, int], cluster: Cluster) -> Po
     of the cluster are those of the state.
 
     Raises:
-        UserError: running jobs hold more than there is, or start in a future step where none may.
+        UserError: running jobs hold more than there is, or start in the future where jobs are not placed ahead.
     """
     here = own if state.resources is None else state.resources
     resources = in_order([*own], [*here])
@@ -90,7 +90,7 @@ def _steps(values: Iterable[int]) -> IntArray:
 
 
 def _held(state: PoolState, resources: Sequence[str], cluster: Cluster) -> tuple[IntArray, IntArray]:
-    """Return the units that running jobs hold [H, R] and leave [T, R]; an overrun seems to end after this step."""
+    """Return the units that running jobs hold [H, R] and leave [T, R]; overrunning jobs seem to end after this step."""
     held = amounts((job.demand for job in state.running), resources)
     free = np.tile(np.array(cluster.capacity, dtype=np.int64), (cluster.horizon, 1))
     for job, units in zip(state.running, held, strict=True):
@@ -116,10 +116,10 @@ PoolPolicy = LivePolicy[PoolNow]
 def decider(
     params: Params, scenario: str, name: str, tuned: Mapping[str, float]
 ) -> Decider[PoolState, PoolNow, PoolDecision]:
-    """Return the decider of a heuristic, of `plan_` before one, or of a model's folder.
+    """Return the decider of a heuristic or a model's folder, with look-ahead after `plan_`, or an external policy.
 
     Raises:
-        UserError: there is none, or it is a model that was trained for another cluster.
+        UserError: there is no such policy, or it is a model that was trained for another cluster.
     """
     row = params.pool_scenario(scenario)
     cluster = cluster_for(name, row)._replace(arrivals_end=None)

@@ -1,4 +1,4 @@
-"""The state of a pooled cluster that a service is asked about, and its decision; both have a version.
+"""The state of a pooled cluster as requests describe it, and decisions about it; both have a version.
 
 Time is in whole steps.
 """
@@ -59,7 +59,7 @@ class PoolState(Frozen):
     version: Literal[1] = 1
     now: Step
     last_arrival: Step | None = None  # none: that of the jobs that wait
-    resources: Annotated[dict[Name, Units], at_most(MOST_RESOURCES, least=1)] | None = None  # none: own
+    resources: Annotated[dict[Name, Units], at_most(MOST_RESOURCES, least=1)] | None = None  # none: the scenario's
     waiting: Annotated[tuple[PoolWaiting, ...], at_most(MOST_WAITING)]
     running: Annotated[tuple[PoolRunning, ...], at_most(MOST_RUNNING)] = ()
     arrivals_end: Step | None = None  # jobs arrive before this step, and policies know it; none: they do not end

@@ -1,1 +1,1 @@
-"""Agents of problem `groups`: networks and their training."""
+"""Agents of the problem `groups`: networks, and the algorithms that train them."""

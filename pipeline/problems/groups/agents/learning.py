@@ -40,7 +40,7 @@ def read_task(params: Params, agent: str, part: Part) -> Task:
     row = params.agent(agent)
     scenario, folder = params.groups_scenario(row.scenario), storage.jobsets_folder(row.scenario)
     seed = params.seed if part.seed is None else part.seed
-    # Trainings with other seeds use other fresh jobsets; those of `generate` are the same for all.
+    # Trainings with other seeds use other fresh jobsets; the jobsets of `generate` are the same for all.
     origin = source(params.model_copy(update={"seed": seed}), row.scenario, storage.scenario_log(row.scenario))
     cluster = cluster_of(scenario)
     train, validation = (read_jobsets(folder, split, scenario.resources, cluster) for split in ("train", "validation"))
@@ -71,7 +71,7 @@ def stored(params: Params, agent: str, which: str) -> ValueNetwork:
     """Return an agent's stored network.
 
     Raises:
-        UserError: it is damaged, or does not match the problem or network in params.yaml.
+        UserError: it is damaged, or does not fit the problem or network in params.yaml.
     """
     place, wanted = storage.model_folder(agent, which), _card(params, agent)
     model = storage.read_model(place, GroupsCard)
@@ -87,7 +87,7 @@ def policies(params: Params, agent: str) -> dict[str, Player]:
 
 
 def validate(network: ValueNetwork, task: Task) -> Callable[[], float]:
-    """Return a function for the mean over loads of the mean cost of a job on validation jobsets."""
+    """Return a function that computes the mean cost of a job on validation jobsets, averaged over loads."""
 
     def mean_cost() -> float:
         control = controller(network, task.cluster, task.configurations)
@@ -134,7 +134,7 @@ def _player(params: Params, agent: str, network: ValueNetwork, separate: bool) -
         return np.asarray(chosen.value * float(network.scale))
 
     act = controlled(controller(network, cluster, configurations, **choose))
-    if not isinstance(recipe, DqnRecipe):  # its values rank configurations, but are no expectations
+    if not isinstance(recipe, DqnRecipe):  # its values rank configurations, but are not expected rewards
         return Player(act)
     return Player(act, Expectation(expects, row.objective, recipe.against, recipe.gamma))
 

@@ -1,1 +1,1 @@
-"""`groups`: what all its stages run: jobs, simulator, metrics, tables."""
+"""Code of the problem `groups` that all its stages run: jobs, simulator, metrics, tables."""

@@ -20,10 +20,10 @@ class SharedCluster(NamedTuple):
 
     capacity: IntArray  # [R]     units
     groups: int  # G
-    orders: IntArray  # [O, Q]  queues, the one served first at the head
+    orders: IntArray  # [O, Q]  queues of each order, in the order of service
     interval: float  # time between two decisions of the controller
     borrowing: bool  # may jobs use idle units of other groups?
-    time_limit: float  # an episode is cut at the first decision at or after it; its unfinished jobs are counted
+    time_limit: float  # an episode is cut at the first decision at or after it; unfinished jobs are counted
 
     @property
     def queues(self) -> int:
@@ -34,12 +34,12 @@ class SharedCluster(NamedTuple):
 class Jobs(NamedTuple):
     """The jobs of one episode in order of arrival."""
 
-    arrival: FloatArray  # [J]     time, from 0 on, never falling
+    arrival: FloatArray  # [J]     time, at least 0, ascending
     duration: FloatArray  # [J]     run time, above 0
     estimate: FloatArray  # [J]     run time known to a controller: requested, predicted or exact; above 0
-    demand: IntArray  # [J, R]  units in use while it runs
+    demand: IntArray  # [J, R]  units in use while the job runs
     group: IntArray  # [J]     0 .. G - 1
-    queue: IntArray  # [J]     0 .. Q - 1, of its group
+    queue: IntArray  # [J]     0 .. Q - 1, in its group
 
 
 class JobsBatch(NamedTuple):
@@ -74,19 +74,19 @@ class Observation(NamedTuple):
     now: FloatArray  # [B]           time
     waiting: IntArray  # [B, G, Q]     jobs that have arrived and not started
     waiting_demand: IntArray  # [B, G, Q, R]  their demands, summed
-    waiting_work: FloatArray  # [B, G, Q]     of them
-    waited: FloatArray  # [B, G, Q]     since their arrivals, summed
-    head_waited: FloatArray  # [B, G, Q]     of the first of them; 0 = none waits
-    head_demand: IntArray  # [B, G, Q, R]  of the first of them; 0 = none waits
-    head_estimate: FloatArray  # [B, G, Q]     of the first of them; 0 = none waits
-    running: IntArray  # [B, G]        jobs
+    waiting_work: FloatArray  # [B, G, Q]     their work, summed
+    waited: FloatArray  # [B, G, Q]     time since their arrivals, summed
+    head_waited: FloatArray  # [B, G, Q]     time that the first one has waited; 0 = none waits
+    head_demand: IntArray  # [B, G, Q, R]  demand of the first one; 0 = none waits
+    head_estimate: FloatArray  # [B, G, Q]     estimate of the first one; 0 = none waits
+    running: IntArray  # [B, G]        number of running jobs
     used: IntArray  # [B, G, R]     units of running jobs
     left: FloatArray  # [B, G]        remaining work of running jobs, by estimates (at least 0 each)
     releasing: IntArray  # [B, G, R]     units that running jobs release by the end of the interval, by estimates
     recent_jobs: FloatArray  # [B, G, Q]     arrivals in an interval
-    recent_work: FloatArray  # [B, G, Q]     of arrivals in an interval
+    recent_work: FloatArray  # [B, G, Q]     work of the arrivals in an interval
     share: IntArray  # [B, G, R]     the group's units in the previous interval; initially equal
-    order: IntArray  # [B, G]        place in `orders` in the previous interval; initially 0
+    order: IntArray  # [B, G]        index in `orders` in the previous interval; initially 0
 
 
 RECENT = 0.3
@@ -96,7 +96,7 @@ class Setting(NamedTuple):
     """A controller's decision in B episodes for the next interval."""
 
     share: IntArray  # [B, G, R]  units that a group's jobs may use; sums above capacity are allowed, but useless
-    order: IntArray  # [B, G]     place in `orders`
+    order: IntArray  # [B, G]     index in `orders`
 
 
 class Served(NamedTuple):
@@ -104,14 +104,14 @@ class Served(NamedTuple):
 
     start: FloatArray  # [J]  time; nan = never started
     finish: FloatArray  # [J]  time; nan = unfinished when the episode was cut
-    end: FloatArray  # [B]  end of its last job; if it was cut, the limit
+    end: FloatArray  # [B]  end of the last job; the limit if the episode was cut
     busy: FloatArray  # [B]  shares of all units in use, mean over resources, integrated over time until `end`
 
 
 class Configurations(NamedTuple):
     """All settings of one group: every level with every order."""
 
-    units: IntArray  # [L, R]  rising in all resources at once; the first is 0
+    units: IntArray  # [L, R]  ascending in all resources at once; the first is 0
     orders: int  # O
 
     @property
@@ -124,7 +124,7 @@ Controller = Callable[[Observation, FloatArray], Setting]  # (view, uniform draw
 
 
 def equal_shares(cluster: SharedCluster) -> IntArray:
-    """Return units [G, R] as equal as whole units can be; the first groups get the remainder.
+    """Return units [G, R] that are as equal as possible; the first groups get the remainder.
 
     >>> one = SharedCluster(np.array([10]), 4, np.array([[0]]), 1.0, False, 1.0)
     >>> equal_shares(one)[:, 0]

@@ -1,4 +1,4 @@
-"""Jobsets of user groups as tables."""
+"""Storage of jobsets of user groups as tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

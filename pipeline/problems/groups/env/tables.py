@@ -1,4 +1,4 @@
-"""Tables of user groups that share a cluster; times are those of the jobs, amounts whole units."""
+"""Tables of user groups that share a cluster; times have the unit of the jobs, amounts are whole units."""
 
 from collections.abc import Iterable
 
@@ -26,7 +26,7 @@ def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
 
 
 def user_job_columns(scenario: GroupsScenario) -> dict[str, pa.Column]:
-    """Return the columns of a user's own job table; queues by their names, or numbers from 0."""
+    """Return the columns of a user's own job table; queues are named, or numbered from 0."""
     known = [*scenario.queues, *(str(place) for place in range(len(scenario.queues)))]
     queues = pa.Check.isin(known, error=f"one of {', '.join(scenario.queues)}")
     return (
@@ -54,7 +54,7 @@ SCHEDULE = table(
 
 
 def shares_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
-    """Return the schema of shares and use of groups, in units of each resource, interval by interval."""
+    """Return the schema of each group's share and use of each resource, in units, interval by interval."""
     columns = {"jobset": pa.Column(str), "begin": numbers(0.0), "group": integers(0), "waiting": integers(0)}
     columns |= {f"share_{name}": integers(0) for name in resources}
     columns |= {f"used_{name}": numbers(0.0) for name in resources}  # mean over the interval
@@ -65,12 +65,12 @@ POLICY = {"policy": pa.Column(str), "load": integers(1), "jobset": integers(0)}
 SCENARIO = {"scenario": pa.Column(str), "load": integers(1), "policy": pa.Column(str)}
 
 
-# Each job under each policy; unfinished jobs have a lower bound. A job that never started has no start.
+# Results of each job under each policy; unfinished jobs have lower bounds. A job that never started has no start.
 JOB_RESULTS = table(
     "GroupJobResults", timed_job_results({"group": integers(0), "queue": integers(0)}, {}), [*KEYS, "job"]
 )
 
-# Each policy on each jobset: the unit of every comparison.
+# Results of each policy on each jobset, the unit of every comparison.
 JOBSET_RESULTS = table(
     "GroupJobsetResults",
     timed_jobset_results(
@@ -83,7 +83,7 @@ JOBSET_RESULTS = table(
     KEYS,
 )
 
-# Each group with jobs, in each jobset.
+# Results of each group that has jobs, in each jobset.
 GROUP_RESULTS = table(
     "GroupResults",
     POLICY
@@ -133,7 +133,7 @@ GROUPS_SUMMARY = table(
     ["scenario", "load", "policy"],
 )
 
-# Each group under each policy at each load.
+# Results of each group under each policy at each load.
 GROUPS_FAIRNESS = table(
     "GroupFairness",
     SCENARIO
@@ -154,7 +154,7 @@ OFF_POLICY = table(
         "policy": pa.Column(str),
         "n": integers(1),  # states
         "decisions": integers(1),  # of the log
-        # Discounted cost from there on, estimated and true; relative error of the estimate.
+        # Discounted cost after the takeover, estimated and true; relative error of the estimate.
         **{name: finite() for name in ("estimate", "low", "high", "truth", "truth_low", "truth_high", "error")},
     },
     ["policy"],

@@ -1,11 +1,11 @@
-"""Rules that share a cluster among its user groups; agents learn from jobsets replayed under them.
+"""Rules that share a cluster among its user groups; agents learn from jobsets that are replayed under these rules.
 
 Every rule computes fractional shares; `whole` rounds them to units of the whole cluster. A group's demand is the units
 of its running and waiting jobs. All groups serve their queues in the same order, which is tuned on validation jobsets.
 Rules that are not used for learning are in `tuning`: a new one there makes no training stale.
 
-`drf` is dominant resource fairness (Ghodsi et al., NSDI 2011, section 4), filled continuously and not task by task, and
-from scratch at every interval.
+`drf` is dominant resource fairness (Ghodsi et al., NSDI 2011, section 4), filled continuously instead of task by task,
+and from scratch in every interval.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from numba import njit
 from pipeline.core.types import BoolArray, FloatArray, IntArray
 from pipeline.problems.groups.env.nouns import Controller, Observation, Setting, SharedCluster
 
-Heuristic = Callable[[SharedCluster, int], Controller]  # (cluster, place in its orders) -> controller
+Heuristic = Callable[[SharedCluster, int], Controller]  # (cluster, index of an order) -> controller
 
 NEAR = 1e-6  # of a unit or a job: tolerance for the rounding of sums
 
@@ -33,7 +33,7 @@ def fixed(cluster: SharedCluster, order: int, weights: FloatArray | Sequence[flo
 
 
 def proportional(cluster: SharedCluster, order: int) -> Controller:
-    """Return the controller that shares each resource in proportion to demand; equally without any."""
+    """Return the controller that shares each resource in proportion to demand; equally if there is none."""
     return controller_of(cluster, order, demanded)
 
 
@@ -57,8 +57,8 @@ def shortest_first(cluster: SharedCluster, order: int) -> Controller:
 
     It mimics an operator who minimizes the mean delay. Groups keep the units of their running jobs. The rest goes to
     the queues in ascending order of the mean work (units times the estimate) of their waiting jobs, for as many whole
-    jobs as fit, each with its queue's mean demand. What remains is shared in proportion to the unmet demand, equally if
-    there is none.
+    jobs as fit, each with its queue's mean demand. Remaining units are shared in proportion to the unmet demand,
+    equally if there is none.
     """
 
     def share(view: Observation) -> FloatArray:
@@ -83,7 +83,7 @@ def demanded(view: Observation) -> FloatArray:
 
 
 def whole(parts: FloatArray, units: IntArray) -> IntArray:
-    """Return all units [R] shared in proportion to parts [B, G, R], by largest remainders; equally if all are 0.
+    """Share all units [R] in proportion to parts [B, G, R], by largest remainders; equally if all parts are 0.
 
     The lowest groups win ties.
 
@@ -102,7 +102,7 @@ def whole(parts: FloatArray, units: IntArray) -> IntArray:
 def progressive_filling(wanted: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the shares of groups when all dominant shares have risen together to their limits.
 
-    A group stops when its demand is met, or a resource that it needs is exhausted.
+    The share of a group stops when its demand is met, or a resource that it needs is exhausted.
 
     Args:
         wanted: demands [N, G, R] as shares of the cluster.
@@ -167,7 +167,7 @@ def _fill(wanted: FloatArray, dominant: FloatArray, weights: FloatArray) -> Floa
 def _rise(
     wanted: FloatArray, dominant: FloatArray, weights: FloatArray, rising: BoolArray, free: FloatArray, level: float
 ) -> float:
-    """Rise to the next level at which a group's demand is met or a resource is exhausted, and reduce `free`."""
+    """Return the next level at which a group's demand is met or a resource is exhausted; reduce `free` accordingly."""
     pace = np.zeros(len(free))
     until = np.inf
     for g in np.flatnonzero(rising):
@@ -197,7 +197,7 @@ def _whole_jobs(free: FloatArray, jobs: IntArray, mean: FloatArray, rank: IntArr
     return fitting
 
 
-# Rules that need only the cluster and an order, by their params.yaml word.
+# Rules that need only the cluster and an order, by their name in params.yaml.
 TEACHERS: dict[str, Heuristic] = {
     "equal": equal,
     "proportional": proportional,

@@ -4,13 +4,13 @@ from pipeline.core.config import GroupsScenario, Params
 from pipeline.core.config.checks import check_names_free
 from pipeline.errors import UserError
 
-# In the tables of results. Literal names, because `tuning` imports numba, whose threads must be set before.
+# As in the tables of results. Literal names, because `tuning` imports numba, whose threads must be set before.
 RULES = (
     *("equal", "proportional", "drf", "shortest_first", "capacity", "fixed", "undivided"),
     *("lookahead", "expecting", "oracle"),
 )
-REFERENCES = ("oracle", "undivided")  # of these: the rule that knows future jobs, and the one without shares
-OWN = "{agent}_own"  # an agent without the knapsack, by each group's own best
+REFERENCES = ("oracle", "undivided")  # the rule that knows future jobs, and the one without shares
+OWN = "{agent}_own"  # an agent without the knapsack: each group's own best level
 
 
 def check_names(params: Params) -> None:

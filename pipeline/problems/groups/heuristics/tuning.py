@@ -1,12 +1,12 @@
 """The rules that a controller is compared with, and their tuning on validation jobsets.
 
 Every rule sets one order of queues for all groups, the one with the least mean waiting time on validation jobsets.
-`fixed` is the best constant configuration found there: its weights are drawn around each group's part of the work in
-the training jobsets. `capacity` guarantees each group that part. Two more are references that cannot be deployed:
-`oracle` knows future jobs, and `undivided` gives every group the whole cluster.
+`fixed` is the best constant configuration found there: its weights are drawn around each group's share of the work in
+the training jobsets. `capacity` guarantees each group that share. Two references cannot be deployed: `oracle` knows
+future jobs, and `undivided` gives every group the whole cluster.
 
 `capacity` is the rule of Hadoop's capacity scheduler: other groups borrow unused guarantees, without preemption and
-with a decision per interval.
+with one decision per interval.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -57,20 +57,20 @@ def capacity(cluster: SharedCluster, order: int, guarantees: FloatArray | Sequen
     return controller_of(cluster, order, share)
 
 
-# Rules that need only the cluster and an order, by their params.yaml word.
+# Rules that need only the cluster and an order, by their name in params.yaml.
 HEURISTICS: dict[str, Heuristic] = {**TEACHERS}
 
-Play = Callable[[Mapping[str, Player]], dict[str, Results]]  # on validation jobsets, all controllers at once
-Make = Callable[[int], Controller]  # from the place of an order in the cluster's list
+Play = Callable[[Mapping[str, Player]], dict[str, Results]]  # plays all controllers at once on validation jobsets
+Make = Callable[[int], Controller]  # (index of an order) -> controller
 
 CANDIDATES = 30  # constant configurations to try
-POWERS = (0.0, 0.5, 1.0)  # of each group's part of the work, in turn: from equal shares to shares by work
+POWERS = (0.0, 0.5, 1.0)  # of each group's share of the work, in turn: from equal weights to weights by work
 SPREAD = 0.4  # standard deviation of the logarithm of a random factor of weights
 ORDER, WEIGHT, PART = "{rule}_order", "fixed_{group}", "part_{group}"  # knobs
 
 
 def parts_of_work(training: Mapping[int, Sequence[Jobs]], cluster: SharedCluster) -> FloatArray:
-    """Return each group's part [G] of the work in training jobsets, with a positive minimum."""
+    """Return each group's share [G] of the work in training jobsets, with a positive minimum."""
     work = np.full(cluster.groups, 1e-9)
     for jobs in (one for group in training.values() for one in group):
         held = (jobs.demand / cluster.capacity).mean(axis=1) * jobs.estimate

@@ -1,1 +1,1 @@
-"""`machines`: networks and how they learn."""
+"""Agents of the problem `machines`: networks, and the algorithms that train them."""

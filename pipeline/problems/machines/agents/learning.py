@@ -27,7 +27,7 @@ def _task(params: Params, agent: str, part: Part) -> Task:
     row = params.agent(agent)
     scenario, folder = params.machines_scenario(row.scenario), storage.jobsets_folder(row.scenario)
     seed, park = params.seed if part.seed is None else part.seed, read_park(folder)
-    # Trainings of other seeds learn from other fresh jobsets; those of `generate` are the same for all.
+    # Trainings of other seeds learn from other fresh jobsets; the jobsets of `generate` are the same for all.
     origin = source(params.model_copy(update={"seed": seed}), row.scenario, storage.scenario_log(row.scenario))
     train, validation = (read_jobsets(folder, split, park) for split in ("train", "validation"))
     return Task(
@@ -70,7 +70,7 @@ def _restored(params: Params, agent: str, which: str) -> loading.Loaded:
     """Return an agent's stored network.
 
     Raises:
-        UserError: it is damaged, or was made for another problem or network than params.yaml has now.
+        UserError: it is damaged, or params.yaml now has another problem or network than the one it was made for.
     """
     place, wanted = storage.model_folder(agent, which), _card(params, agent)
     model = storage.read_model(place, MachinesCard)
@@ -79,7 +79,7 @@ def _restored(params: Params, agent: str, which: str) -> loading.Loaded:
 
 
 def _validate(network: ActorCritic, task: Task) -> Callable[[], float]:
-    """Return a function for the mean over loads of the mean cost of a job on validation jobsets."""
+    """Return a function that computes the mean cost of a job on validation jobsets, averaged over loads."""
 
     def mean_cost() -> float:
         policy = PLAY[task.recipe.play](network)

@@ -1,1 +1,1 @@
-"""`machines`: what all its stages run: jobs, simulator, metrics, tables."""
+"""Code of the problem `machines` that all its stages run: jobs, simulator, metrics, tables."""

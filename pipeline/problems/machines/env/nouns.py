@@ -1,8 +1,8 @@
 """Jobs in real time, and the machines that they run on (Deepk8s, section 3).
 
 Letters are those of `core`. Amounts of resources are whole thousandths of a unit (of a CPU, a GiB, a GPU), so that
-taking and releasing them is exact. A job may ask for several nodes: it then holds its demand on each of as many
-different machines, for the same time. A machine has a kind (a GPU model, say), and a job runs on some kinds only.
+taking and releasing them is exact. A job may request several nodes: it then holds its demand on each of that many
+different machines, for the same time. A machine has a kind (a GPU model, say), and a job runs on certain kinds only.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from pipeline.core.types import BoolArray, FloatArray, IntArray, KeyArray
 
 DISPATCH = ("greedy", "blocking", "easy", "easy_within", "easy_dynamic", "easy_shortest")  # docs/systems/deepk8s.md
 GREEDY, BLOCKING, EASY, EASY_WITHIN, EASY_DYNAMIC, EASY_SHORTEST = range(len(DISPATCH))
-TOGETHER = (GREEDY, EASY_DYNAMIC, EASY_SHORTEST)  # simultaneous events are one; the estimates of overruns are revised
-SAME_TIME = 1e-12  # of a time: estimated ends are sums of floats, and count as equal if they differ by no more
+TOGETHER = (GREEDY, EASY_DYNAMIC, EASY_SHORTEST)  # handle simultaneous events at once; revise overrun estimates
+SAME_TIME = 1e-12  # relative tolerance: estimated ends are sums of floats
 
 
 class Machines(NamedTuple):
@@ -25,8 +25,8 @@ class Machines(NamedTuple):
     kind: IntArray  # [K]     0 .. 62
     slots: int  # M
     dispatch: int  # place in DISPATCH
-    pause: float  # time units that pass at most while nothing happens and void was chosen
-    time_limit: float  # an episode is cut when this much time has passed; its unfinished jobs are counted
+    pause: float  # maximum time that passes after void if no event happens
+    time_limit: float  # an episode is cut after this time; its unfinished jobs are counted
     stall: float = 0.0  # time without an arrival after which void is refused while nothing runs and a job fits
     # Jobs [first, after) by number that are measured: an episode is over once all of them have started, or when the
     # last of all jobs arrives. None: all are measured, and it is over when all have finished.
@@ -41,11 +41,11 @@ class Jobs(NamedTuple):
     """The jobs of one episode in order of arrival."""
 
     arrival: FloatArray  # [J]     time units, never falling
-    duration: FloatArray  # [J]     that it runs, above 0
-    estimate: FloatArray  # [J]     of the duration, as policies know it: exact, or the user's; above 0
+    duration: FloatArray  # [J]     run time, above 0
+    estimate: FloatArray  # [J]     run time known to policies: exact, or the user's estimate; above 0
     demand: IntArray  # [J, R]  thousandths, on each of its nodes
     nodes: IntArray  # [J]     machines it runs on at once, at least 1
-    kinds: KeyArray  # [J]     bits of the kinds of machines that it runs on
+    kinds: KeyArray  # [J]     kinds of machines that it may run on, as bits
 
 
 class JobsBatch(NamedTuple):
@@ -75,7 +75,7 @@ class Placed(NamedTuple):
 
     start: FloatArray  # [J]  time; nan = never started
     finish: FloatArray  # [J]  time; nan = unfinished when the episode was cut
-    machine: IntArray  # [J]  the first of its machines; -1 = never started
+    machine: IntArray  # [J]  first of the job's machines; -1 = never started
     end: FloatArray  # [B]  time at which the episode was over
     busy: FloatArray  # [B]  shares of all capacity in use, mean over resources, summed over time
 
@@ -93,13 +93,13 @@ def end_to_end(jobs: Sequence[Jobs]) -> JobsBatch:
 def could_hold(demand: IntArray, kinds: KeyArray, kind: IntArray, free: IntArray) -> BoolArray:
     """Return which machines [K] of a kind and free amounts [K, R] could hold each job [J, K]."""
     can = np.asarray((kinds[:, None] >> kind.astype(np.uint64)[None]) & np.uint64(1) > 0)
-    for r in range(free.shape[1]):  # by resource: an `all` over few takes ten times as long
+    for r in range(free.shape[1]):  # by resource: `all` over so short an axis takes ten times as long
         can &= demand[:, r, None] <= free[None, :, r]
     return can
 
 
 def check_jobs(jobs: Jobs, machines: Machines) -> None:
-    """Refuse jobs that no simulator could run to their end.
+    """Refuse jobs that could never run to their end.
 
     Raises:
         ValueError: a time or an amount is out of range, or too few machines could ever hold a job.

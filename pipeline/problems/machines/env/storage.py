@@ -1,4 +1,4 @@
-"""Jobsets of scenarios of many machines as tables, and their machines."""
+"""Storage of the jobsets and machines of scenarios of many machines."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,7 +33,7 @@ def read_jobsets(folder: Path, split: str, park: MachinePark) -> dict[int, list[
     """Read the jobsets of one split, by load.
 
     Raises:
-        UserError: the table is missing or damaged, or a job could run on none of the machines.
+        UserError: the table is missing or damaged, or a job could not run on any of the machines.
     """
     path = tables.jobsets_file(folder, split)
     frame = read_table(path, jobs_schema(park.resources))
@@ -53,7 +53,7 @@ def read_park(folder: Path) -> MachinePark:
     """Read the machines of a scenario, and its unit of time.
 
     Raises:
-        UserError: the file is missing, or is no such record.
+        UserError: the file is missing or invalid.
     """
     path = folder / PARK
     try:

@@ -1,4 +1,4 @@
-"""Tables of scenarios of many machines; times are those of the jobs, amounts thousandths of a unit."""
+"""Tables of scenarios of many machines; times have the unit of the jobs, amounts are thousandths of a unit."""
 
 from collections.abc import Iterable
 
@@ -18,22 +18,22 @@ from pipeline.core.schemas.columns import (
 
 
 def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
-    """Return the schema of jobsets; `kinds` are bits of the kinds of machines that a job runs on."""
+    """Return the schema of jobsets; the bits of `kinds` are the kinds of machines that a job may run on."""
     return timed_jobs({"nodes": integers(1), "kinds": integers(1)}, resources, "MachinesJobs")
 
 
-# Outcome of each job under each policy. The values of an unfinished job are lower bounds at the limit; a job that never
-# started has no start, and its machine is -1.
+# Outcome of each job under each policy. The values of an unfinished job are lower bounds, from the time limit; a job
+# that never started has no start, and its machine is -1.
 JOB_RESULTS = table("MachinesJobResults", timed_job_results({}, {"machine": integers(-1)}), [*KEYS, "job"])
 
-# Each policy on each jobset; the unit of every comparison.
+# Results of each policy on each jobset, the unit of every comparison.
 JOBSET_RESULTS = table(
     "MachinesJobsetResults",
     timed_jobset_results(area_weighted_response=numbers(0.0), makespan=above_zero(), utilisation=numbers(0.0)),
     KEYS,
 )
 
-# Metrics that only scenarios of many machines have, of each policy at each load; the others are in the summary of all.
+# Metrics of each policy at each load that only many machines have; the other metrics are in the general summary.
 SUMMARY = table(
     "MachinesSummary",
     {
@@ -41,7 +41,7 @@ SUMMARY = table(
         **{"jobs": integers(1), "bounded_slowdown": numbers(1.0)},
         **{name: numbers(0.0) for name in ("wait", "p99_wait", "longest_wait", "completion_time")},
         **{"makespan": above_zero(), "area_weighted_response": numbers(0.0), "unfinished": integers(0)},
-        "from_end": pa.Column(bool),  # a gain over the best heuristic of the load that comes from the end of episodes
+        "from_end": pa.Column(bool),  # gains over the best heuristic by late ends of episodes (`metrics.from_end`)
     },
     ["scenario", "load", "policy"],
 )
@@ -52,7 +52,7 @@ LATEST, MOST_NODES, MOST_UNITS = 1e12, 1_000_000, 1e9  # of a user's jobs
 
 
 def user_job_columns(resources: Iterable[str]) -> dict[str, pa.Column]:
-    """Return the columns of a user's own job table; amounts of `resources` are units, on each of a job's nodes."""
+    """Return the columns of a user's own job table; amounts of `resources` are in units, for each node of a job."""
 
     def up_to(most: float, column: pa.Column) -> pa.Column:
         column.checks = [*column.checks, pa.Check.le(most, error=f"at most {most:g}")]
@@ -66,12 +66,12 @@ def user_job_columns(resources: Iterable[str]) -> dict[str, pa.Column]:
     }
 
 
-# What `schedule` writes, in the order of the job table; times are those of the jobs.
+# Output of `schedule`, in the order of the job table; times have the unit of the jobs.
 MEASURED = ("start", "finish", "wait", "slowdown", "bounded_slowdown")
 SCHEDULE = table(
     "Schedule",
     {"jobset": pa.Column(), "job": pa.Column()}
     | {name: numbers(1.0 if "slowdown" in name else 0.0) for name in MEASURED}
-    | {"machine": integers(0), "nodes": integers(1)},  # the first that it runs on, from 0, and how many in all
+    | {"machine": integers(0), "nodes": integers(1)},  # the job's first machine, from 0, and the number of its machines
     ["jobset", "job"],
 )

@@ -1,7 +1,7 @@
-"""Teachers: heuristics that training may imitate, by their params.yaml word, untuned.
+"""Teachers: untuned heuristics that training may imitate, by their name in params.yaml.
 
-They are separate from `rules`: a new heuristic there makes no training stale. One that is to be imitated is also
-entered here.
+They are separate from `heuristics.rules`, so that a new heuristic there makes no training stale. One that is to be
+imitated must also be added here.
 """
 
 from pipeline.core.types import CompiledRule

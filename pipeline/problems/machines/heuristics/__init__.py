@@ -1,1 +1,1 @@
-"""Heuristics of many machines, and which of them training may imitate."""
+"""Heuristics of many machines, and the scoring of policies."""

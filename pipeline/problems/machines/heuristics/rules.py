@@ -1,14 +1,14 @@
-"""Heuristics of many machines as policies; their scores and sources are in `simulator.compiled.rules`.
+"""Heuristics of many machines as policies; their scores and sources are in `env.simulator.rules`.
 
 saf         smallest area first: duration times share of all machines' resources, summed over resources
-saf_aged    the area over 1 + waited / age, so that large jobs do not starve
+saf_aged    smallest area / (1 + waited / age) first, so that large jobs do not starve
 f1          least log10(duration) * processors + 870 * log10(arrival)
 wfp3        greatest (waited / duration)^3 * processors
 unicep      greatest waited / (log2(processors) * duration)
 packer      the job and machine best aligned: mean over resources of demanded times free share of the machine
-tetris      a mix of alignment, of the wait to the longest, and (the rest) of the shortest duration to the job's
-*_allocated in order of arrival (or the shortest first), each job on the machine that it leaves with the largest
-share free (least) or taken (most), or most evenly taken (balanced)
+tetris      a mix of alignment, wait / longest wait and, with the rest of the weight, shortest duration / duration
+*_allocated jobs in order of arrival (or shortest first), each on the machine that it leaves with the largest share
+            free (least), the largest share taken (most), or the most even shares taken (balanced)
 """
 
 from collections.abc import Mapping
@@ -27,13 +27,13 @@ from pipeline.simulation.rollout import Heuristic, Score, fcfs, heuristic, sjf
 
 AGE = 14_400.0  # of SAF with ageing, in time units: four hours of a log
 TETRIS = "tetris"
-MIX = ("tetris_packing", "tetris_fairness")  # its knobs; shortness has the rest
+MIX = ("tetris_packing", "tetris_fairness")  # its knobs; the rest is the weight of shortness
 
 
 def score(rule: CompiledRule, view: Observation) -> FloatArray:
     """Return the scores of a compiled rule: of jobs [B, M], or of jobs on machines [B, M, K].
 
-    Rules that choose the job first score machines for that job and hold all others back.
+    Rules that choose the job first score only the machines for that job; all other jobs have -inf.
     """
     from pipeline.problems.machines.env.simulator import rules as kernels  # numba: 0.5 s
 
@@ -52,12 +52,12 @@ def score(rule: CompiledRule, view: Observation) -> FloatArray:
 
 
 def compiled(rule: CompiledRule, order: Score | None = None) -> Heuristic:
-    """Return the policy of a compiled rule; `order` scores all jobs where the rule scores one."""
+    """Return the policy of a compiled rule; `order` ranks all jobs where the rule scores only one."""
     return heuristic(partial(score, rule), rule, order)
 
 
 def with_mix(packing: float, fairness: float) -> Heuristic:
-    """Return Tetris with weights of packing and fairness, together at most 1; short run times have the rest."""
+    """Return Tetris with weights of packing and fairness, together at most 1; the rest is that of short run times."""
     return compiled(CompiledRule("tetris_fair", knobs=(packing, fairness)))
 
 
@@ -67,7 +67,7 @@ def with_age(age: float) -> Heuristic:
 
 
 def random_placement(view: Observation, draws: FloatArray) -> IntArray:
-    """Draw uniformly among the legal placements; void is taken only where there is none."""
+    """Draw uniformly from the legal placements; choose void only if there are none."""
     count, slots, machines = view.legal.shape
     legal = view.legal.reshape(count, slots * machines)
     place = (draws * legal.sum(axis=1)).astype(np.int64)
@@ -75,7 +75,7 @@ def random_placement(view: Observation, draws: FloatArray) -> IntArray:
     return np.asarray(np.where(legal.any(axis=1), drawn, slots * machines))
 
 
-# Heuristics of many machines without tuning, by their params.yaml word.
+# Untuned heuristics of many machines, by their name in params.yaml.
 HEURISTICS: dict[str, Policy] = {
     "fcfs": heuristic(fcfs, TEACHERS["fcfs"]),
     "random": Heuristic(random_placement, TEACHERS["random"]),
@@ -89,12 +89,12 @@ HEURISTICS: dict[str, Policy] = {
     "sjf_most_allocated": compiled(TEACHERS["sjf_most_allocated"], sjf),
 }
 
-# As in RLScheduler's code, to replay what it published: the start of a job that waits counts as time -1.
+# As in RLScheduler's code, to reproduce its published results: the start of a waiting job counts as time -1.
 PEERS: dict[str, Policy] = {name: compiled(CompiledRule(name)) for name in ("wfp_peer", "uni_peer")}
 
 
 def heuristics_with(knobs: Mapping[str, float]) -> dict[str, Policy]:
-    """Return all heuristics, Tetris as tuned."""
+    """Return all heuristics, with Tetris as tuned."""
     return HEURISTICS | {TETRIS: with_mix(*(knobs[name] for name in MIX))}
 
 
@@ -110,7 +110,7 @@ def check_names(params: Params) -> None:
     """Check that agents and plans of many machines have names of their own, and that teachers and bases exist.
 
     Raises:
-        UserError: one has the name of another policy, or learns from or improves an unknown one.
+        UserError: an agent or plan has the name of another policy, or an unknown teacher or base.
     """
     for name, agent in params.agents.items():
         if agent.scenario not in params.scenarios_of(MachinesScenario):

@@ -1,4 +1,4 @@
-"""How policies of many machines are scored."""
+"""Scoring of policies on many machines."""
 
 from functools import partial
 
@@ -16,7 +16,7 @@ from pipeline.simulation.rollout import Insider
 
 
 def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[Jobs, Policy | Insider]:
-    """Return how policies are scored on a scenario's jobsets."""
+    """Return the functions that score policies on a scenario's jobsets."""
     folder = storage.jobsets_folder(scenario)
     park = read_park(folder)
     machines = machines_of(params.machines_scenario(scenario), park)

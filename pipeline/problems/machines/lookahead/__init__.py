@@ -1,1 +1,1 @@
-"""Policies that try each candidate in the simulator before they start one."""
+"""Policies that try candidate actions in the simulator before they choose one."""

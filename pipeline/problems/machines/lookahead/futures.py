@@ -1,8 +1,8 @@
-"""Futures that candidates are tried in: copies of episodes with sampled run times, and arrivals as in the past.
+"""Futures in which candidates are tried: copies of episodes with sampled run times, and arrivals as in the past.
 
-The true run times of the episode's jobs are never read. A run time is drawn as a share of its estimate, from the past
-jobs with the nearest estimates; for a job that already runs, uniformly among the shares that it has not outlived. Where
-past estimates were exact, so are the draws.
+The true run times of the episode's jobs are never read. The run time of a job is drawn as a share of its estimate: the
+share of one of the past jobs with the nearest estimates, all equally likely. A running job has a share that it has not
+yet outlived. Where past estimates were exact, so are the draws.
 """
 
 from collections.abc import Sequence
@@ -16,25 +16,25 @@ from pipeline.problems.machines.env.nouns import Jobs, JobsBatch, Machines
 from pipeline.problems.machines.env.simulator.state import State, empty_state
 from pipeline.simulation.compiled import inlined, push, uniform
 
-NEAREST = 100  # past jobs that a share is drawn from, if there are as many; more if more have the same estimate
-EARLIER = np.int64(1) << 40  # of ranks: running jobs started before all that is tried
+NEAREST = 100  # past jobs that a share is drawn from: fewer if there are fewer, more if more have the estimate
+EARLIER = np.int64(1) << 40  # taken off ranks: running jobs started before all jobs of a trial
 
 
 class PastJobs(NamedTuple):
     """Jobs of the past in order of arrival; any N consecutive ones may come next."""
 
-    gap: FloatArray  # [J]     since the job before
+    gap: FloatArray  # [J]     time since the job before
     estimate: FloatArray  # [J]
     demand: IntArray  # [J, R]
     nodes: IntArray  # [J]
     kinds: KeyArray  # [J]
     duration: FloatArray  # [J]
     estimates: FloatArray  # [J]  ascending
-    share: FloatArray  # [J]  run time over estimate of the jobs in that order
+    share: FloatArray  # [J]  run time over estimate, in the same order
 
 
 def run_time_shares(estimate: FloatArray, duration: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the estimates of past jobs in ascending order [J], and the share of it that each ran [J].
+    """Return the estimates [J] of past jobs in ascending order, and the share [J] of its estimate that each ran.
 
     >>> run_time_shares(np.array([9.0, 4.0]), np.array([3.0, 4.0]))
     (array([4., 9.]), array([1.        , 0.33333333]))
@@ -48,10 +48,10 @@ class ArrivalModel:
     """Jobs of past jobsets, end to end."""
 
     past: PastJobs
-    first: IntArray  # [B + 1]  of each jobset
+    first: IntArray  # [B + 1]  where each jobset begins
 
     def places(self, draws: FloatArray, jobs: int) -> IntArray:
-        """Return where futures of a number of jobs from one jobset begin in `past`, given uniform draws.
+        """Return where futures of `jobs` consecutive jobs of one jobset begin in `past`, given uniform draws.
 
         >>> past = Jobs(np.arange(4.0), *[np.ones(4)] * 2, np.ones((4, 1)), *[np.ones(4)] * 2)
         >>> arrival_model([past, past]).places(np.array([0.0, 0.3, 0.6, 0.9]), jobs=2)
@@ -64,7 +64,7 @@ class ArrivalModel:
         return np.asarray(self.first[jobset] + 1 + place - before[jobset])
 
     def reaches(self, jobs: int) -> bool:
-        """Return whether any future has this number of jobs."""
+        """Return whether there is any future with this number of jobs."""
         return bool((np.diff(self.first) > jobs).any())
 
 
@@ -79,7 +79,7 @@ def arrival_model(past: Sequence[Jobs]) -> ArrivalModel:
 
 @inlined
 def _count_below(values: FloatArray, value: float, equal: bool) -> int:
-    """Return how many of ascending values are below a value, or also equal to it."""
+    """Return how many of some ascending values are below a value or, if `equal`, at most that value."""
     low, high = 0, values.shape[0]
     while low < high:
         middle = (low + high) // 2
@@ -94,7 +94,7 @@ def _count_below(values: FloatArray, value: float, equal: bool) -> int:
 def run_time(
     estimates: FloatArray, share: FloatArray, estimate: float, begun: float, now: float, key: np.uint64, place: int
 ) -> float:
-    """Draw the total run time of a job that does not end before now.
+    """Draw the total run time of a job, such that it does not end before now.
 
     The draw is the estimate times the share of a past job with a similar estimate. If the job has already run longer
     than any such draw, its run time is the estimate, doubled until the end is not before now.
@@ -103,7 +103,7 @@ def run_time(
         estimates: [J] estimates of past jobs, see `PastJobs`.
         share: [J] run time over estimate of the same jobs.
         estimate: the job's estimate.
-        begun: start of the job; now for a waiting job.
+        begun: start of the job; `now` for a waiting job.
         now: time of the decision.
         key: key of the random draws.
         place: number of the job among those that share the key.
@@ -130,8 +130,8 @@ def run_time(
 
 
 def buffer(episodes: int, jobs: int, held: int, machines: Machines) -> State:
-    """Return the state of copies to be overwritten, each with room for a number of jobs on a number of machines."""
-    room = jobs + 1  # the last is never used: it bounds the machines of the job before it
+    """Return the state of copies to be overwritten, each with room for `jobs` jobs on `held` nodes together."""
+    room = jobs + 1  # the last place is never used: it bounds the machines of the job before it
     count, resources = episodes * room, machines.capacity.shape[1]
     times, whole = np.ones(count), np.zeros(count, dtype=np.int64)
     demand = np.zeros((count, resources), dtype=np.int64)
@@ -163,8 +163,8 @@ def _copy_waiting(t: State, j: int, s: State, job: int, b: int, past: PastJobs, 
 def write_known(t: State, e: int, s: State, b: int, past: PastJobs, key: np.uint64) -> int:
     """Write the running jobs, then the waiting ones in slots and in the backlog; return the place after the last.
 
-    The key is that of the draws of run times; a job's own number chooses among them, because the order of the running
-    jobs is that of their true ends.
+    `key` seeds the draws of run times. A draw depends on the number of the job, not on its place here, because running
+    jobs are ordered by their true ends.
     """
     j = t.first[e]
     t.held_first[j] = e * (t.held.shape[0] // t.now.shape[0])
@@ -189,7 +189,7 @@ def write_known(t: State, e: int, s: State, b: int, past: PastJobs, key: np.uint
 
 @inlined
 def write_arrivals(t: State, e: int, s: State, b: int, past: PastJobs, begin: int, count: int, j: int) -> int:
-    """Write future arrivals: past jobs from a place on; return the place after the last."""
+    """Write future arrivals: `count` past jobs from `begin` on; return the place after the last."""
     at = s.now[b]
     for source in range(begin, begin + count):
         at += past.gap[source]
@@ -207,7 +207,7 @@ def write_arrivals(t: State, e: int, s: State, b: int, past: PastJobs, begin: in
 
 @inlined
 def reset_copy(t: State, e: int, s: State, b: int, last: int) -> None:
-    """Set a copy to the present of its episode; its jobs, up to `last`, stay."""
+    """Reset a copy to the current state of its episode; its jobs, up to `last`, stay."""
     first, runs = t.first[e], s.runs[b]
     t.now[e], t.last_arrival[e] = s.now[b], s.last_arrival[b]
     t.present[e], t.rate[e], t.cost[e], t.busy[e] = 0, 0.0, 0.0, 0.0
@@ -218,7 +218,7 @@ def reset_copy(t: State, e: int, s: State, b: int, last: int) -> None:
     t.waiting[e], t.fitting[e], t.backlog[e] = s.waiting[b], s.fitting[b], s.backlog[b]
     t.queue[e] = first + runs + s.waiting[b]
     t.to_come[e] = t.queue[e] + s.backlog[b]
-    t.finished[e], t.done[e] = t.first[e + 1] - last, False  # so that it is over when all have ended
+    t.finished[e], t.done[e] = t.first[e + 1] - last, False  # so that the copy is over when all jobs have ended
     t.runs[e] = 0
     for j in range(first, last):
         t.start[j] = np.nan

@@ -1,4 +1,4 @@
-"""`plan_saf`, `plan_models/agent`, a row of `plans`: a heuristic or a network, improved by looking ahead."""
+"""Policies that look ahead from a heuristic or a network: `plan_saf`, `plan_models/agent`, or a row of `plans`."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -17,10 +17,10 @@ from pipeline.problems.machines.lookahead.futures import ArrivalModel, arrival_m
 from pipeline.problems.machines.lookahead.search import MachinesSearch, PolicyPlayer
 from pipeline.simulation.rollout import compiled_rule_of
 
-FIRST = 1_000_000  # number of the first fresh jobset that futures are taken from; no training draws as many
-JOBSETS = 4  # of each load that futures are taken from
+FIRST = 1_000_000  # number of the first fresh jobset for futures; no training draws that many
+JOBSETS = 4  # for futures, at each load
 USUAL = SearchBudget(candidates=20, futures=64, ahead=10, decisions=200_000, sure=1.0)
-# Networks: every copy of a decision costs a forward pass, and a network is right more often than few futures are.
+# For networks: every decision of a copy costs a forward pass, and a network is right more often than a few futures.
 LEARNED = SearchBudget(candidates=4, futures=8, ahead=10, decisions=4_000, sure=1.0)
 
 MachinesBase = Base[CompiledRule | PolicyPlayer]
@@ -30,7 +30,7 @@ def must_fit(name: str, card: MachinesCard, scenario: MachinesScenario, park: Ma
     """Refuse a model that was trained for other machines.
 
     Raises:
-        UserError: one line for the first thing that differs.
+        UserError: the first difference, in one line.
     """
     for what, trained, found in (
         ("resources", ", ".join(card.resources), ", ".join(park.resources)),
@@ -46,13 +46,13 @@ def planned(base: Policy | MachinesBase, name: str, past: ArrivalModel, budget: 
     """Return a policy that looks ahead.
 
     Args:
-        base: a heuristic, or what `network_base` returns.
-        name: its name, for people.
+        base: a heuristic, or the result of `network_base`.
+        name: name of the base, for messages.
         past: source of futures.
-        budget: of the search; None: the default for the kind of base.
+        budget: budget of the search; None: the default for the kind of base.
 
     Raises:
-        UserError: it has no compiled rule, or the past has too few jobs.
+        UserError: the heuristic has no compiled rule, or the past has too few jobs.
     """
     budget = budget or (LEARNED if isinstance(base, Base) else USUAL)
     if not isinstance(base, Base):
@@ -87,12 +87,12 @@ def planning(params: Params, plan: str) -> Planner:
 
 
 def network_base(card: MachinesCard, weights: Mapping[str, FloatArray]) -> MachinesBase:
-    """Return a stored network as a base: it continues greedily.
+    """Return a stored network as a base; in copies it plays greedily.
 
     Raises:
-        UserError: the weights are not those of the network on the card.
+        UserError: the weights do not fit the network on the card.
     """
-    # torch: 2 s and 250 MB that heuristics do without
+    # torch takes 2 s and 250 MB, and heuristics do not need it
     from pipeline.problems.machines.agents.networks.actor_critic import DeepSets
     from pipeline.problems.machines.agents.networks.features import features
     from pipeline.problems.machines.agents.networks.loading import PLAY, compiled, forward, greedy, restore

@@ -1,8 +1,8 @@
 """The search of the planner on many machines: candidates, sampled futures, and their costs.
 
-A decision is which job starts next; where dispatch blocks, which one holds the head of the queue. The base continues
-until all jobs have started that wait and that arrive in the future; the mean bounded slowdown counts. The planner knows
-the submitted jobs, their estimates, the machines and starts of running jobs, and past jobs with their true run times.
+A decision chooses the job that starts next or, where dispatch blocks, the job at the head of the queue. The base then
+continues until all waiting jobs and all arrivals of the future have started; the mean bounded slowdown counts. The
+planner knows the submitted jobs, their estimates, the machines and starts of running jobs, and complete past jobs.
 """
 
 from typing import NamedTuple
@@ -26,34 +26,34 @@ from pipeline.problems.machines.lookahead.trials import (
 )
 from pipeline.simulation.rollout import Turn, play
 
-COPIES = 512  # side by side, where a rule plays all candidates of a copy in turn: the bound of the memory
-POLICY_COPIES = 2048  # the same of a policy in Python, for which every candidate has a copy
+COPIES = 512  # in parallel, limited by memory, if a rule plays the candidates of a copy in turn
+POLICY_COPIES = 2048  # the same for a policy in Python, where every candidate has its own copy
 BITS = 2.0**53  # of a draw
 
 
 class PolicyPlayer(NamedTuple):
     """A policy in Python that continues in copies."""
 
-    policy: Policy  # it draws nothing
-    consistent: bool = False  # does its output for a state not depend on the rest of the batch, to the last bit?
+    policy: Policy  # uses no random draws
+    consistent: bool = False  # is its output for a state independent of the rest of the batch, to the last bit?
 
 
 class MachinesSearch:
-    """The search of one base; each decision's key and number determine its futures."""
+    """The search for one base; the key and number of each decision determine its futures."""
 
     def __init__(self, base: Base[CompiledRule | PolicyPlayer], arrivals: ArrivalModel, budget: SearchBudget) -> None:
         self.base, self.arrivals, self.budget = base, arrivals, budget
         self._copies: Copies | None = None
 
     def at_once(self, turn: Turn) -> int:
-        """Return how many decisions are tried side by side; one where a policy's output depends on its batch."""
+        """Return how many decisions are tried in parallel; one if the policy's output depends on its batch."""
         player, budget = self.base.player, self.budget
         if isinstance(player, CompiledRule):
             return max(1, COPIES // budget.futures)
         return max(1, POLICY_COPIES // (budget.futures * budget.candidates)) if player.consistent else 1
 
     def candidates(self, turn: Turn) -> IntArray:
-        """Return the actions [D, C] to try: the base's own, then the rule's next ones or the best liked."""
+        """Return the actions [D, C] to try: the base's own, then the next choices of a rule or network."""
         step = self.at_once(turn)
         parts = [turn.take(slice(first, first + step)) for first in range(0, len(turn.rows), step)]
         return np.concatenate([self._candidates(part) for part in parts])
@@ -75,9 +75,9 @@ class MachinesSearch:
         return action
 
     def values(self, turn: Turn, action: IntArray) -> ActionValues:
-        """Return the costs of candidates [D, C] above the first; those not tried have 0, of 0 futures.
+        """Return the costs of candidates [D, C] less that of the first; untried ones have cost 0, of 0 futures.
 
-        The error of one future is unknown: infinite, except for the first candidate.
+        The error of a mean over one future is unknown: infinite, except for the first candidate.
         """
         cost = self.costs(turn, action)
         played = ~np.isnan(cost)
@@ -90,7 +90,7 @@ class MachinesSearch:
         return ActionValues(mean, np.where(unknown, np.inf, error), count)
 
     def best(self, values: ActionValues) -> IntArray:
-        """Return the place [D] of the candidate to take."""
+        """Return the index [D] of the candidate to take."""
         return values.best_bound(self.budget.sure)
 
     def costs(self, turn: Turn, action: IntArray) -> FloatArray:
@@ -135,16 +135,16 @@ class Copies(Simulator):
         self._rules = Rules(machines.dispatch, machines.pause, np.inf, machines.stall)
         self._listed = self._rule is not None and machines.dispatch not in TOGETHER and RULES[self._rule.rule] in LISTED
         self.who: Players
-        self.order: IntArray  # a place for every job, if the rule plays a list
+        self.order: IntArray  # [J] if the rule plays a list, else empty; buffer for its list
         self.score: FloatArray
 
     def make_room(self, episodes: int, s: State, rows: IntArray, arrivals: int) -> None:
-        """Provide a number of copies of any of some episodes, each with a number of arrivals."""
+        """Make room for `episodes` copies of any of the given episodes, each with a number of arrivals."""
         jobs = int((s.runs[rows] + s.waiting[rows] + s.backlog[rows]).max()) + arrivals
         need = episodes, jobs, jobs * int(s.nodes.max())
         if all(wants <= has for wants, has in zip(need, self._room, strict=True)):
             if self._rule is not None:
-                self.who.decision[:] = 0  # so that a rule draws the same whatever it decided before
+                self.who.decision[:] = 0  # so that the draws of a rule do not depend on earlier decisions
             return
         self._room = (max(need[0], self._room[0]), max(2 * need[1], self._room[1]), max(2 * need[2], self._room[2]))
         self._state = buffer(*self._room, self.machines)
@@ -154,7 +154,7 @@ class Copies(Simulator):
         self.order, self.score = np.zeros(jobs, dtype=np.int64), np.zeros(jobs)
 
     def play_policy(self, policy: Policy, s: State, past: PastJobs, tries: Trials) -> None:
-        """Write the cost of each candidate, all copies in lock step."""
+        """Write the cost of each candidate, playing all copies in lock step."""
         last = np.zeros(tries.cost.size, dtype=np.int64)
         self._state.done[:] = True
         begin_all(self._state, s, past, tries, last)
@@ -165,10 +165,10 @@ class Copies(Simulator):
 
 
 def liked(view: Observation, own: IntArray, likes: FloatArray, most: int) -> IntArray:
-    """Return the candidates [D, C] of decisions, the policy's own first; -1 = no more.
+    """Return the candidates [D, C] of decisions, the policy's own action first; -1 = no more.
 
-    Void and the other jobs follow, each on the machine where it is liked most, the best liked first; of jobs that look
-    the same, only one.
+    Void and the other jobs follow, the most preferred first, each job on the machine where it is preferred most. Of
+    several jobs that look the same, only one is a candidate.
     """
     count, slots, machines = view.legal.shape
     each = likes[:, :-1].reshape(count, slots, machines)

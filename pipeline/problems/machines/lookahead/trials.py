@@ -1,8 +1,8 @@
 """Trials of candidates in copies of an episode: the candidates, the copies, and their costs.
 
-A rule whose preference of one job over another does not change with time plays a list where dispatch blocks: the first
-of those that have arrived is the next to hold the head. The result is the simulator's, some ten times as fast where
-many wait, because not all are examined at every event. The backlog is part of the list.
+Where dispatch blocks, a rule whose order of jobs does not change with time plays a list: the first job of the list that
+has arrived is the next head job. The list includes the backlog. The result equals the simulator's, about ten times as
+fast where many jobs wait, because not all of them are examined at every event.
 """
 
 from typing import NamedTuple
@@ -33,18 +33,18 @@ LISTED = tuple(RULES[name] for name in ("fcfs", "sjf", "saf", "f1"))  # rules th
 class Trials(NamedTuple):
     """The decisions to take, and the costs of candidates."""
 
-    rows: IntArray  # [D]  of the episodes
+    rows: IntArray  # [D]  episodes
     begin: IntArray  # [D, F]  where in the past each future begins
-    key: KeyArray  # [D, F]  of the draws of run times in it
+    key: KeyArray  # [D, F]  key of the draws of run times in each future
     action: IntArray  # [D, C]  candidates, the base's own first; -1 = no more
-    cost: FloatArray  # [D, C, F]  written: sums of bounded slowdowns; beyond the limit of decisions it stays
+    cost: FloatArray  # [D, C, F]  output: sums of bounded slowdowns; unchanged beyond the limit of decisions
     arrivals: int  # in each future
-    decisions: int  # simulated for one decision, at most
+    decisions: int  # maximum number simulated for one decision
 
 
 @inlined
 def _write_list(t: State, e: int, rule: int, first: int, last: int, order: IntArray, score: FloatArray) -> None:
-    """Write the list of jobs [first, last): best score first, of equals the earliest."""
+    """Write the list of jobs [first, last): best score first; of equals, the earliest job first."""
     for j in range(first, last):
         value = score_state(t, e, j, rule, 1.0)
         low, high = first, j
@@ -61,7 +61,7 @@ def _write_list(t: State, e: int, rule: int, first: int, last: int, order: IntAr
 
 @inlined
 def _event(t: State, e: int) -> None:
-    """Let time pass to the next event and handle only that; an arrival precedes an end of the same time."""
+    """Let time pass to the next event and handle only that; an arrival precedes an end at the same time."""
     come, due = next_arrival(t, e), next_end(t, e)
     t.now[e] = max(t.now[e], min(come, due))
     if come <= due:
@@ -73,9 +73,9 @@ def _event(t: State, e: int) -> None:
 
 @inlined
 def _hold(t: State, rules: Rules, e: int, job: int, wanted: int) -> None:
-    """Start a job as soon as it fits, and backfill meanwhile where dispatch does."""
+    """Start a job as soon as it fits; backfill meanwhile if dispatch does so."""
     t.backlog[e] -= 1
-    t.start[job] = t.now[e]  # so that it does not belong to the backlog
+    t.start[job] = t.now[e]  # so that the job does not belong to the backlog
     place, reserved = first_machine(t, e, job, wanted), -np.inf
     if place < 0 and rules.dispatch != BLOCKING:
         reserved = reserve(t, rules, e, job, wanted)
@@ -96,7 +96,7 @@ def _waits(t: State, e: int, job: int) -> bool:
 def _play_list(t: State, rules: Rules, e: int, order: IntArray, action: int, first: int, last: int) -> None:
     """Start the job of an action, and then all jobs [first, last) in the list's order."""
     machines, low = t.kind.shape[0], first
-    t.queue[e], t.backlog[e], t.waiting[e] = first, t.to_come[e] - first, 0  # all are in the backlog, no slot to update
+    t.queue[e], t.backlog[e], t.waiting[e] = first, t.to_come[e] - first, 0  # all in the backlog: no slots to update
     job, wanted = first + action // machines, action % machines
     while True:
         _hold(t, rules, e, job, wanted)
@@ -115,7 +115,7 @@ def _play_list(t: State, rules: Rules, e: int, order: IntArray, action: int, fir
 
 @inlined
 def _is_new(t: State, job: int, action: IntArray, i: int, count: int, first: int) -> bool:
-    """Return whether all candidates so far differ in estimate, nodes, demand or kinds."""
+    """Return whether a job differs from all candidates so far in estimate, nodes, demand or kinds."""
     for c in range(count):
         other = first + action[i, c] // t.kind.shape[0]
         same = t.estimate[job] == t.estimate[other] and t.nodes[job] == t.nodes[other]
@@ -130,10 +130,10 @@ def _is_new(t: State, job: int, action: IntArray, i: int, count: int, first: int
 def _list_candidates(
     t: State, rules: Rules, who: Players, s: State, b: int, past: PastJobs, key: np.uint64, action: IntArray, i: int
 ) -> None:
-    """Write the action of a rule, its action without that job, and so on; or void."""
+    """Write the action of a rule, then its action without that job, and so on; last, void if greedy and jobs run."""
     machines, c = s.kind.shape[0], 0
     reset_copy(t, i, s, b, write_known(t, i, s, b, past, key))
-    t.backlog[i] = 0  # none moves up into a slot
+    t.backlog[i] = 0  # so that no job moves up into a slot
     first, most = t.first[i] + s.runs[b], action.shape[1]
     for place in range(most):
         action[i, place] = -1
@@ -153,13 +153,13 @@ def list_candidates(
 ) -> None:
     """Write the candidates [D, C] of a rule for decisions in some episodes, each with a copy and a key of its own."""
     for i in prange(rows.shape[0]):
-        # All in a function: numba loses what is written here to an array of a tuple.
+        # A call: numba removes writes to a tuple's arrays within prange as dead code.
         _list_candidates(t, rules, who, s, rows[i], past, key[i], action, int(np.int64(i)))
 
 
 @inlined
 def _slowdown(t: State, first: int, last: int) -> float:
-    """Return the sum of bounded slowdowns."""
+    """Return the sum of the bounded slowdowns of jobs [first, last)."""
     total = 0.0
     for j in range(first, last):
         spent = t.start[j] - t.arrival[j] + t.duration[j]
@@ -187,7 +187,7 @@ def _write(t: State, s: State, past: PastJobs, tries: Trials, e: int, i: int, f:
 
 @njit(cache=True, parallel=True)
 def begin_all(t: State, s: State, past: PastJobs, tries: Trials, last: IntArray) -> None:
-    """Write a copy for each decision, future and candidate, in that order; those not played get no last job."""
+    """Write a copy for each decision, future and candidate, in that order; those not played keep `last` 0."""
     most, futures = tries.action.shape[1], tries.begin.shape[1]
     for k in prange(last.shape[0]):
         e = int(np.int64(k))
@@ -214,7 +214,7 @@ def _try(
     t: State, rules: Rules, who: Players, s: State, past: PastJobs, tries: Trials, order: IntArray, score: FloatArray,
     e: int,
 ) -> None:  # fmt: skip
-    """Try the candidates of one decision in one future, by the rule's list or move by move."""
+    """Try the candidates of one decision in one future, with the rule's list or decision by decision."""
     i, f = e // tries.begin.shape[1], e % tries.begin.shape[1]
     b, count, listed = tries.rows[i], _count(s, tries, i, f), order.shape[0] > 0
     if count < 2:
@@ -238,18 +238,18 @@ def _try(
 def try_rule(
     t: State, rules: Rules, who: Players, s: State, past: PastJobs, tries: Trials, order: IntArray, score: FloatArray
 ) -> None:
-    """Write the cost of each candidate under a rule.
+    """Write the cost of each candidate if a rule continues.
 
     Args:
         t: copies, at least one for each decision and future.
-        rules: of the copies: without a limit of time.
-        who: continues in each of them.
+        rules: rules of the copies, without a time limit.
+        who: players that continue in the copies.
         s: the episodes.
         past: source of arrivals and run times.
         tries: decisions and candidates.
-        order: buffer [J] for every job of the copies; [0]: the rule plays no list.
-        score: the same.
+        order: buffer [J] for the jobs of the copies; empty if the rule plays no list.
+        score: like `order`.
     """
     for e in prange(tries.rows.shape[0] * tries.begin.shape[1]):
-        # All in a function: numba loses what is written here to an array of a tuple.
+        # A call: numba removes writes to a tuple's arrays within prange as dead code.
         _try(t, rules, who, s, past, tries, order, score, int(np.int64(e)))

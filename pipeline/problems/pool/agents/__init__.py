@@ -1,1 +1,1 @@
-"""`pool`: networks and how they learn."""
+"""Agents of the problem `pool`: networks, and the algorithms that train them."""

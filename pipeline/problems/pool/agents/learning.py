@@ -29,7 +29,7 @@ def read_task(params: Params, agent: str, part: Part) -> Task:
     row = params.agent(agent)
     scenario, folder = params.pool_scenario(row.scenario), storage.jobsets_folder(row.scenario)
     seed = params.seed if part.seed is None else part.seed
-    # Fresh jobsets and streams depend on the seed of the training, all else does not.
+    # Only fresh jobsets and streams depend on the seed of the training.
     origin = source(params, row.scenario, storage.LOG.resolve(), mix=getattr(part, "demands", None) or (), fresh=seed)
     read = partial(read_jobsets, folder, resources=scenario.resources, known_load=scenario.known_load)
     train, validation = read(split="train"), read(split="validation")
@@ -52,7 +52,7 @@ def read_network(params: Params, agent: str, which: str) -> Loaded:
     """Return an agent's stored network: `pretrained` or `policy`.
 
     Raises:
-        UserError: it is damaged, or was made for another cluster or network than params.yaml has now.
+        UserError: it is damaged, or params.yaml now has another cluster or network than the one it was made for.
     """
     place, row = storage.model_folder(agent, which), params.agent(agent)
     model = storage.read_model(place, PoolCard)

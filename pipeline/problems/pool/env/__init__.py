@@ -1,1 +1,1 @@
-"""`pool`: what all its stages run: jobs, simulator, metrics, tables."""
+"""Code of the problem `pool` that all its stages run: jobs, simulator, metrics, tables."""

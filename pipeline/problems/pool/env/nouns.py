@@ -18,11 +18,11 @@ class Cluster(NamedTuple):
     capacity: tuple[int, ...]  # [R]  units of each resource
     horizon: int  # T
     slots: int  # M
-    backlog: int  # jobs that the image of the backlog can show
+    backlog: int  # number of jobs that the image of the backlog can show
     place_ahead: bool  # may a job be given a start later than now?
     stall: int | None = None  # steps without an arrival after which a waiting job must start; None: the horizon
-    arrivals_end: int | None = None  # step at which arrivals end; None: not known to policies
-    load: float | None = None  # percent of it that arrives on average, for jobsets without a load; None: not known
+    arrivals_end: int | None = None  # step at which arrivals end; None: unknown to policies
+    load: float | None = None  # load in percent, for jobsets without their own; None: unknown
     # An episode ends once all jobs that arrive in [first, after) have started; None: once all have finished.
     measured: tuple[int, int] | None = None
 
@@ -42,11 +42,11 @@ class Cluster(NamedTuple):
 class JobSet(NamedTuple):
     """The jobs of one episode in order of arrival."""
 
-    arrival: IntArray  # [J]     step of arrival, never falling
+    arrival: IntArray  # [J]     step of arrival, ascending
     duration: IntArray  # [J]     steps, at least 1
     demand: IntArray  # [J, R]  units held while running
     estimate: IntArray | None = None  # [J]     requested steps, at least 1; None: run times are known
-    load: float | None = None  # percent of the cluster that arrives on average; None: not known to policies
+    load: float | None = None  # load in percent; None: unknown to policies
 
     @property
     def requested(self) -> IntArray:
@@ -62,7 +62,7 @@ class JobBatch(NamedTuple):
     duration: IntArray  # [J]
     demand: IntArray  # [J, R]
     estimate: IntArray | None = None  # [J]  None: run times are known
-    load: FloatArray | None = None  # [B]  percent of the cluster that arrives on average; nan: not known to policies
+    load: FloatArray | None = None  # [B]  in percent; nan: unknown to policies
 
     @property
     def requested(self) -> IntArray:
@@ -80,7 +80,7 @@ class JobBatch(NamedTuple):
         return np.repeat(np.arange(self.episodes), np.diff(self.first))
 
     def take(self, episodes: IntArray) -> "JobBatch":
-        """Return the batch of some episodes, in that order; one may be named often.
+        """Return the batch of some episodes, in that order; repetitions are allowed.
 
         >>> one, other = (JobSet(np.array([k]), np.array([1]), np.array([[1]])) for k in (4, 7))
         >>> batch([one, other]).take(np.array([1, 1])).arrival
@@ -95,9 +95,9 @@ class JobBatch(NamedTuple):
 
 
 class CompactObservation(NamedTuple):
-    """D observations of one machine as an image shows them, and the legal actions: compact, stored by the million.
+    """D observations of one machine, as an image shows them, and the legal actions; compact, for storing millions.
 
-    In the default scenario 70 + 8 + 11 bytes each. The type of `cells` is the smallest that holds capacity and horizon.
+    In the default scenario, each has 70 + 8 + 11 bytes. `cells` have the smallest type that holds capacity and horizon.
     """
 
     cells: IntArray  # [D, T * R + M * (1 + R)]  free units, row by row; then duration and demand, slot by slot
@@ -105,7 +105,7 @@ class CompactObservation(NamedTuple):
     may: BoolArray  # [D, A]       the legal actions
 
     def take(self, rows: IntArray | slice) -> "CompactObservation":
-        """Return some of them."""
+        """Return some observations."""
         return CompactObservation(self.cells[rows], self.rest[rows], self.may[rows])
 
 
@@ -113,15 +113,15 @@ class Schedule(NamedTuple):
     """Outcome of every job of a batch, and of every episode."""
 
     start: IntArray  # [J]  first step of each job; -1 = never started
-    finish: IntArray  # [J]  step after its last one; -1 = unfinished when the episode was cut
-    withheld: IntArray  # [J]  steps that passed while it was in a slot and fitted
+    finish: IntArray  # [J]  step after the job's last one; -1 = unfinished when the episode was cut
+    withheld: IntArray  # [J]  steps that passed while the job was in a slot and fitted
     steps: IntArray  # [B]  length of each episode: its makespan, unless cut
-    withheld_steps: IntArray  # [B]  steps that passed while at least one such job was withheld
+    withheld_steps: IntArray  # [B]  steps in which at least one job was withheld
     used: FloatArray  # [B]  shares of capacity in use, summed over resources and steps
 
 
 def batch(jobsets: Sequence[JobSet]) -> JobBatch:
-    """Lay jobsets end to end.
+    """Concatenate jobsets.
 
     >>> one = JobSet(np.array([0]), np.array([2]), np.array([[3, 1]]))
     >>> batch([one, one]).first
@@ -129,7 +129,7 @@ def batch(jobsets: Sequence[JobSet]) -> JobBatch:
     """
     first = np.concatenate([[0], np.cumsum([len(jobs.arrival) for jobs in jobsets])]).astype(np.int64)
     fields = zip(*((jobs.arrival, jobs.duration, jobs.demand, jobs.requested) for jobs in jobsets), strict=True)
-    # Always the same memory order: numba compiles its kernels again for another.
+    # Always the same memory order: numba would compile kernels again for another one.
     arrival, duration, demand, requested = (
         np.ascontiguousarray(np.concatenate(each), dtype=np.int64) for each in fields
     )
@@ -144,7 +144,7 @@ def repeat(jobsets: Sequence[JobSet], episodes: int) -> list[JobSet]:
 
 
 def cell_type(largest: int) -> type[np.unsignedinteger]:
-    """Return the type of cells none of which is above `largest`."""
+    """Return the smallest type for cells up to `largest`."""
     return np.uint8 if largest <= np.iinfo(np.uint8).max else np.uint16
 
 

@@ -1,4 +1,4 @@
-"""Jobsets as tables."""
+"""Storage of jobsets as tables."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -42,7 +42,7 @@ def read_jobsets(
 
 
 def stored_jobs(path: Path, resources: Mapping[str, int]) -> pd.DataFrame:
-    """Read the jobs of one split, one row a job."""
+    """Read the jobs of one split, one row per job."""
     estimates = False
     with suppress(OSError, pyarrow.ArrowException):  # `read_table` explains what is wrong with the file
         estimates = "estimate" in pq.read_schema(path).names

@@ -13,7 +13,7 @@ LAST_ARRIVAL = 10**12  # step of a user's job; sums of more could overflow
 def jobs_schema(resources: Iterable[str], estimates: bool = False) -> pa.DataFrameSchema:
     """Return the schema of jobsets: sorted by (load, jobset), jobs numbered from 0 in order of arrival.
 
-    Each resource has a column, and so have estimates.
+    Each resource has a column, and so do estimates if there are any.
     """
     least = {"load": 1, "jobset": 0, "job": 0, "arrival": 0, "duration": 1} | dict.fromkeys(resources, 0)
     least |= {"estimate": 1} if estimates else {}
@@ -21,8 +21,8 @@ def jobs_schema(resources: Iterable[str], estimates: bool = False) -> pa.DataFra
     return table("Jobs", columns, [], job_rules())
 
 
-# Results of each job under each policy; finish and slowdown of an unfinished job are lower bounds. Of streams, only the
-# measured jobs, numbered as in their jobset; unfinished are those that never started.
+# Results of each job under each policy; finish and slowdown of an unfinished job are lower bounds. For streams: only
+# measured jobs, numbered as in their jobset; those that never started are unfinished.
 JOB_RESULTS = table(
     "JobResults",
     {
@@ -40,8 +40,8 @@ JOB_RESULTS = table(
     [*KEYS, "job"],
 )
 
-# Each policy on each jobset; the unit of every comparison. Of streams, all but `makespan` and `not_work_conserving` is
-# of the measured jobs and steps.
+# Results of each policy on each jobset, the unit of every comparison. For streams, all columns but `makespan` and
+# `not_work_conserving` refer to the measured jobs and steps.
 JOBSET_RESULTS = table(
     "JobsetResults",
     {
@@ -53,7 +53,7 @@ JOBSET_RESULTS = table(
         "p50_slowdown": numbers(1.0),
         "p99_slowdown": numbers(1.0),
         "worst_slowdown": numbers(1.0),
-        "longest_wait": integers(0),  # steps from arrival to start; of a job that never started a lower bound
+        "longest_wait": integers(0),  # steps from arrival to start; a lower bound for a job that never started
         "completion_time": numbers(1.0),
         "makespan": integers(1),
         "utilisation": numbers(0.0),
@@ -70,7 +70,7 @@ def user_job_columns(resources: Mapping[str, int], horizon: int) -> dict[str, pa
     return times | {name: integers(0, units) for name, units in resources.items()}
 
 
-# What `schedule` writes.
+# Output of `schedule`.
 SCHEDULE = table(
     "Schedule",
     {"jobset": pa.Column(), "job": pa.Column(), "start": integers(0), "finish": integers(1), "slowdown": numbers(1.0)},

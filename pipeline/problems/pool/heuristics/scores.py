@@ -1,9 +1,9 @@
 """Heuristics of one pooled cluster, and their tuning on validation jobsets.
 
-DeepRM's comparables (section 4.1) with the semantics of its published code, plus stronger ones. Each is a compiled
-rule, which plays whole episodes on its own and scores the waiting jobs of observations. A heuristic without a rule is
-a function that returns scores [B, M] of observations. The highest score starts; -inf holds a job back; `choose`
-settles legality, ties (the lowest slot) and void.
+These are DeepRM's heuristics (section 4.1), with the semantics of its published code, and stronger ones. Each is a
+compiled rule, which plays whole episodes on its own and scores the waiting jobs of observations. A heuristic without a
+rule is a function that returns scores [B, M] of observations. The job with the highest score starts; -inf holds a job
+back; `choose` handles legality, ties (the lowest slot) and void.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,8 @@ KNOBS = {
     "hold_long": ("hold_long_long", "hold_long"),
     "linear": LINEAR_KNOBS,
 }
-SEARCH_SEED = 7  # of the search of the linear rule's weights
-AT_ONCE = 64  # candidates whose results are in memory together
+SEARCH_SEED = 7  # of the search for the linear rule's weights
+AT_ONCE = 64  # candidates whose results are in memory at once
 
 
 def by_rule(rule: CompiledRule) -> Heuristic:
@@ -46,14 +46,14 @@ def with_knobs(name: str, *knobs: float) -> Heuristic:
     return by_rule(CompiledRule(name, steps[0]) if len(steps) == 1 else CompiledRule(name, knobs=(steps[0], steps[1])))
 
 
-# Untuned heuristics, by their params.yaml word.
+# Untuned heuristics, by their name in params.yaml.
 HEURISTICS: dict[str, Policy] = {
     **{name: by_rule(rule) for name, rule in COMPILED.items()},
 }
 
 
 def heuristics_with(knobs: Mapping[str, float]) -> dict[str, Policy]:
-    """Return all heuristics, those with knobs as tuned."""
+    """Return all heuristics; those with knobs are as tuned."""
     tuned = {name: own for name, own in KNOBS.items() if set(own) <= set(knobs)}
     return HEURISTICS | {name: with_knobs(name, *(knobs[knob] for knob in own)) for name, own in tuned.items()}
 
@@ -61,7 +61,7 @@ def heuristics_with(knobs: Mapping[str, float]) -> dict[str, Policy]:
 def tuned(
     play: Play, knobs: PoolKnobs, training: Mapping[int, Sequence[JobSet]], seed: int = SEARCH_SEED
 ) -> dict[str, float]:
-    """Return the best knobs of each heuristic by mean slowdown, of equals the first, and the linear rule's weights."""
+    """Return each heuristic's best knobs by mean slowdown (of equals, the first), and the linear rule's weights."""
     duration = np.concatenate([jobs.requested for group in training.values() for jobs in group])
     long = sorted(
         {float(LONG_STEPS), *(float(np.quantile(duration, q, method="higher")) for q in knobs.hold_quantiles)}
@@ -85,7 +85,7 @@ def tuned(
 
 
 def tuned_linear(play: Play, config: LinearRuleSearch, seed: int) -> tuple[float, ...]:
-    """Return the best weights of the linear rule that were tried.
+    """Return the best of the tried weights of the linear rule.
 
     Their cost is the mean over loads of the mean slowdown compared with SJF's, so that no load outweighs the others.
     """

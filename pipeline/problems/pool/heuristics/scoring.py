@@ -15,7 +15,7 @@ from pipeline.simulation.results import best_of, best_single
 
 
 def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[JobSet, Policy]:
-    """Return the scoring of an agent's policies, or of heuristics, on a scenario's jobsets."""
+    """Return the functions that score an agent's policies, or heuristics, on a scenario's jobsets."""
     row, folder = params.pool_scenario(scenario), storage.jobsets_folder(scenario)
     masked, cluster = agent is None or params.pool_recipe(agent).masked, Cluster.of(row, trained=agent is not None)
     scored = partial(score, cluster=cluster, step_limit=row.step_limit, measured=span_of(row))

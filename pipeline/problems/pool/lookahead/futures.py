@@ -1,4 +1,4 @@
-"""Futures for look-ahead: training jobsets of the scenario by likely load, and ways in which a network plays them."""
+"""Futures for looking ahead: training jobsets, by likely load, and several ways in which a network plays them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from pipeline.lookahead.planner import Liking
 from pipeline.problems.pool.env.nouns import JobSet, batch
 from pipeline.problems.pool.env.simulator.trying import Futures
 
-LEAST_RATE = 1e-9  # jobs a step
-FOLDED = 1_000_003  # a prime: hardly any two different jobs have the same number
+LEAST_RATE = 1e-9  # jobs per step
+FOLDED = 1_000_003  # a prime: hardly any two different jobs get the same number
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,14 @@ class ArrivalModel:
     """Futures of several loads, equally many of each."""
 
     futures: Futures
-    count: int  # of each load
-    from_now: bool  # streams: arrivals count from the next step; else from the start of the scenario
+    count: int  # number of futures of each load
+    from_now: bool  # streams: arrivals count from the next step; else from the start of the episode
     span: int  # steps covered
     jobs_by_step: FloatArray  # [L, span + 1]  mean number of jobs that arrive before each step
-    load: FloatArray  # [L]  percent; nan: not known
+    load: FloatArray  # [L]  percent; nan: unknown
 
     def known(self, slots: int) -> bool:
-        """Return whether all jobs arrive at the start, and slots show them all."""
+        """Return whether all jobs arrive at the start and fit into the slots, so that policies see them."""
         most = np.diff(self.futures.first).max(initial=0)
         return bool(not self.from_now and not self.futures.arrival.any() and most <= slots)
 
@@ -44,19 +44,19 @@ class ArrivalModel:
         expected = np.maximum(expected, LEAST_RATE)
         evidence = arrived[:, None] * np.log(expected) - expected
         weight = np.exp(evidence - evidence.max(axis=1, keepdims=True))
-        away = np.abs(known[:, None] - self.load)  # nan where one of them is not known
+        away = np.abs(known[:, None] - self.load)  # nan where one of them is unknown
         nearest = np.arange(len(self.jobs_by_step)) == np.where(np.isnan(away), np.inf, away).argmin(axis=1)[:, None]
         guessed = np.isnan(away).all(axis=1, keepdims=True)
         return np.asarray(np.where(guessed, weight / weight.sum(axis=1, keepdims=True), nearest))
 
     def chosen(self, likely: FloatArray, count: int) -> IntArray:
-        """Return futures [D, count] for trials: each load has its share of them, spread evenly."""
+        """Return the numbers [D, count] of futures for trials: each load has its share of them, spread evenly."""
         place = (np.arange(count) * _GOLDEN) % 1.0
         load = (np.cumsum(likely, axis=1)[:, None, :-1] <= place[None, :, None]).sum(axis=2)
         return np.asarray(load * self.count + np.arange(count) % self.count, dtype=np.int64)
 
 
-_GOLDEN = (5**0.5 - 1) / 2  # its multiples lie evenly in [0, 1), however many are taken
+_GOLDEN = (5**0.5 - 1) / 2  # its multiples modulo 1 are evenly spread, however many are taken
 
 
 def arrival_model(by_load: Sequence[Sequence[JobSet]], from_now: bool, span: int) -> ArrivalModel:
@@ -74,12 +74,12 @@ def _arrived(group: Sequence[JobSet], span: int) -> FloatArray:
 
 
 class Ways(NamedTuple):
-    """A network that continues in several ways if all jobs are known: unchanged, and with perturbed likings of jobs.
+    """A network that continues in several ways if all jobs are known: unchanged, and with perturbed preferences.
 
-    With all jobs known there is one future, and the network's play is one guess at a good end; the best of several
-    guesses counts (parallel rollout; Chang, Givan, Chong 2004). Each way changes the liking of a job by the same amount
-    whenever it meets the job, so that it can repeat its play at the next decision. If every action is tried and no two
-    jobs are equal, the plan is therefore no worse than the best of its ways.
+    With all jobs known there is only one future, and the network's play is one guess at a good schedule; the best of
+    several guesses counts (parallel rollout; Chang, Givan, Chong 2004). A way always changes the preference for a job
+    by the same amount, so that it can repeat its play at the next decision. If every action is tried and no two jobs
+    are equal, the plan is therefore no worse than the best of its ways.
     """
 
     liking: Liking
@@ -92,10 +92,10 @@ def draws_of(ways: int) -> FloatArray:
 
 
 def stirred(liking: Liking) -> Policy:
-    """Return the policy that takes the best-liked action, with a perturbation of each job's liking by a lasting draw.
+    """Return the policy that takes the preferred action, with noise on the preference for each job.
 
-    Gumbel noise on logits makes the best-liked action a draw by the network's probabilities (Gumbel 1954). Here the
-    noise lasts, is the same for equal jobs, and void has none.
+    Gumbel noise on logits makes the preferred action a draw by the network's probabilities (Gumbel 1954). Here a job
+    keeps its noise as long as `draws` stay the same; equal jobs have equal noise, and void has none.
     """
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:
@@ -108,7 +108,7 @@ def stirred(liking: Liking) -> Policy:
 
 
 def _more(view: Observation, draws: FloatArray) -> FloatArray:
-    """Return the noise of each job [D, M], the same for jobs of the same size and demand."""
+    """Return the noise of each job [D, M], the same for jobs of equal duration and demand."""
     job = view.duration.astype(np.int64)
     for resource in range(view.demand.shape[2]):
         job = job * FOLDED + view.demand[:, :, resource]

@@ -17,10 +17,10 @@ from pipeline.problems.pool.lookahead.search import Player, PoolPlanner, PoolSea
 from pipeline.simulation.rollout import compiled_rule_of
 
 FIRST = 1_000_000_000  # number of the first fresh jobset used as a future; training never draws that many
-# Where arrivals end, futures are played to the end; what is left of streams is valued as in the windows of DeepRM3.
+# Where arrivals end, futures are played to the end; jobs left in streams are valued as in the windows of DeepRM3.
 WHOLE = SearchBudget(candidates=12, futures=64, ahead=1_000_000, decisions=200_000)
 PIECE = SearchBudget(candidates=12, futures=32, ahead=100, decisions=200_000, left_job=4.0, left_work=2.5)
-# Networks: their decision costs a hundred times a rule's, and is right more often than 16 futures are.
+# For networks: a decision costs a hundred times a rule's, and is right more often than 16 futures are.
 LEARNED = SearchBudget(candidates=4, futures=16, ahead=WHOLE.ahead, decisions=4_000, sure=1.0)
 
 
@@ -29,13 +29,13 @@ def planned(
 ) -> PoolPlanner:
     """Return a policy that looks ahead, with futures from the training jobsets of a scenario.
 
-    If policies know when arrivals end, futures are whole jobsets, played to their end; else pieces of streams. Without
-    a budget, it depends on the kind of base and scenario. A UserError tells of a log that cannot be read.
+    If policies know when arrivals end, futures are whole jobsets, played to their end; else pieces of streams. The
+    default budget depends on the kinds of base and scenario. A log that cannot be read raises a UserError.
     """
     if budget is None:
         budget = usual = PIECE if cluster.arrivals_end is None else WHOLE
         if isinstance(base.player, CompiledRule) and base.player.rule == "scores":
-            budget = usual._replace(candidates=8, futures=32)  # its decision costs several times another rule's
+            budget = usual._replace(candidates=8, futures=32)  # a decision costs several times another rule's
         if base.likes:
             budget = LEARNED._replace(ahead=usual.ahead, left_job=usual.left_job, left_work=usual.left_work)
     return PoolPlanner(PoolSearch(base, cluster, _arrivals(params, scenario, cluster.arrivals_end, budget), budget))
@@ -60,12 +60,12 @@ def plain_base(policy: Policy, masked: bool = True) -> Base[Player]:
 
 
 def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: PoolScenario) -> Base[Player]:
-    """Return a stored network as a base: while jobs arrive, scores play on compiled; others are asked.
+    """Return a stored network as a base; scores play copies compiled, unless all jobs arrive at once.
 
     Raises:
-        UserError: it was trained on another cluster than the scenario's, or its weights are not those of its card.
+        UserError: it was trained on another cluster than the scenario's, or its weights do not fit its card.
     """
-    # torch: 2 s and 250 MB, not needed for heuristics
+    # torch takes 2 s and 250 MB; heuristics do not need it
     from pipeline.problems.pool.agents.networks.loading import must_match, restore
     from pipeline.problems.pool.agents.networks.network import Scorer
     from pipeline.problems.pool.agents.networks.scores import Scores

@@ -1,9 +1,8 @@
 """The search of a planner for pooled clusters: candidates, futures, and their costs.
 
 The planner knows an observation, as every policy does, and the training jobsets of its scenario. If all jobs are known
-and the base is a network, it continues in several ways instead of futures, and the least cost counts (`Ways`).
-
-`try_asking` is for policies without compiled roll-outs: networks of images, trees, external policies.
+and the base is a network, then instead of several futures there are several ways to continue (`Ways`), and the least
+cost counts. `try_asking` is for policies without compiled rollouts: networks over images, trees, external policies.
 """
 
 import numpy as np
@@ -34,7 +33,7 @@ from pipeline.simulation.rollout import Turn, play_turns
 
 
 class Copies(Batched):
-    """D decisions as episodes, each copied for every action and future, in that order; cut when no job is left."""
+    """D decisions as episodes, each copied for every action and future, in that order; they end when no job is left."""
 
     def __init__(self, state: State, rules: Rules, cluster: Cluster) -> None:
         self._state, self._rules, self.cluster = state, rules, cluster
@@ -47,7 +46,7 @@ class Copies(Batched):
         _begin_all(s, self._rules, view, futures, chosen, limits, self.last)
         self._known, self._sums = known[decision], arrived_before(s.requested, s.demand)
         self._begun, self._end = s.to_come[: len(decision)].copy(), view.now[decision] + limits.ahead
-        self.count = np.zeros(len(decision), dtype=np.int64)  # of choices
+        self.count = np.zeros(len(decision), dtype=np.int64)  # number of decisions with a choice
         self._rows = np.flatnonzero(np.repeat(view.action, chosen.shape[1]) >= 0)
 
     def step(self, rows: IntArray, actions: IntArray) -> None:
@@ -58,7 +57,7 @@ class Copies(Batched):
         self._rows = rows[~over]
 
     def observe(self, rows: IntArray) -> Observation:
-        """Return the observations of some copies; sums over arrivals continue from those of the decision."""
+        """Return the observations of some copies; sums over arrivals continue from those at the decision."""
         known = self._known[rows]
         come = known + self._sums[self._state.to_come[rows]] - self._sums[self._begun[rows]]
         return super().observe(rows)._replace(arrived=np.where(known[:, :1] > 0, come, known))
@@ -68,9 +67,9 @@ def try_asking(
     copies: Copies, view: Seen, known: FloatArray, policy: Policy, lasting: FloatArray | None, futures: Futures,
     chosen: IntArray, limits: Limits, tried: Tried,
 ) -> None:  # fmt: skip
-    """Write the costs of each action, continued by a policy that is asked; there must be room for every copy.
+    """Write the costs of each action if a policy in Python continues; there must be room for every copy.
 
-    `lasting` is the policy's constant draw [F'] in each future; None: a new one for every decision.
+    `lasting` is the policy's constant draw [F'] in each future; None: a new draw for every decision.
     """
     copies.begin(view, known, futures, chosen, limits)
     _, _, future = np.indices(copies.shape).reshape(3, -1)
@@ -132,8 +131,8 @@ def _add_up(s: State, view: Seen, last: IntArray, limits: Limits, tried: Tried) 
         _cost(s, b, view.now[d], last[b], view.now[d] + limits.ahead, tried, d, b // most % tries, b % most)
 
 
-AT_ONCE = 256  # decisions tried together, a bound of the memory
-COPIES = 4096  # of decisions, if a policy is asked
+AT_ONCE = 256  # decisions tried in parallel, limited by memory
+COPIES = 4096  # of decisions, if a policy in Python continues
 ENDLESS = np.iinfo(np.int64).max // 8  # steps: the planner has no step limit
 
 Player = CompiledRule | Ways | Policy
@@ -156,7 +155,7 @@ class PoolSearch:
     """The search of one cluster."""
 
     def __init__(self, base: Base[Player], cluster: Cluster, arrivals: ArrivalModel, budget: SearchBudget) -> None:
-        """Prepare the copies that actions are tried on."""
+        """Prepare the copies in which actions are tried."""
         self.base, self.arrivals, self.budget = base, arrivals, budget
         end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
         rules = Rules(cluster.place_ahead, ENDLESS, 0, False, False, cluster.stalled_after, end)
@@ -170,13 +169,13 @@ class PoolSearch:
         self.best_way = isinstance(base.player, Ways) and arrivals.known(cluster.slots)
 
     def at_once(self, turn: Turn) -> int:
-        """Return how many decisions are tried together."""
+        """Return how many decisions are tried in parallel."""
         return self._at_once
 
     def candidates(self, turn: Turn) -> IntArray:
-        """Return the actions [D, C] to try: the base policy's choice, then those it scores highest.
+        """Return the actions [D, C] to try: the base policy's choice, then those that it prefers.
 
-        Without scores: void, then jobs in the order of their slots.
+        Without preferences: void, then jobs in the order of their slots.
         """
         view, likes = turn.view, self.base.likes
         own = self.base.policy(view, turn.draws)
@@ -192,7 +191,7 @@ class PoolSearch:
         return self._values(tried, action >= 0)
 
     def best(self, values: ActionValues) -> IntArray:
-        """Return the place [D] of the action to take."""
+        """Return the index [D] of the action to take."""
         return values.surely_better(self.budget.sure)
 
     def _try(self, view: Observation, action: IntArray, chosen: IntArray, tried: Tried) -> None:
@@ -209,7 +208,7 @@ class PoolSearch:
                 try_asking(self._copies, shown, known, policy, None, *how)
 
     def _values(self, tried: Tried, there: BoolArray) -> ActionValues:
-        """Return the costs, including those of jobs left: mean over futures, or least over ways."""
+        """Return the costs, including those of the jobs left: the mean over futures, or the least over ways."""
         budget, count = self.budget, tried.futures[:, None]
         played, futures = np.maximum(count, 1), np.where(there, count, 0)
         waiting, jobs, work = (part.sum(axis=2) / played for part in tried[:3])
@@ -226,9 +225,9 @@ class PoolSearch:
 
 
 def candidates(view: Observation, own: IntArray, most: int, liked: FloatArray | None = None) -> IntArray:
-    """Return the actions [D, C] to try, first `own`, the base policy's choice; -1 = no more.
+    """Return the actions [D, C] to try, the base policy's choice `own` first; -1 = no more.
 
-    The others are those with the highest `liked` [D, A] or, without it, void and then jobs in the order of their slots.
+    The others have the highest preferences `liked` [D, A] or, without these, are void and then jobs in slot order.
     Of several jobs with the same duration and demand, only the first is tried.
     """
     legal, slots = legal_actions(view), view.duration.shape[1]

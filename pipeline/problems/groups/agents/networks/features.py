@@ -18,9 +18,9 @@ from torch import Tensor
 from pipeline.core.types import FloatArray
 from pipeline.problems.groups.env.nouns import Jobs, Observation, SharedCluster
 
-OF_QUEUE, OF_GROUP, OF_CLUSTER = 9, 4, 2  # features of `features`; the present order has one more for each order
-OF_PAST = 3  # features of each queue in the training jobsets
-OF_LEVEL = 6  # features of a level; and one more for each queue
+OF_QUEUE, OF_GROUP, OF_CLUSTER = 9, 4, 2  # features per queue, group, cluster; one per order: is it the present one?
+OF_PAST = 3  # number of features of each queue in the training jobsets
+OF_LEVEL = 6  # number of features of a level, without one for each queue
 MOST_SHARES = 20.0  # more than a group can use
 
 
@@ -71,7 +71,7 @@ def states(view: Observation, cluster: SharedCluster) -> States:
 
 
 def input_of(view: Any, cluster: Any, xp: Any) -> tuple[Any, Any]:
-    """Return features and amounts as `States` has them.
+    """Return the features and amounts of `States`.
 
     Args:
         view: an `Observation`, or its fields as tensors of float64.
@@ -115,8 +115,8 @@ def of_levels(shape: Shape, amounts: Tensor, given: Tensor) -> Tensor:
     """Return the features [D, G, L, .] of s*, the groups' states when given some levels.
 
     Args:
-        shape: of the states.
-        amounts: [D, G, P], of `States`.
+        shape: shape of the states.
+        amounts: [D, G, P], as in `States`.
         given: [D, G, L, R] or a shape that can be broadcast to it, in equal shares.
     """
     r = shape.resources
@@ -138,7 +138,7 @@ def of_levels(shape: Shape, amounts: Tensor, given: Tensor) -> Tensor:
 
 
 def past(jobsets: Mapping[int, Sequence[Jobs]], cluster: SharedCluster) -> FloatArray:
-    """Return features of each group in training jobsets [G, .]: each queue's part of the jobs, and its means."""
+    """Return the features [G, .] of each group in training jobsets: each queue's share of the jobs, and its means."""
     every = [jobs for group in jobsets.values() for jobs in group]
     place = np.concatenate([jobs.group * cluster.queues + jobs.queue for jobs in every])
 

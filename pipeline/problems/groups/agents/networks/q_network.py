@@ -1,4 +1,4 @@
-"""The controller's value function Q(phi(s*), a; theta): of a group when given some units, for each order of its queues.
+"""The controller's value function Q(phi(s*), a; theta): value of a group with given units, for each order of queues.
 
 The source has one network for each group (`per_group`). Ours (`shared`) has one for all; its inputs, which include
 statistics of each group in the training jobsets, distinguish groups. Values are in units of `scale`.
@@ -41,9 +41,9 @@ class Layer(nn.Module):
 class QNetwork(nn.Module):
     """Network for the values of each group's configurations."""
 
-    scale: Tensor  # [1]     unit of rewards; 0 = not known yet
-    past: Tensor  # [G, .]  of the training jobsets
-    part: Tensor  # [R]     units of an equal share
+    scale: Tensor  # [1]     unit of rewards; 0 = not yet known
+    past: Tensor  # [G, .]  statistics of the training jobsets
+    part: Tensor  # [R]     units in an equal share
 
     def __init__(self, shape: Shape, config: QNetworkConfig, past: FloatArray, part: FloatArray) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class QNetwork(nn.Module):
         return self._from(inputs, given, self.value)
 
     def rewards(self, inputs: Inputs, given: Tensor) -> Tensor | None:
-        """Return the rewards [D, G, L, O] of the next interval, if the dynamic programme sums these."""
+        """Return the rewards [D, G, L, O] of the next interval if the dynamic programme sums rewards, else None."""
         return None if self.reward is None else self._from(inputs, given, self.reward)
 
     def _from(self, inputs: Inputs, given: Tensor, last: Layer) -> Tensor:
@@ -85,7 +85,7 @@ class QNetwork(nn.Module):
         return values.transpose(0, 1) if self.per_group else values[0].reshape(features.shape[0], -1, *values.shape[2:])
 
     def _by_copy(self, value: Tensor) -> Tensor:
-        """Return [C, N, ...] of [D, G, ...]: one network per group, or one for all."""
+        """Reshape [D, G, ...] to [C, N, ...]: inputs by network, one per group or one for all."""
         return value.transpose(0, 1).contiguous() if self.per_group else value.flatten(0, 1)[None]
 
 
@@ -105,7 +105,7 @@ def build(config: QNetworkConfig, cluster: SharedCluster, past: FloatArray, seed
 
 
 def values_of(network: ValueNetwork, state: States, units: IntArray) -> FloatArray:
-    """Return the values [D, G, L, O] of the levels with some units [L, R], without gradients."""
+    """Return the values [D, G, L, O] of levels with given units [L, R], without gradients."""
     with torch.no_grad():
         found: FloatArray = network(tensors(state), torch.from_numpy(units.astype("float32"))).numpy()
     return found
@@ -137,7 +137,7 @@ def restore(card: GroupsCard, weights: Mapping[str, FloatArray]) -> ValueNetwork
     """Rebuild a controller's network.
 
     Raises:
-        UserError: the weights do not match the network on the card.
+        UserError: the weights do not fit the network on the card.
     """
     shape = Shape(len(card.queues), len(card.orders), len(card.resources))
     past = np.zeros((card.groups, shape.past), dtype=np.float32)

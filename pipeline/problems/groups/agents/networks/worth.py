@@ -1,10 +1,10 @@
 """An explicit value function with W parameters: the value of units by the jobs that they serve.
 
 A group's room is its given units less those of its running jobs. It serves the waiting jobs queue by queue, in the
-order of the scenario; the rest serves expected jobs, as many as lately arrived: all but exp(-left / need) of them. Each
-served job counts its queue's weight, plus a weight times the pressure, plus a weight times the wait of the queue's
-first job. Pressure: the units that all other groups want and expect, in parts of the cluster. So long jobs may wait
-under pressure, but not forever.
+order of the scenario; the rest serves expected jobs (as many as recently arrived), all but a share exp(-left / need).
+The value of a served job is its queue's weight, plus a weight times the pressure, plus a weight times the wait of the
+queue's first job. Pressure: the units that all other groups want and expect, as a share of the cluster. So long jobs
+may wait under pressure, but not forever.
 """
 
 import torch
@@ -15,7 +15,7 @@ from pipeline.learning import stored
 from pipeline.problems.groups.agents.networks.features import OF_QUEUE, Shape
 
 ROOM = 1.25  # equal shares; more room has no value of its own
-RELEASED, NEED, FLOOR = 0.5, 0.5, 0.125  # initially: the part of released units that counts; need of an expected unit
+RELEASED, NEED, FLOOR = 0.5, 0.5, 0.125  # initially: share of released units that counts; need of an expected unit
 
 
 def first_weights(queues: int) -> Tensor:
@@ -30,8 +30,8 @@ class Worth(nn.Module):
     """Values of configurations, equal for all orders, so that the first order is set."""
 
     scale: Tensor  # [1]     unit of values
-    past: Tensor  # [G, .]  of the training jobsets
-    part: Tensor  # [R]     units of an equal share
+    past: Tensor  # [G, .]  statistics of the training jobsets
+    part: Tensor  # [R]     units in an equal share
 
     def __init__(self, shape: Shape, past: FloatArray, part: FloatArray) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Worth(nn.Module):
         """Return None: the dynamic programme sums values."""
 
     def values(self, inputs: tuple[Tensor, Tensor], given: Tensor, weight: Tensor) -> Tensor:
-        """Return each group's value of each level [D, G, L], for weights [D, W], or [1, W] if all states share them."""
+        """Return the value [D, G, L] of each level for each group, by weights [D, W], or [1, W] for all states."""
         features, amounts = inputs
         q, r = self.shape.queues, self.shape.resources
         of_queue = features[..., : OF_QUEUE * q].reshape(*features.shape[:2], q, OF_QUEUE)

@@ -1,4 +1,4 @@
-"""The learning algorithms of the controller by their params.yaml word.
+"""The learning algorithms of the controller, by their name in params.yaml.
 
 `dqn` trains online (Algorithm 1, lines 5 to 15), after pre-training on replayed jobsets. An episode is a training
 jobset, controlled from its first to its last interval; several run in parallel. Every F decisions the network learns
@@ -26,7 +26,7 @@ DRAWS = 12  # separates the draws from the replay memory from other random numbe
 
 
 def dqn(network: QNetwork, task: Task, config: Dqn, memory: Memory | None = None) -> Iterator[Update]:
-    """Let the controller control, and learn from its decisions."""
+    """Let the controller control jobsets, and learn from its decisions."""
     memory = memory or Memory()
     held = empty(task) if memory.resumed or task.generator is None else filled(task, task.generator)
     memory.keep(held=held)

@@ -1,4 +1,4 @@
-"""Evolution of an explicit value function, by the costs of all candidates on the same fresh jobsets."""
+"""Evolution of an explicit value function; all candidates play the same fresh jobsets."""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +23,7 @@ def evolution(network: Worth, task: Task, config: Evolution, memory: Memory | No
     """Search for the weights of a value function with the least cost, one generation per update.
 
     A candidate's cost at a load is relative to the generation's mean, so that all loads have equal weight. Half of it
-    is the root mean square, which long waits dominate; otherwise a few jobs would starve for the benefit of many.
+    is the mean, half the root mean square, which long waits dominate: otherwise a few jobs would starve for many.
     """
     memory, recipe = memory or Memory(), task.recipe_for(EvolutionRecipe)
     first = first_weights(network.shape.queues).numpy()
@@ -42,7 +42,7 @@ def evolution(network: Worth, task: Task, config: Evolution, memory: Memory | No
 
 
 def costs(network: Worth, task: Task, candidates: FloatArray, jobsets: Sequence[Jobs]) -> FloatArray:
-    """Return the cost of a job's waiting [2, P, J], mean and root mean square, by candidate [P, W] and jobset."""
+    """Return the mean and root mean square [2, P, J] of the cost of a job's wait, by candidate [P, W] and jobset."""
     weights = torch.from_numpy(candidates.astype("float32"))
     units = torch.from_numpy(task.configurations.units.astype("float32"))
     groups, total = task.begin([*jobsets] * len(candidates)), task.cluster.capacity

@@ -1,13 +1,13 @@
 """Off-policy evaluation: the cost of controllers estimated from a log, compared with the simulator's.
 
-The log holds the sample generator's decisions on training jobsets. The question concerns states of other jobsets, which
-a rule controls up to a random interval: what is the controller's discounted cost from there on? It is estimated from
-the log only, and then simulated.
+The log holds the sample generator's decisions on training jobsets. A rule controls other jobsets up to a random
+interval, where a controller takes over: what is its discounted cost from there on? That cost is estimated from the log
+only, and then simulated for comparison.
 
 Fitted Q evaluation (Le, Voloshin, Yue 2019): a value function of the controller's cost is fitted to the log repeatedly,
 with targets cost + gamma * Q(s', the controller's setting in s'). Importance weights, and with them the doubly robust
-estimator, are of no use here: a decision is a configuration for each of G groups, and no log holds enough of the
-controller's own decisions to weight the others.
+estimator, cannot be used here: a decision is a configuration for each of G groups, and no log holds enough decisions
+equal to the controller's to be weighted.
 
 The log has the settings of all groups; each group's value is fitted separately, as in Q-learning.
 """
@@ -36,7 +36,7 @@ from pipeline.problems.groups.env.teachers import proportional
 FIT_DRAWS = 13  # separates the batches from other random numbers
 LEAST_DECISIONS = 8  # decisions of the cluster in a batch
 EARLIEST, LATEST = 6, 60  # intervals before the controller takes over
-LEAST = 2  # states: one has no interval
+LEAST = 2  # states: a single one gives no confidence interval
 DRAWS = 14  # separates the times of takeover from other random numbers
 SURE = 1.96  # standard errors of a mean, for 95 %
 
@@ -48,7 +48,7 @@ class Fit(NamedTuple):
     steps: int
     batch: int  # decisions of single groups
     learning_rate: float
-    target: int  # steps between two copies to the target network
+    target: int  # steps between two updates of the target network
     clip: float
 
 
@@ -60,10 +60,10 @@ def fitted(network: QNetwork, log: Transitions, then: Setting, how: Fit, seed: i
 
     Args:
         network: changed in place, including its `scale`.
-        log: with negative costs as rewards.
+        log: decisions with negative costs as rewards.
         then: the controller's settings in the next state of each decision.
-        how: settings.
-        seed: of the batches.
+        how: settings of the fit.
+        seed: seed of the batches.
     """
     rng = np.random.default_rng([seed, FIT_DRAWS])
     network.scale.fill_(float(log.reward.std()) or 1.0)
@@ -78,7 +78,7 @@ def fitted(network: QNetwork, log: Transitions, then: Setting, how: Fit, seed: i
             later = values_at(target, tensors(_some(log.then, some)), then.share[some], then.order[some])
             wanted = reward[some] + how.gamma * continues[some] * later
         values = values_at(network, tensors(_some(log.state, some)), log.share[some], log.order[some])
-        # Squared error, because the mean is wanted: Huber's leans to the median, and costs have a long tail.
+        # Squared error, because the mean is wanted: Huber's loss tends to the median, and costs have a long tail.
         loss = torch.nn.functional.mse_loss(values, wanted)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -111,9 +111,9 @@ def off_policy(
 
     Args:
         task: the cluster, and the training jobsets of the log.
-        network: of the value function that is fitted.
+        network: network of the value function that is fitted.
         log: settings of the generator.
-        controllers: by name.
+        controllers: controllers by name.
         held_out: jobsets in which controllers take over.
     """
     at = np.random.default_rng([task.seed, DRAWS]).integers(EARLIEST, LATEST, len(held_out))
@@ -138,7 +138,7 @@ def off_policy(
 
 
 def _logged(played: Sequence[Transition], task: Task) -> tuple[Transitions, IntArray]:
-    """Return logged decisions, and the place [N] of each one's next state."""
+    """Return logged decisions, and the index [N] of the next state of each."""
     episode = np.concatenate([transition.rows for transition in played])
     turn = np.repeat(np.arange(len(played)), [len(transition.rows) for transition in played])
     place = np.full((len(played) + 1, int(episode.max()) + 1), -1)

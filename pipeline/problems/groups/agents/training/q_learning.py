@@ -1,11 +1,11 @@
 """One step of Q-learning from the replay memory (Algorithm 1, lines 10 to 12), with later improvements.
 
 Target: reward + gamma * Q'(phi(s*'), a'), where Q' is a copy of the network that is updated periodically (Mnih et al.
-2015), the network itself chooses a' (double DQN, van Hasselt et al. 2016), and the error is Huber's: all are settings.
+2015). The network itself chooses a' (double DQN, van Hasselt et al. 2016), and the loss is Huber's. All are settings.
 
-The choice of a' is also a setting. With each group's `own` best, as in the source, every group expects its ideal share
-from the next interval on, which no cluster can give to all of them. `joint` is the knapsack's choice for all groups:
-then the values are those of the controller that will be used.
+The choice of a' is also a setting. With `own`, as in the source, it is each group's own best: every group then expects
+its ideal share from the next interval on, which no cluster can give to all of them. With `joint`, it is the knapsack's
+choice for all groups, so that the values are those of the controller that will be used.
 
 The conservative term (CQL, Kumar et al. 2020) lowers the values of configurations that are not in the log.
 """
@@ -26,7 +26,7 @@ from pipeline.problems.groups.env.evaluation.controllers import decided
 
 
 class Learner:
-    """A value function that learns."""
+    """Value function with its optimizer and target network."""
 
     def __init__(self, network: QNetwork, task: Task, memory: Memory) -> None:
         recipe = task.recipe_for(DqnRecipe)
@@ -37,7 +37,7 @@ class Learner:
         memory.keep(network_target=self._target, optimizer=self._optimizer)
 
     def slow_down(self, left: float) -> None:
-        """Set the learning rate to a part of the recipe's, if the recipe has a falling rate."""
+        """Set the learning rate to a share of the recipe's, if the recipe has a falling rate."""
         if self._recipe.falling:
             for group in self._optimizer.param_groups:
                 group["lr"] = self._recipe.learning_rate * left
@@ -74,7 +74,7 @@ class Learner:
 
 
 class Target:
-    """A copy of a network that is updated after a number of steps."""
+    """Copy of a network that is updated periodically."""
 
     def __init__(self, network: QNetwork) -> None:
         self._network = network
@@ -87,7 +87,7 @@ class Target:
         return found
 
     def follow(self, every: int) -> None:
-        """Count a step, and copy the network after every `every` steps."""
+        """Count a step, and copy the network every `every` steps."""
         self._steps += 1
         if int(self._steps) % every == 0:
             for name, value in self._network.state_dict().items():

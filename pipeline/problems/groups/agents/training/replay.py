@@ -2,10 +2,10 @@
 
 The source's generator is a rule engine (Drools) that simulates scheduling under configurations; half of it is missing
 from the text. Ours replays training jobsets in the simulator. Some are controlled at random, the others in turn by
-heuristics with occasional random settings. So the memory holds good and bad decisions, and no unsafe setting is ever
+heuristics with occasional random settings. So the memory holds good and bad decisions, but no unsafe setting is ever
 tried on a real cluster.
 
-All numbers of a decision come from its one uniform draw, whose 53 bits are a key of `core.uniform`.
+All random numbers of a decision come from its one uniform draw, whose 53 bits are a key of `core.uniform`.
 """
 
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ def filled(task: Task, config: Replay) -> ReplayMemory:
 
 
 def set_scale(network: QNetwork, held: ReplayMemory) -> None:
-    """Set the network's unit of rewards, if it is not known yet: their standard deviation."""
+    """Set the network's unit of rewards to their standard deviation, if it is not yet known."""
     if not float(network.scale):
         network.scale.fill_(float(held.all().reward.std()) or 1.0)
 
@@ -81,7 +81,7 @@ def mixed(task: Task, config: Replay) -> Acts:
 
 
 def behaviours(task: Task, noise: float) -> list[Controller]:
-    """Return the controllers of the generator: a random one, and every heuristic with every order and some noise."""
+    """Return the controllers of the generator: a random one, and noisy heuristics, each with every order."""
     cluster, configurations = task.cluster, task.configurations
     made = [random_setting(cluster, configurations)]
     for order in range(len(cluster.orders)):
@@ -105,7 +105,7 @@ def random_setting(cluster: SharedCluster, configurations: Configurations) -> Co
 
 
 def noisy(cluster: SharedCluster, controller: Controller, configurations: Configurations, chance: float) -> Controller:
-    """Return a controller in which each group's setting is, with a given probability, a random configuration.
+    """Return a controller that, with a given probability, replaces each group's setting by a random configuration.
 
     If the cluster has too few units, random groups go down to the next lower level until they fit; a share between two
     levels remains unless its group is drawn.
@@ -126,7 +126,7 @@ def noisy(cluster: SharedCluster, controller: Controller, configurations: Config
 def _split(
     draws: FloatArray, cluster: SharedCluster, configurations: Configurations, numbers: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return `numbers` uniform draws [numbers, B, G], and others [B, S] for the largest possible number of steps."""
+    """Return uniform draws [numbers, B, G], and others [B, S] for the largest possible number of steps down."""
     key = (draws * float(1 << 53)).astype(np.uint64)
     steps = cluster.groups * len(configurations.units)
     drawn = uniform(key[:, None], np.arange(1, numbers * cluster.groups + steps + 1)[None, :])
@@ -135,7 +135,7 @@ def _split(
 
 
 def _fitted(share: IntArray, cluster: SharedCluster, configurations: Configurations, draws: FloatArray) -> IntArray:
-    """Return the shares after as many steps down as it takes until the cluster has the units."""
+    """Return the shares after the steps down that it takes until the cluster has enough units."""
     each = [np.searchsorted(units, share[:, :, r], side="right") for r, units in enumerate(configurations.units.T)]
     below: IntArray = np.min(each, axis=0) - 1
     below -= (configurations.units[below] == share).all(axis=2)

@@ -14,8 +14,8 @@ from pipeline.problems.groups.env.simulator.batch import GroupsSimulator
 from pipeline.problems.groups.env.simulator.rewards import WAITING, Transition
 
 FIELDS = ("features", "amounts", "share", "order", "reward", "next", "written")
-PENDING, OVER = -2, -1  # the next state is not known yet; the episode was over afterwards
-MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates distinct
+PENDING, OVER = -2, -1  # next state: not yet known; none, as the episode was over
+MOST_JOBSETS = 100_000  # per update; keeps the random keys of updates apart
 
 Kind = TypeVar("Kind", DqnRecipe, EvolutionRecipe)
 
@@ -27,12 +27,12 @@ class Transitions(NamedTuple):
     share: FloatArray  # [N, G, R]  units that were given
     order: IntArray  # [N, G]
     reward: FloatArray  # [N, G]
-    then: States  # [N, G, .]  one interval later; meaningless where it was over
-    over: BoolArray  # [N]
+    then: States  # [N, G, .]  one interval later; meaningless where `over`
+    over: BoolArray  # [N]     was the episode over?
 
 
 class ReplayMemory:
-    """A ring buffer of cluster states; each one links to the next of its episode, which is overwritten later."""
+    """Ring buffer of cluster states; each links to the next one of its episode, which is overwritten later."""
 
     def __init__(self, size: int, groups: int, shape: Shape) -> None:
         self._features = np.zeros((size, groups, shape.features), dtype=np.float32)
@@ -44,14 +44,14 @@ class ReplayMemory:
         self._written = np.zeros(1, dtype=np.int64)
 
     def __len__(self) -> int:
-        """Return the number of decisions with known consequences."""
+        """Return the number of decisions with a known next state."""
         return int((self._next != PENDING).sum())
 
     def add(self, state: States, share: IntArray, order: IntArray) -> IntArray:
-        """Store decisions in D states; return their places [D].
+        """Store decisions in D states; return their indices [D].
 
         Raises:
-            ValueError: the memory is too small for them.
+            ValueError: the memory is too small for the decisions.
         """
         count, size = len(state.features), len(self._next)
         if 2 * count > size:
@@ -80,7 +80,7 @@ class ReplayMemory:
         return self.take(np.flatnonzero(self._next != PENDING))
 
     def take(self, some: IntArray) -> Transitions:
-        """Return some decisions by their places."""
+        """Return some decisions by their indices."""
         over = self._next[some] == OVER
         then = np.where(over, some, self._next[some])
         state, after = (States(self._features[at], self._amounts[at]) for at in (some, then))
@@ -102,7 +102,7 @@ class Task(NamedTuple):
 
     cluster: SharedCluster
     configurations: Configurations
-    objective: str  # a word of WAITING
+    objective: str  # a key of WAITING
     recipe: DqnRecipe | EvolutionRecipe
     generator: Replay | None  # settings of pre-training on replayed jobsets
     seed: int
@@ -112,7 +112,7 @@ class Task(NamedTuple):
     fresh: Callable[[int, int], Jobs]  # (load, number) -> a training jobset that `generate` did not write
 
     def recipe_for(self, kind: type[Kind]) -> Kind:
-        """Return the recipe, which must be of a kind."""
+        """Return the recipe; raise TypeError if it is of another kind."""
         if not isinstance(self.recipe, kind):
             raise TypeError(f"expected a {kind.__name__}, got a {type(self.recipe).__name__}")
         return self.recipe
@@ -123,12 +123,12 @@ class Task(NamedTuple):
         return GroupsSimulator(jobs, self.cluster, WAITING[self.objective](jobs))
 
     def replayed(self, config: Replay) -> list[Jobs]:
-        """Return the training jobsets that are replayed, with the loads in turn."""
+        """Return the training jobsets to replay, cycling through the loads."""
         loads = config.loads
         return [self.train[loads[k % len(loads)]][k // len(loads)] for k in range(config.jobsets)]
 
     def draw(self, update: int, count: int) -> tuple[list[Jobs], KeyArray]:
-        """Return `count` new jobsets for an update, with the loads in turn, and the random key of each."""
+        """Return `count` new jobsets for an update, cycling through the loads, and the random key of each."""
         loads = self.loads
         jobsets = [self.fresh(loads[k % len(loads)], update * count + k) for k in range(count)]
         numbers = update * MOST_JOBSETS + np.arange(count)

@@ -1,15 +1,15 @@
-"""Controllers that choose among configurations: from their values to a setting, and rules that simulate all of them.
+"""Controllers that choose configurations: from their values to a setting, and rules that simulate all of them.
 
-The knapsack distributes levels. Units that no level used go to groups that want more than they got, up to their demand;
-the rest is shared in proportion to the work that lately arrived (the source does not mention it). Progress rule: while
-no job runs, the group whose first job has waited longest gets what that job needs. Otherwise values could keep the
-cluster in a state that never changes.
+The knapsack distributes levels. The remaining units go to groups that want more than they got, up to their demand; the
+rest is shared in proportion to the work that recently arrived (the source does not mention it). Progress rule: while no
+job runs, the group whose first job has waited longest gets the units that this job needs. Otherwise values could keep
+the cluster in a state that never changes.
 
 `lookahead` knows what any controller knows: waiting and running jobs, and estimates of their run times. It simulates
 the next interval for every configuration of every group without further arrivals, and distributes units by the same
-knapsack as the learned controller. `expecting` does so with one order of all queues, and adds the waiting that units
-save for expected jobs, as many as lately arrived. `oracle` also knows the jobs of the interval and all true run times,
-which no controller can know. None looks beyond the interval, so the oracle is a reference and not a bound.
+knapsack as the learned controller. `expecting` does the same with one order of all queues, and adds the waiting that
+units save for expected jobs, as many as recently arrived. `oracle` also knows the jobs of the interval and all true run
+times, which no controller can know. As none looks beyond the interval, the oracle is a reference and not a bound.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from pipeline.problems.groups.env.teachers import demanded, whole
 
 Choose = Callable[[FloatArray, IntArray, IntArray], IntArray]  # (values [D, G, L], units [L, R], total [R]) -> levels
 Act = Callable[[GroupsSimulator, IntArray, Observation, FloatArray], Setting]
-EXPECTED, NEED = 0.5, 0.5  # intervals that an expected job waits without reserve; equal shares that suffice for most
+EXPECTED, NEED = 0.5, 0.5  # intervals that an unserved expected job waits; equal shares that serve most of them
 
 
 class Decided(NamedTuple):
@@ -34,7 +34,7 @@ class Decided(NamedTuple):
 
     level: IntArray  # [D, G]
     order: IntArray  # [D, G]
-    value: FloatArray  # [D, G]  of them
+    value: FloatArray  # [D, G]  of these configurations
 
 
 def decided(
@@ -47,8 +47,8 @@ def decided(
     """Return the configurations with the largest sum of values, or rewards, for which the cluster has enough units.
 
     Args:
-        values: [D, G, L, O] of every configuration.
-        configurations: their list.
+        values: [D, G, L, O], of every configuration.
+        configurations: the possible configurations.
         total: units [R] of the cluster.
         choose: picks the levels.
         rewards: [D, G, L, O], for choosing levels; orders are always chosen by value.
@@ -96,9 +96,9 @@ def foresight(
 
     Args:
         cluster: the cluster.
-        configurations: of each group.
-        by_estimate: does it know only estimates of run times, and no future jobs?
-        order: of all groups' queues, with expected jobs; None: each group's own best order, without them.
+        configurations: the possible configurations of a group.
+        by_estimate: does the rule know only estimates of run times, and no future jobs?
+        order: index of the order of all groups, with expected jobs; None: each group's best order, without them.
     """
     levels = len(configurations.units)
     orders = list(range(configurations.orders)) if order is None else [order]
@@ -120,10 +120,10 @@ def foresight(
 
 
 def saved(view: Observation, cluster: SharedCluster, configurations: Configurations) -> FloatArray:
-    """Return the intervals of waiting [B, G, L] that each level saves for expected jobs, by what remains for them.
+    """Return the intervals of waiting [B, G, L] that each level saves for expected jobs, by the units left for them.
 
-    As many jobs are expected as lately arrived in an interval. What remains: the level's units and those that jobs
-    release in the interval, less those that running and waiting jobs want.
+    As many jobs are expected as recently arrived in an interval. The units left are the level's units and those that
+    jobs release in the interval, less those that running and waiting jobs want.
     """
     taken = view.used + view.waiting_demand.sum(axis=2) - view.releasing
     left = np.maximum(configurations.units - taken[:, :, None], 0) * (cluster.groups / cluster.capacity)

@@ -2,8 +2,8 @@
 
 Delay, or wait = time from arrival to start. Slowdown and the treatment of unfinished jobs: `simulation.results`.
 Makespan = time from the first arrival to the episode's end. Fairness = Jain's index of the groups' mean waits, and of
-their mean slowdowns: 1 if all are equal, one over the number of groups if one has all of it. Groups without jobs do not
-count (Jain, Chiu and Hawe 1984).
+their mean slowdowns: 1 if all are equal, 1 / groups if one group has all of it. Groups without jobs do not count (Jain,
+Chiu and Hawe 1984).
 """
 
 from typing import NamedTuple
@@ -29,9 +29,9 @@ from pipeline.simulation.results import (
 class Parts(NamedTuple):
     """The jobs of each group of each episode; P of these B * G groups have jobs."""
 
-    of_job: IntArray  # [J]     place in B * G: episode * G + group
-    jobs: IntArray  # [B * G]
-    there: IntArray  # [P]     places that have jobs
+    of_job: IntArray  # [J]     index of the group in B * G: episode * G + group
+    jobs: IntArray  # [B * G]  number of jobs
+    there: IntArray  # [P]     indices of the groups that have jobs
 
     def mean(self, value: FloatArray) -> FloatArray:
         """Return the mean [B * G] of a value [J]; nan if there are no jobs."""
@@ -80,7 +80,7 @@ def jobset_results(
     cluster: SharedCluster,
     reward: FloatArray,
 ) -> pd.DataFrame:
-    """Return the metrics of each jobset; load and jobset [B] name the episodes, rewards [B] are means of intervals."""
+    """Return the metrics of each jobset; load and jobset [B] name the episodes, rewards [B] are interval means."""
     _check(load, jobset, jobs, served, cluster)
     found, parts = outcome(jobs, served), _parts(jobs, cluster)
     makespan = served.end - jobs.arrival[jobs.first[:-1]]
@@ -120,7 +120,7 @@ def group_results(
 
 
 def summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
-    """Return the metrics at each load that only scenarios of groups have; no rows for other scenarios."""
+    """Return the metrics of each policy at each load that only groups have; no rows for scenarios of other problems."""
     own = {"jain_delay": "jain_wait", "jain_slowdown": "jain_slowdown", "reward": "reward"}
     return timed_summary(frame, scenario, GROUPS_SUMMARY, "delay", own)
 

@@ -1,7 +1,7 @@
 """Scoring of controllers on the same jobsets, and the trajectory of one policy on one jobset.
 
-Decisions of all controllers are valued in the same measure: waiting saved compared with the previous configuration. The
-expectation of a learned controller is reported in its own measure, with the discounted rewards that followed.
+Decisions of all controllers are valued by the same measure: the waiting that they save compared with the previous
+configuration. A learned controller's expectations are in its own measure, as are the discounted rewards after them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,16 +20,16 @@ from pipeline.progress import ShareCallback, no_progress
 from pipeline.simulation.results import Results
 from pipeline.simulation.rollout import numbered, to_end
 
-SHOWN = 3  # jobsets of each load with tables of jobs and intervals: those of all would have millions of rows
-STALLED = 1000  # consecutive intervals without a running, arriving or starting job, after which none can ever start
+SHOWN = 3  # jobsets of each load with tables of jobs and intervals: for all, these would have millions of rows
+STALLED = 1000  # consecutive intervals without a running, arriving or starting job; after these, none can ever start
 
 
 class Expectation(NamedTuple):
     """The expected value of a learned controller's decisions, and its measure."""
 
     value: Callable[[Observation], FloatArray]  # [B, G]  of its setting
-    objective: str  # a word of WAITING
-    against: str  # a word of AGAINST
+    objective: str  # a key of WAITING
+    against: str  # a key of AGAINST
     gamma: float
 
 
@@ -41,7 +41,7 @@ class Player(NamedTuple):
 
 
 def controlled(controller: Controller) -> Act:
-    """Return a controller that needs only observations as one that is given the simulator."""
+    """Return a controller, which needs only observations, in the form of one that also gets the simulator."""
     return lambda groups, rows, view, draws: Setting._make(controller(view, draws))
 
 
@@ -143,21 +143,21 @@ def _calibrated(kept: pd.DataFrame, player: Player, expectation: Expectation, ga
 
 
 class Trajectory(NamedTuple):
-    """One jobset under a policy, in N intervals until its last job ends; the last share holds until then."""
+    """One jobset under a policy, in N intervals until its last job ends; the last share applies until then."""
 
     start: FloatArray  # [J]        time; nan = never started
     finish: FloatArray  # [J]        time; nan = unfinished when the episode was cut
     begin: FloatArray  # [N]        of each interval
     share: IntArray  # [N, G, R]  units that each group may use
-    used: FloatArray  # [N, G, R]  units that its jobs use, mean over the interval
+    used: FloatArray  # [N, G, R]  units that each group's jobs use, mean over the interval
     waiting: IntArray  # [N, G]     jobs at the beginning of the interval
 
     def wait(self, jobs: Jobs) -> FloatArray:
-        """Return the wait of each job [J]; nan = it never started."""
+        """Return the wait of each job [J]; nan = never started."""
         return np.asarray(self.start - jobs.arrival)
 
     def slowdown(self, jobs: Jobs) -> FloatArray:
-        """Return the slowdown of each job [J]; nan = it was not finished."""
+        """Return the slowdown of each job [J]; nan = unfinished."""
         return np.maximum((self.finish - jobs.arrival) / jobs.duration, 1.0)
 
 

@@ -14,7 +14,7 @@ from pipeline.simulation.simulator import Layout, Played, copy_episodes, spans
 
 
 def _observation(s: State, rules: Rules, rows: IntArray) -> Observation:
-    """Return observations whose sums are still 0."""
+    """Return observations in which all sums are still 0."""
     by_group = (len(rows), *s.used.shape[1:])
     by_queue = (len(rows), *s.head.shape[1:])
     resources = len(s.capacity)
@@ -80,7 +80,7 @@ LAYOUT = Layout(
 
 
 class GroupsSimulator:
-    """The episodes of a batch; each awaits a setting at every interval's beginning until it is over."""
+    """The episodes of a batch; each awaits a setting at the beginning of every interval until it is over."""
 
     def __init__(self, jobs: JobsBatch, cluster: SharedCluster, weight: FloatArray) -> None:
         self._hold(jobs, cluster, empty_state(jobs, cluster, weight, get_num_threads()))
@@ -89,7 +89,7 @@ class GroupsSimulator:
 
     @classmethod
     def under_way(cls, jobs: JobsBatch, cluster: SharedCluster, *others: Any) -> "GroupsSimulator":
-        """Return an episode that has already begun; further arguments as of `state_under_way`."""
+        """Return one episode under way; for further arguments see `state_under_way`."""
         found = object.__new__(cls)
         found._hold(jobs, cluster, state_under_way(jobs, cluster, get_num_threads(), *others))
         return found
@@ -151,18 +151,18 @@ class GroupsSimulator:
 
         Args:
             rows: episodes.
-            setting: one of each row.
+            setting: a setting for each row.
             isolated: each group is limited only by its share, as if there were no other groups.
             by_estimate: no job arrives, and jobs end at their estimates; jobs past their estimate end immediately.
         """
         return self._play(rows, setting, ISOLATED * isolated + BY_ESTIMATE * by_estimate)
 
     def served(self) -> Served:
-        """Return the outcome of every job so far, as if episodes that are not over were cut now."""
+        """Return the outcome of every job, as if episodes that are not over were cut now."""
         s, episode, count = self._state, self.jobs.episode, len(self.jobs.arrival)
         start, ends, now = s.start[:count].copy(), s.ends[:count], self.now
         left = np.zeros(self.jobs.episodes, dtype=np.bool_)
-        left[episode[np.isnan(start)]] = True  # their running jobs are cut, too; the others' run to their end
+        left[episode[np.isnan(start)]] = True  # their running jobs are cut, too; other episodes' run to their end
         finish = np.where(left[episode] & (ends > now[episode]), np.nan, ends)
         unfinished = np.bincount(episode, np.isnan(finish), self.jobs.episodes)
         last = np.zeros(self.jobs.episodes)
@@ -200,7 +200,7 @@ class GroupsSimulator:
 
     def _play(self, rows: IntArray, setting: Setting, how: int) -> FloatArray:
         self._check(rows, setting)
-        # Uniform copies: kernels would be compiled again for another memory order or for read-only arrays.
+        # Copies of one kind: kernels would be compiled again for another memory order or for read-only arrays.
         numbers, share, order = (np.array(one, dtype=np.int64, order="C") for one in (rows, *setting))
         costs = np.empty(order.shape)
         play_rows(self._state, self._rules, numbers, share, order, how, costs)

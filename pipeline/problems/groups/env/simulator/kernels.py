@@ -1,7 +1,7 @@
 """The events of an interval, for many episodes at once.
 
-b is the episode, x the row of the state that it is played in. A group is tried only when it may have a job to start:
-after an event of its own or, where units may run out, when units were released. Other events do not allow new starts.
+b is the episode, x the row of the state in which it is played. A group is tried only when it may have a job to start:
+after one of its own events or, where units may run out, when units are released. Other events do not allow new starts.
 """
 
 import numpy as np
@@ -12,8 +12,8 @@ from pipeline.problems.groups.env.nouns import RECENT
 from pipeline.problems.groups.env.simulator.state import Rules, State
 from pipeline.simulation.compiled import inlined, pop, push
 
-# Flags of an interval: it changes the episode (or else a copy in a scratch row); groups do not compete; run times are
-# the estimates.
+# Flags of an interval: it changes the episode (else, a copy in a scratch row); groups do not compete; run times are the
+# estimates.
 LASTING, ISOLATED, BY_ESTIMATE = 1, 2, 4
 
 # The limits of a start: the group's share; the free units of the cluster; both.
@@ -34,7 +34,7 @@ def _next_end(s: State, x: int) -> float:
 def _may_run_out(s: State, x: int) -> bool:
     """Return whether, before the next setting, the cluster may lack units for a job that its group's share allows.
 
-    Without borrowing a group uses no more than its share, or than it used when that was set.
+    Without borrowing, a group uses no more than its share, or than it used when the share was set.
     """
     for r in range(s.capacity.shape[0]):
         most = 0
@@ -47,7 +47,7 @@ def _may_run_out(s: State, x: int) -> bool:
 
 @inlined
 def _mark(s: State, x: int, g: int, tried: int) -> int:
-    """Add a group to the `tried` groups to try; return the new number."""
+    """Add a group to the `tried` groups that are to be tried; return the new number."""
     if s.marked[x, g]:
         return tried
     s.marked[x, g] = True
@@ -85,13 +85,13 @@ def _candidate(s: State, x: int, g: int, rule: int) -> int:
 
 @inlined
 def _charge(s: State, x: int, job: int, begin: float, now: float) -> None:
-    """Add the cost of a job's waiting since the interval's beginning to its group's cost."""
+    """Add the cost of a job's wait since the beginning of the interval to its group's cost."""
     s.cost[x, s.group[job]] += s.weight[job] * (now - max(s.arrival[job], begin))
 
 
 @inlined
 def _start(s: State, b: int, x: int, job: int, begin: float, now: float, by_estimate: bool) -> None:
-    """Add a job's waiting cost and start the job."""
+    """Add the cost of a job's wait, and start the job."""
     _charge(s, x, job, begin, now)
     g, place = s.group[job], job + s.base[x] - s.first[b]
     s.head[x, g, s.queue[job]] = s.following[job]
@@ -118,7 +118,7 @@ def _start_each(s: State, b: int, x: int, tried: int, begin: float, now: float, 
 
 @inlined
 def _see(s: State, x: int, g: int, rule: int, able: int) -> int:
-    """Add a group's candidate, if there is one, to the `able` others; return the new number."""
+    """Add a group's candidate, if it has one, to the `able` others; return the new number."""
     job = _candidate(s, x, g, rule)
     if job < 0:
         return able
@@ -131,7 +131,7 @@ def _see(s: State, x: int, g: int, rule: int, able: int) -> int:
 def _start_in_turn(
     s: State, b: int, x: int, tried: int, borrowing: bool, begin: float, now: float, by_estimate: bool
 ) -> None:
-    """Start the jobs within the shares, then those that borrow; of all candidates always the one that arrived first."""
+    """Start the jobs within the shares, then those that borrow; of all candidates, the first to arrive starts next."""
     for turn in range(1 + borrowing):
         rule, able = FREE if turn == 1 else BOTH, 0
         for k in range(tried):
@@ -143,7 +143,7 @@ def _start_in_turn(
                 job = min(job, s.candidate[x, k])
             _start(s, b, x, job, begin, now, by_estimate)
             still = able
-            able = 0  # a group without a candidate gets none: the free units only shrink
+            able = 0  # a group without a candidate gets none later: free units only decrease
             for k in range(still):
                 able = _see(s, x, s.able[x, k], rule, able)
 
@@ -162,7 +162,7 @@ def _events(s: State, b: int, x: int, now: float, last_arrival: float, scarce: b
     while _next_arrival(s, b, x) <= min(now, last_arrival):
         job = s.to_come[x]
         s.to_come[x] = job + 1
-        if s.head[x, s.group[job], s.queue[job]] == job:  # else it waits for others of its queue
+        if s.head[x, s.group[job], s.queue[job]] == job:  # otherwise it waits for others of its queue
             tried = _mark(s, x, s.group[job], tried)
     return _mark_all(s, x, tried) if ended and scarce else tried
 
@@ -244,7 +244,7 @@ def _begin(s: State, rules: Rules, b: int) -> None:
 def _play_interval(
     s: State, rules: Rules, b: int, scratch: int, share: IntArray, order: IntArray, how: int, costs: FloatArray, i: int
 ) -> None:
-    """Play an interval in the episode or in a scratch row, and write its cost to each group."""
+    """Play an interval in the episode or in a scratch row, and write its cost for each group."""
     lasting = how & LASTING != 0
     x, arrived = b if lasting else scratch, s.to_come[b]
     if not lasting:
@@ -265,16 +265,16 @@ def _play_interval(
 def begin_all(s: State, rules: Rules) -> None:
     """Let the first jobs of every episode arrive."""
     for i in prange(s.number.shape[0]):
-        _begin(s, rules, int(np.int64(i)))  # a call: numba takes writes to a tuple's arrays within prange for dead code
+        _begin(s, rules, int(np.int64(i)))  # a call: numba removes writes to a tuple's arrays in prange as dead code
 
 
 @njit(cache=True, parallel=True)
 def play_rows(
     s: State, rules: Rules, rows: IntArray, share: IntArray, order: IntArray, how: int, costs: FloatArray
 ) -> None:
-    """Play an interval in each of some episodes, and write its cost to every group.
+    """Play an interval in each of some episodes, and write its cost for each group.
 
-    Repetitions are allowed unless episodes change. The rows of each scratch row do not depend on the threads.
+    Repetitions are allowed unless episodes change. Which rows a scratch row plays does not depend on the threads.
     """
     count, episodes = rows.shape[0], s.number.shape[0]
     scratch = s.base.shape[0] - episodes

@@ -3,7 +3,7 @@
 The source omits its equation 6; it mentions the reduction of job delay. Ours: the cost of the group's waiting in the
 interval under a baseline, less the actual cost. Baselines:
 
-    present  the previous configuration, in all groups; the simulator plays the interval both ways
+    present  the previous configuration in all groups; the simulator plays the interval both ways
     nothing  no job of the group starts; so a group without units has the value 0, as in equation 9
     zero     none: the reward is minus the cost of waiting
 
@@ -26,18 +26,18 @@ class Transition(NamedTuple):
     """One interval of the current episodes, with its costs and rewards."""
 
     rows: IntArray  # [B']     episodes
-    view: Observation  # at its beginning
+    view: Observation  # at the beginning of the interval
     setting: Setting
     reward: FloatArray  # [B', G]
     cost: FloatArray  # [B', G]
-    over: BoolArray  # [B']     was it the episode's last?
+    over: BoolArray  # [B']     was it the last interval of the episode?
 
 
 Acts = Callable[[IntArray, Observation], Setting]  # (episodes [B'], their observations) -> settings
 
 
 def transitions(groups: GroupsSimulator, acts: Acts, against: str) -> Iterator[Transition]:
-    """Play to the end of every episode; yield every interval after it. `against` is a word of AGAINST."""
+    """Play to the end of every episode; yield every interval after playing it. `against` is a key of AGAINST."""
     last: list[Transition] = []
 
     def advance(rows: IntArray) -> None:

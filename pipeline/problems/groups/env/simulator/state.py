@@ -3,9 +3,9 @@
 Jobs of a queue start in order of arrival. So the first job that has not started describes the whole queue: the
 following jobs are linked in advance, and those that have arrived wait.
 
-To play an interval without changing an episode, it is copied to a scratch row. These rows follow those of the episodes;
-each thread has one. Data of started jobs are stored by their places: in an episode's row these are the job numbers, in
-scratch rows they follow all jobs.
+To play an interval without changing an episode, the episode is copied to a scratch row. These rows follow those of the
+episodes; each thread has one. Data of started jobs are stored by place: in an episode's row, places are the job
+numbers; in scratch rows, they follow all jobs.
 """
 
 from typing import NamedTuple
@@ -29,8 +29,8 @@ class State(NamedTuple):
     demand: IntArray  # [J, R]
     group: IntArray  # [J]
     queue: IntArray  # [J]
-    weight: FloatArray  # [J]           cost of a time unit of its waiting
-    held: FloatArray  # [J]           share of all units that it holds, mean over resources
+    weight: FloatArray  # [J]           cost of a time unit of the job's wait
+    held: FloatArray  # [J]           share of all units that the job holds, mean over resources
     following: IntArray  # [J]           the next job of its queue; of the last job: the end of the episode's jobs
     capacity: IntArray  # [R]
     orders: IntArray  # [O, Q]
@@ -45,13 +45,13 @@ class State(NamedTuple):
     head: IntArray  # [X, G, Q]     the first job of a queue that has not started, whether it has arrived or not
     free: IntArray  # [X, R]        units that no running job holds
     used: IntArray  # [X, G, R]
-    share: IntArray  # [X, G, R]     as set last
-    order: IntArray  # [X, G]        as set last
+    share: IntArray  # [X, G, R]     last setting
+    order: IntArray  # [X, G]        last setting
     tried: IntArray  # [X, G]        buffer: groups that may have a job to start
-    able: IntArray  # [X, G]        buffer: those of them that have one
+    able: IntArray  # [X, G]        buffer: those of them that have a job to start
     candidate: IntArray  # [X, G]        buffer: these jobs, in the order of `able`
     marked: BoolArray  # [X, G]        buffer: is the group in `tried`?
-    number: IntArray  # [B]           of the next decision
+    number: IntArray  # [B]           number of the next decision
     over: BoolArray  # [B]
     recent_jobs: FloatArray  # [B, G, Q]
     recent_work: FloatArray  # [B, G, Q]
@@ -69,7 +69,7 @@ def empty_state(jobs: JobsBatch, cluster: SharedCluster, weight: FloatArray, scr
     """Return the state before the first arrival."""
     episodes, count, groups, queues = jobs.episodes, len(jobs.arrival), cluster.groups, cluster.queues
     rows, first = episodes + scratch, np.array(jobs.first, dtype=np.int64, order="C")
-    # Two episodes, because one that is overwritten may also take the places of the next one.
+    # Two episodes, because an overwritten one may also take the places of the next one.
     most = int((first[2:] - first[:-2]).max(initial=count if episodes == 1 else 0))
     places = count + scratch * most
     capacity = np.array(cluster.capacity, dtype=np.int64, order="C")
@@ -128,11 +128,11 @@ def state_under_way(
         jobs: running jobs, then waiting jobs in order of arrival.
         cluster: the shared cluster.
         scratch: number of scratch rows.
-        start: when the first H jobs started, below 0; they run until `start + duration`.
-        share: units [G, R] as set last.
-        order: places [G] as set last.
-        recent_jobs: for the next `Observation` [G, Q].
-        recent_work: the same.
+        start: [H] starts of the H running jobs, below 0; each runs until `start + duration`.
+        share: units [G, R] of the last setting.
+        order: indices [G] of the orders of the last setting.
+        recent_jobs: [G, Q] for the next `Observation`.
+        recent_work: [G, Q] for the next `Observation`.
     """
     s, runs, count = empty_state(jobs, cluster, np.ones(len(jobs.arrival)), scratch), len(start), len(jobs.arrival)
     waiting = JobsBatch._make([np.array([0, count - runs]), *(column[runs:] for column in jobs[1:])])

@@ -1,1 +1,1 @@
-"""Where the jobs of user groups come from: recipes and logs."""
+"""Sources of the jobs of user groups: recipes and logs."""

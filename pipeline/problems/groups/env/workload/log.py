@@ -1,6 +1,6 @@
 """A log with users assigned to groups, cut into windows of time at the loads of a scenario.
 
-docs/workloads.md has the rules. A window holds the jobs that arrive from its beginning to before its end.
+docs/workloads.md lists the rules. A window holds the jobs that arrive from its beginning on, but before its end.
 """
 
 from typing import NamedTuple
@@ -26,8 +26,8 @@ class Gathered(NamedTuple):
     user: IntArray  # [J]
     work: FloatArray  # [J]  processors times run time
     load: dict[str, float]  # of each resource in the training period, 1 = all of it
-    periods: dict[str, tuple[float, float]]  # beginning and end of each split, by the log's clock
-    left_out: dict[str, int]  # reason: number of jobs
+    periods: dict[str, tuple[float, float]]  # beginning and end of each split, in the log's time
+    left_out: dict[str, int]  # number of dropped jobs, by reason
     capped: int  # jobs with a reduced run time
     unused: tuple[str, ...]  # resources of the log that the scenario does not have
     doubts: tuple[str, ...]  # implausible properties that are not accepted
@@ -38,16 +38,16 @@ class Gathered(NamedTuple):
         return float(np.mean(list(self.load.values())))
 
     def stretch(self, load: int) -> float:
-        """Return the factor of gaps between arrivals at a load in percent."""
+        """Return the factor that gaps between arrivals are multiplied by at a load in percent."""
         return 100 * self.own_load / load
 
     def within(self, split: str) -> BoolArray:
-        """Return the mask [J] of jobs that arrive in a period."""
+        """Return which jobs [J] arrive in the period of a split."""
         first, after = self.periods[split]
         return np.asarray((self.jobs.arrival >= first) & (self.jobs.arrival < after))
 
     def window(self, split: str, start: float, length: float, load: int) -> Jobs:
-        """Return the jobs, possibly none, of a window at a load in percent, with times from its beginning."""
+        """Return the jobs, possibly none, of a window at a load in percent; times count from its beginning."""
         # Rounding must not include a job of the next period.
         after = min(start + length, self.periods[split][1])
         low, high = np.searchsorted(self.jobs.arrival, [start, after])
@@ -118,7 +118,7 @@ def _load(duration: FloatArray, demand: IntArray, span: float, scenario: GroupsS
 
 
 def dealt(user: IntArray, work: FloatArray, groups: int) -> dict[int, int]:
-    """Return the group of each user: the heaviest first, each into the group with the least work so far.
+    """Return the group of each user: the one with the most work first, each into the group with the least so far.
 
     Lower numbers of users and groups win ties.
 
@@ -136,7 +136,7 @@ def dealt(user: IntArray, work: FloatArray, groups: int) -> dict[int, int]:
 
 
 def spread(period: tuple[float, float], length: float, count: int) -> list[float]:
-    """Return the beginnings of disjoint blocks of time in a period, evenly spread: all that fit, up to `count`.
+    """Return the beginnings of disjoint, evenly spread blocks of time in a period: all that fit, up to `count`.
 
     Raises:
         UserError: the period is shorter than a block.
@@ -150,7 +150,7 @@ def spread(period: tuple[float, float], length: float, count: int) -> list[float
 
 
 def fits(span: float, length: float) -> int:
-    """Return how many disjoint windows fit into a time that holds at least one.
+    """Return how many disjoint windows fit into a time span that holds at least one.
 
     >>> fits(0.3, 0.1), fits(0.25, 0.1)
     (3, 2)
@@ -188,7 +188,7 @@ def _slack(period: tuple[float, float], length: float) -> float:
 
 
 def describe(trace: Trace, log: Gathered, scenario: GroupsScenario) -> list[str]:
-    """Describe a log."""
+    """Return notes on a log for users."""
     amounts = ", ".join(f"{units:,} {name}" for name, units in scenario.resources.items())
     widest = ", ".join(f"{most:,}" for most in log.jobs.demand.max(axis=0))
     learned = log.within("train")
@@ -210,7 +210,7 @@ def describe(trace: Trace, log: Gathered, scenario: GroupsScenario) -> list[str]
 
 
 def unseen(log: Gathered, split: str) -> str:
-    """Describe how many users of a period are new since training."""
+    """Return a note on how many users of a period are new since training."""
     there = log.within(split)
     users, place = np.unique(log.user[there], return_inverse=True)
     new = ~np.isin(users, log.user[log.within("train")])

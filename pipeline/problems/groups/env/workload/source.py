@@ -1,10 +1,10 @@
 """The jobs of user groups, from a recipe or a log, and their cluster.
 
 Every jobset has its own random numbers, keyed by (seed, split, load, number). Training jobsets of a log are windows
-that begin at random times. Those of validation and test belong to disjoint blocks of time, as long as a window at the
-highest load and the same at all loads. At a lower load windows are shorter by the log's clock, and a block holds as
-many as fit. So no two windows of a load share a job, and the blocks are independent for all loads. A block with an
-empty window is skipped.
+that begin at random times. Windows of validation and test belong to disjoint blocks of time, which are the same at all
+loads and as long as a window at the highest load. At a lower load, windows are shorter in the log's time, and a block
+holds as many as fit. So no two windows of a load share a job, and the blocks are independent at all loads. A block with
+an empty window is skipped.
 
 In a recipe, arrivals of each group are a Poisson process whose rate is a sine of time, drawn by thinning one with the
 highest rate. Queue, run time and demand of a job are drawn independently of each other and of time; run times are
@@ -38,7 +38,7 @@ from pipeline.progress import ProgressCallback, no_progress
 
 
 def mix_of(workload: Sinusoidal, group: int) -> Mapping[str, float]:
-    """Return the queues' shares of a group's jobs; groups take the mixes in turn."""
+    """Return the share of each queue in a group's jobs; groups cycle through the mixes."""
     return workload.mixes[group % len(workload.mixes)]
 
 
@@ -72,7 +72,7 @@ def _of_one(workload: Sinusoidal, scenario: GroupsScenario, group: int, rate: fl
     highest = 1 + workload.amplitude
     often = np.sort(rng.uniform(0, span, rng.poisson(rate * highest * span)))
     turn = often / (workload.period * scenario.interval) + group / scenario.groups
-    factor = np.asarray(1 + workload.amplitude * np.sin(2 * np.pi * turn))  # of the mean rate
+    factor = np.asarray(1 + workload.amplitude * np.sin(2 * np.pi * turn))  # relative to the mean rate
     arrival = often[rng.uniform(0, highest, len(often)) < factor]
     jobs, mix = len(arrival), mix_of(workload, group)
     queue = rng.choice(len(scenario.queues), jobs, p=[mix[name] for name in scenario.queues])
@@ -87,7 +87,7 @@ EVEN = ("validation", "test")  # splits whose windows are spread evenly
 
 
 def cluster_of(scenario: GroupsScenario | GroupsCard) -> SharedCluster:
-    """Return the cluster of a scenario, or of a stored network's card as far as the network needs it."""
+    """Return the cluster of a scenario or, as far as the network needs it, of a stored network's card."""
     return SharedCluster(
         capacity=np.array(list(scenario.resources.values()), dtype=np.int64),
         groups=scenario.groups,
@@ -101,9 +101,9 @@ def cluster_of(scenario: GroupsScenario | GroupsCard) -> SharedCluster:
 def configurations_of(scenario: GroupsScenario | GroupsCard) -> Configurations:
     """Return all settings of one group.
 
-    A level is a number of equal shares, rounded up to whole units of the first resource and down for the others, and at
-    most the capacity. So levels that fit by the first resource also fit by the others: their sum is at most G shares,
-    unless one group has all of the first resource, and then the other groups have no units.
+    A level is a number of equal shares, rounded up to whole units of the first resource and down for the others, and
+    limited to the capacity. So levels that fit in the first resource also fit in the others: their sum is up to G
+    shares, unless one group has all of the first resource; then the other groups have no units.
 
     Raises:
         UserError: two levels have the same units of the first resource.
@@ -124,20 +124,20 @@ def configurations_of(scenario: GroupsScenario | GroupsCard) -> Configurations:
 
 @dataclass(frozen=True)
 class Drawn(Origin[Jobs]):
-    """Jobs drawn from a recipe; the unit of time is its own."""
+    """Jobs drawn from a recipe, in the recipe's unit of time."""
 
     scenario: GroupsScenario
     workload: Sinusoidal
     notes: tuple[str, ...] = ()
 
     def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
-        """Return a jobset; splits differ only by their random numbers."""
+        """Return a jobset; splits differ only in their random draws."""
         return draw_jobs(self.workload, self.scenario, load, rng)
 
 
 @dataclass(frozen=True)
 class Cut(Origin[Jobs]):
-    """Jobs cut from a log; its times are seconds."""
+    """Jobs cut from a log; times are in seconds."""
 
     scenario: GroupsScenario
     workload: GroupsLog
@@ -181,14 +181,14 @@ class Cut(Origin[Jobs]):
         return random_window(self.log, self.length(load), load, rng)
 
     def length(self, load: int) -> float:
-        """Return the length of a window at a load in percent, by the log's clock."""
+        """Return the length of a window at a load in percent, in the log's time."""
         return self.workload.window * self.scenario.interval / self.log.stretch(load)
 
 
 def source(params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress) -> Drawn | Cut:
     """Return the source of jobs of a scenario of user groups.
 
-    The folder contains its log, or is the log itself; a recipe does not need it.
+    `folder` contains the log, or is the log itself; it is not read for a recipe.
 
     Raises:
         UserError: the log cannot be read, or does not match the scenario.
@@ -232,7 +232,7 @@ def _naming(name: str) -> Iterator[None]:
 
 
 def _describe_windows(origin: Cut) -> list[str]:
-    """Describe the windows of each split, including all of training to verify that they can be cut."""
+    """Return notes on the windows of each split; all those of training are cut too, to check that they can be."""
 
     def described(name: str, jobsets: Sequence[Jobs]) -> str:
         jobs, wanted = [len(one.arrival) for one in jobsets], getattr(origin.scenario.jobsets, name)

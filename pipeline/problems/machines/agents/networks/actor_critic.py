@@ -1,9 +1,9 @@
 """Networks of many machines: an actor and a critic over the same features.
 
-`vector` is Deepk8s's (section 4.4, Figure 3): one vector of everything, two layers shared by actor and critic, for one
-size of cluster. `deepsets` scores every (job, machine) with the same weights (Zaheer et al. 2017), from features of the
-job, the machine, the pair, and of all jobs and machines together (means and maxima), so that it takes any number of
-either. `linear` is a sum of weighted features, as heuristics are.
+`vector` is Deepk8s's (section 4.4, Figure 3): all features in one vector, two layers shared by actor and critic, for
+one cluster size. `deepsets` scores every pair of job and machine with the same weights (Zaheer et al. 2017), from
+features of the job, the machine, the pair, and of all jobs and machines together (means and maxima). It therefore takes
+any number of jobs and machines. `linear` is a sum of weighted features, as many heuristics are.
 """
 
 import torch
@@ -12,17 +12,17 @@ from torch import Tensor, nn
 from pipeline.learning import stored
 from pipeline.problems.machines.agents.networks.features import AREA, AREA_AHEAD, DURATION, THERE, Features, Shape
 
-BEGINS = {"area": AREA, "area_ahead": AREA_AHEAD}  # the smallest comes first
-LITTLE = -20.0  # score of void at first: below that of any job
-SHARPNESS = 4.0  # of chances at first, where a network begins as SJF: half the duration is four times as likely
-VOID_LATER = -60.0  # score of void there, below that of a job of 10^10 units of time
+BEGINS = {"area": AREA, "area_ahead": AREA_AHEAD}  # initially, jobs with the smallest value go first
+LITTLE = -20.0  # initial score of void: below that of any job
+SHARPNESS = 4.0  # initial, for a network that begins as SJF: half the duration is four times as likely
+VOID_LATER = -60.0  # initial score of void in such a network, below that of a job of 10^10 units of time
 
 
 class ActorCritic(nn.Module):
     """Logits of the actions, void last, and the value of the state."""
 
     shape: Shape
-    scale: Tensor  # [1]  the critic's unit of cost; 0 = not known yet
+    scale: Tensor  # [1]  the critic's unit of cost; 0 = not yet known
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -72,10 +72,10 @@ class DeepSets(ActorCritic):
         self.pair_part = nn.Linear(shape.of_pair, hidden, bias=False)
         self.all_part = nn.Linear(hidden, hidden, bias=False)
         self.score = nn.Linear(hidden, 1)
-        self.direct = nn.Linear(shape.of_job, 1, bias=False)  # a heuristic is mostly a sum of logarithms
+        self.direct = nn.Linear(shape.of_job, 1, bias=False)  # heuristics are mostly sums of logarithms
         self.void = nn.Linear(hidden, 1)
         self.critic = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
-        if begins == "sjf":  # jobs are scored only by duration, void below all; hidden units then learn corrections
+        if begins == "sjf":  # only duration counts, void is below all; hidden units then learn corrections
             with torch.no_grad():
                 for weight in (*self.score.parameters(), self.direct.weight, self.void.weight):
                     weight.zero_()
@@ -103,7 +103,7 @@ class DeepSets(ActorCritic):
 
 
 class Linear(ActorCritic):
-    """A sum of weighted features that begins as a heuristic; without a critic, so all values are 0."""
+    """Sum of weighted features that begins as a heuristic; there is no critic, so all values are 0."""
 
     def __init__(self, shape: Shape, begins: str = "area") -> None:
         super().__init__(shape)

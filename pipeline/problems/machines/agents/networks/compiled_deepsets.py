@@ -1,7 +1,7 @@
 """`deepsets` without torch: logits of many states at once, each independent of its batch.
 
-One state is a few thousand multiplications, of which torch spends a millisecond on starting some thirty operations; and
-the order of torch's sums depends on the number of states. A test holds both to the same logits.
+A state takes a few thousand multiplications, but torch spends a millisecond on starting some thirty operations, and the
+order of its sums depends on the number of states. A test checks that both versions return the same logits.
 """
 
 from typing import NamedTuple
@@ -46,7 +46,7 @@ class _Scratch(NamedTuple):
 
 
 def weights_of(network: DeepSets) -> Weights:
-    """Return a network's present weights."""
+    """Return the current weights of a network."""
     parts = {name: tensor.detach().numpy().astype(np.float32) for name, tensor in network.named_parameters()}
 
     def layer(name: str) -> tuple[FloatArray, FloatArray]:
@@ -79,7 +79,7 @@ def _all_logits(w: Weights, observed: Features, on: _Scratch, out: FloatArray) -
 
 @inlined
 def _add(to: FloatArray, inputs: FloatArray, weights: FloatArray, first: int = 0) -> None:
-    """Add inputs times their rows of the weights."""
+    """Add each input times its row of the weights."""
     for k in range(inputs.shape[0]):
         if inputs[k] != 0.0:
             for h in range(to.shape[0]):
@@ -94,7 +94,7 @@ def _copy(to: FloatArray, values: FloatArray) -> None:
 
 @inlined
 def _embed(to: FloatArray, inputs: FloatArray, weights: FloatArray, bias: FloatArray) -> None:
-    """Write a layer and its rectifier."""
+    """Write the output of a layer with ReLU."""
     _copy(to, bias)
     _add(to, inputs, weights)
     for h in range(to.shape[0]):
@@ -103,7 +103,7 @@ def _embed(to: FloatArray, inputs: FloatArray, weights: FloatArray, bias: FloatA
 
 @inlined
 def _encode(w: Weights, observed: Features, on: _Scratch, i: int) -> None:
-    """Write the codes of jobs and machines, and their common code."""
+    """Write the encodings of jobs and machines, and the common encoding of all."""
     together, common, count = on.together[i], on.common[i], 0
     size = together.shape[1]
     for h in range(size):
@@ -137,7 +137,7 @@ def _logits(w: Weights, observed: Features, on: _Scratch, out: FloatArray, i: in
     machines = observed.machine.shape[1]
     _copy(shared, w.job_part_bias)
     _add(shared, on.common[i], w.all_part)
-    for k in range(machines):  # each machine's code is replaced by its part of all its pairs
+    for k in range(machines):  # replace each machine's encoding by its part in the scores of all its pairs
         for h in range(pair.shape[0]):
             pair[h] = 0.0
         _add(pair, on.machine[i, k], w.machine_part)
@@ -159,7 +159,7 @@ def _logits(w: Weights, observed: Features, on: _Scratch, out: FloatArray, i: in
 
 @inlined
 def _weigh(values: FloatArray, weights: FloatArray, rectified: bool) -> float:
-    """Return a sum of weighted values, as four independent sums: a single one would wait for itself at every step."""
+    """Return a weighted sum, added up in four independent sums: each step of a single one would wait for the last."""
     least = np.float32(0.0 if rectified else -np.inf)
     a, b, c, d = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0)
     whole = values.shape[0] // 4 * 4

@@ -1,8 +1,8 @@
-"""Observations as features of jobs, machines and pairs, the input of networks.
+"""Observations as features of jobs, machines and pairs: the input of networks.
 
 Deepk8s (section 4.1, Figure 2) gives its network the used and free resources of machines, demand and run time of n
 tasks, and the length and head of the backlog; the waiting time is our addition. Amounts are shares of a machine or of
-all machines, and times are logarithms in a log's own unit: the same features serve any cluster and any number of jobs.
+all machines, and times are logarithms in the scenario's time unit, so that the features fit any cluster and job count.
 """
 
 from typing import NamedTuple
@@ -13,13 +13,13 @@ from numba import njit, prange
 from pipeline.core.types import BoolArray, FloatArray, IntArray, Observation
 from pipeline.simulation.compiled import inlined
 
-# Places of features; those of each resource follow.
+# Indices of features; the features of each resource follow them.
 THERE, DURATION, WAITED, WAITED_OF_DURATION, AREA, FITS, PLACE, FITS_IN, OVER_IN, AREA_AHEAD, PER_JOB = range(11)
 IDLE, PER_MACHINE = range(2)
 PAIR_FITS, ALIGNMENT, PER_PAIR = range(3)
 WAITING, BACKLOG, HEAD_DURATION, SINCE_ARRIVAL, OF_REST = range(5)
-SMALLEST, SHORTEST = 1e-3, 1e-2  # share and time whose logarithms still differ from those of 0
-SCALE = 0.5  # of logarithms, so that features are of one size
+SMALLEST, SHORTEST = 1e-3, 1e-2  # added to shares and times before the logarithm, so that 0 has one
+SCALE = 0.5  # of logarithms, so that all features have similar magnitudes
 
 
 class Shape(NamedTuple):
@@ -28,27 +28,27 @@ class Shape(NamedTuple):
     slots: int  # M
     machines: int  # K
     resources: int  # R
-    unit: float  # of time
-    void: bool  # may a policy let time pass though something fits?
+    unit: float  # unit of time
+    void: bool  # may a policy let time pass although a job fits?
 
     @property
     def of_job(self) -> int:
-        """Return the features of a job."""
+        """Return the number of features of a job."""
         return PER_JOB + 2 * self.resources
 
     @property
     def of_machine(self) -> int:
-        """Return the features of a machine."""
+        """Return the number of features of a machine."""
         return PER_MACHINE + 2 * self.resources
 
     @property
     def of_pair(self) -> int:
-        """Return the features of a job and a machine."""
+        """Return the number of features of a pair of job and machine."""
         return PER_PAIR + self.resources
 
     @property
     def of_rest(self) -> int:
-        """Return the features of all else."""
+        """Return the number of other features."""
         return OF_REST + 2 * self.resources
 
 
@@ -62,7 +62,7 @@ class Features(NamedTuple):
     may: BoolArray  # [D, A]  the legal actions
 
     def take(self, rows: IntArray) -> "Features":
-        """Return some of them."""
+        """Return the features of some observations."""
         return Features._make(field[rows] for field in self)
 
 
@@ -93,13 +93,13 @@ def _fill(view: Observation, to: Features, unit: float, void: bool) -> None:
 
 @inlined
 def _log(value: float, least: float) -> float:
-    """Return a logarithm that is 0 for 0."""
+    """Return a scaled logarithm of `value + least` that is 0 for a value of 0."""
     return float(SCALE * (np.log(value + least) - np.log(least)))
 
 
 @inlined
 def fill_one(view: Observation, to: Features, i: int, unit: float, void: bool) -> None:
-    """Write one observation as features; those of an empty slot stay."""
+    """Write the features of one observation; those of empty slots stay unchanged."""
     resources = view.capacity.shape[2]
     waiting, idle, some_fit = 0, True, False
     for r in range(resources):
@@ -156,7 +156,7 @@ def _job(view: Observation, to: Features, i: int, m: int, unit: float) -> bool:
     for r in range(resources):
         widest = max(widest, np.float64(to.job[i, m, PER_JOB + r]))
     to.job[i, m, THERE] = 1.0
-    over = duration + view.fits_in[i, m]  # time until its end, if it is the next to start
+    over = duration + view.fits_in[i, m]  # time until the job ends if it is the next to start
     to.job[i, m, DURATION] = _log(duration / unit, SHORTEST)
     to.job[i, m, WAITED] = _log(waited / unit, SHORTEST)
     to.job[i, m, WAITED_OF_DURATION] = _log(waited / duration, SHORTEST)

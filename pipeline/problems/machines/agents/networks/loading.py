@@ -1,4 +1,4 @@
-"""Networks of many machines: built, and restored as policies from a card and weights."""
+"""Construction of networks of many machines, and their restoration as policies from a card and weights."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -27,14 +27,14 @@ def forward(network: ActorCritic, observed: Features) -> FloatArray:
 
 
 def compiled(network: DeepSets) -> Scorer:
-    """Return the compiled scorer of the network's present weights; logits of a state do not depend on its batch."""
+    """Return a compiled scorer with the current weights; the logits of a state do not depend on its batch."""
     return partial(logits, weights_of(network))
 
 
 def greedy(network: ActorCritic, scores: Scorer | None = None, sampled: bool = False) -> Policy:
-    """Return the policy of the most probable legal actions, of equals the lowest; or one that samples them.
+    """Return the policy that takes the most probable legal action (of equals, the lowest), or one that samples.
 
-    Logits are those of another scorer, or of torch.
+    Logits come from `scores`; None: from torch.
     """
     scorer = partial(forward, network) if scores is None else scores
 
@@ -58,7 +58,7 @@ class Loaded(NamedTuple):
 
 
 def build(config: MachinesNetworkConfig, shape: Shape, seed: int) -> ActorCritic:
-    """Return a network with the initial weights of a seed."""
+    """Return a network with initial weights drawn by a seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return NETWORKS[config.name](config, shape)
@@ -73,7 +73,7 @@ def restore(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Loaded:
     """Rebuild a network and its policy.
 
     Raises:
-        UserError: the weights are not those of the network on the card.
+        UserError: the weights do not fit the network on the card.
     """
     network = build(card.network, shape_of(card), seed=0)
     restore_weights(network, weights, card.agent)

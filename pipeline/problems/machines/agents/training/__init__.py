@@ -1,1 +1,1 @@
-"""Learning algorithms of many machines, one a file: each is a generator of updates."""
+"""Learning algorithms of many machines, one per file; each is a generator of updates."""

@@ -2,13 +2,13 @@
 
 Workers are processes. Each reads the current shared weights, plays some episodes, and sends the gradient of (R - V)^2
 and of -log pi(a | s) (R - V) - beta H. The learner applies gradients in the order of their arrival, so a gradient may
-belong to weights some updates old: that is the asynchrony. With several workers results therefore differ from run to
-run. A single worker needs no process and repeats byte for byte.
+belong to weights that are some updates old: the asynchrony. With several workers, results therefore differ from run to
+run. With a single worker, no extra process is needed, and results repeat byte for byte.
 
 Departures: processes, not threads; only the learner has an optimizer state; costs are in units of the first returns'
-standard deviation; R is what a trace makes of a whole episode where Mnih et al. stop after a few steps. With `trace: 1`
-R is the return, which depends mostly on the number of jobs still to come. No observation shows that number, so the
-critic cannot remove it (measured in docs/results/deepk8s.md).
+standard deviation; R is the target of a trace (lambda) over whole episodes, where Mnih et al. stop after a few steps.
+With `trace: 1` R is the return, which depends mostly on the number of jobs still to come. No observation shows that
+number, so the critic cannot remove its effect (measured in docs/results/deepk8s.md).
 """
 
 import os
@@ -47,12 +47,12 @@ Request = tuple[int, Sequence[Jobs]]  # number of the update, and its jobsets
 class Gradient(NamedTuple):
     """The result of one request."""
 
-    parts: list[FloatArray]  # of each weight
+    parts: list[FloatArray]  # by weight tensor
     metrics: dict[str, float]
 
 
 def a3c(network: ActorCritic, task: Task, config: A3c, memory: Memory | None = None) -> Iterator[Update]:
-    """Improve a network, changed in place, by the play of several workers; an update is one gradient."""
+    """Improve a network in place from the episodes of several workers; an update is one gradient."""
     memory = memory or Memory()
     recipe = task.recipe_for(A3cRecipe)
     optimizer = optimizer_for(network, recipe)
@@ -63,7 +63,7 @@ def a3c(network: ActorCritic, task: Task, config: A3c, memory: Memory | None = N
     if config.workers == 1 or not numbers:
         found: Iterator[Gradient] = (_gradient(network, portable, recipe, *request) for request in requests)
     else:
-        if not float(network.scale):  # before several workers set it
+        if not float(network.scale):  # set once, before several workers do it
             played = play_update(network, portable, numbers[0], task.draw(numbers[0], config.jobsets))
             scale_of(network, played.cost)
         found = _gradients(network, portable, recipe, requests, config.workers)
@@ -100,7 +100,7 @@ def _gradient(network: ActorCritic, task: Task, recipe: A3cRecipe, number: int, 
     entropy = mean_entropy(chances)
     actor, critic = -(chosen * error.detach()).mean(), error.square().mean()
     loss = actor + recipe.critic * critic - recipe.entropy * entropy
-    # Some parts of a network have no influence on the loss.
+    # Some parts of a network may have no influence on the loss: their gradient is 0.
     gradient = torch.autograd.grad(loss, list(network.parameters()), materialize_grads=True)
     metrics = {
         "actor_loss": float(actor.detach()),
@@ -116,7 +116,7 @@ _WORKER: list[Any] = []  # network, task and recipe of this process, if it is a 
 
 
 def _start(*worker: Any) -> None:
-    """Prepare a worker process, which ends with its learner: that may be killed."""
+    """Prepare a worker process; it ends when its learner does, even if that is killed."""
     torch.set_num_threads(1)
     _WORKER.extend(worker)
     learner = mp.parent_process()
@@ -138,7 +138,7 @@ def _gradients(
     network: ActorCritic, task: Task, recipe: A3cRecipe, requests: Iterator[Request], count: int
 ) -> Iterator[Gradient]:
     """Yield gradients in the order of their arrival; every worker always has a request."""
-    context = mp.get_context("spawn")  # a fork would inherit the busy threads of compiled code
+    context = mp.get_context("spawn")  # a forked process would inherit the busy threads of compiled code
     network.share_memory()
     with ProcessPoolExecutor(count, context, _start, (network, task, recipe)) as workers:
         pending: set[Future[Gradient]] = set()

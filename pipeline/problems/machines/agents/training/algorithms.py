@@ -1,4 +1,4 @@
-"""The learning algorithms of many machines by their params.yaml word; each file holds one."""
+"""The learning algorithms of many machines by their name in params.yaml; each file holds one."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,8 +1,8 @@
 """Dataset aggregation (Deepk8s section 4.5.3, equation 5; Ross, Gordon, Bagnell 2011).
 
-One update: the network plays by its own chances, a teacher names its own action in each of the states that occur, and
-the network learns a sample of all such pairs so far: minus the log-probability of the teacher's action, less an entropy
-term. There is no critic. Departure: the pool keeps the latest pairs only, so that memory is bounded.
+One update: the network samples its own actions, a teacher names its action in each state that occurs, and the network
+learns from a sample of all such pairs so far. The loss is minus the log-probability of the teacher's action, less an
+entropy term. There is no critic. Departure: the pool keeps only the latest pairs, so that memory is bounded.
 """
 
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ class Pool:
         return len(self.columns[-1]) if self.columns else 0
 
     def add(self, observed: Features, action: IntArray) -> None:
-        """Add pairs, and forget the oldest where there are too many."""
+        """Add pairs; if there are too many, drop the oldest."""
         new = [*observed, action]
         old = self.columns or [column[:0] for column in new]
         self.columns = [np.concatenate(pair)[-self._most :] for pair in zip(old, new, strict=True)]
@@ -72,7 +72,7 @@ class Pool:
         return Features._make(observed), action.astype(np.int64, copy=False)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
-        """Return the pairs, to be saved."""
+        """Return the pairs for saving."""
         return {str(k): torch.from_numpy(column) for k, column in enumerate(self.columns)}
 
     def load_state_dict(self, state: dict[str, torch.Tensor], /) -> None:
@@ -88,7 +88,7 @@ def _learn(
     recipe: DaggerRecipe,
     number: int,
 ) -> tuple[float, float, float]:
-    """Take one step of the optimizer; return the loss, the share of equal actions, and the mean entropy."""
+    """Take one step of the optimizer; return the loss, the share of matching actions, and the mean entropy."""
     inputs, taught = Inputs(observed), torch.from_numpy(action)
     chances = log_chances(network(inputs)[0], inputs.may)
     imitated, entropy = -chances.gather(1, taught[:, None]).mean(), mean_entropy(chances)

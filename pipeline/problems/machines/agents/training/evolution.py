@@ -1,10 +1,10 @@
-"""Evolution of a linear network's weights by CMA-ES, one generation an update (`pipeline.learning.evolution`).
+"""Evolution of a linear network's weights by CMA-ES, one generation per update (`pipeline.learning.evolution`).
 
-Where a few weights decide thousands of times, and one unlucky decision costs more than all others, the gradient of a
-policy that draws its actions is lost in noise. Here every candidate plays greedily, all of a generation on the same
-fresh jobsets. A candidate costs, as a mean over loads, the mean cost of a job over that of a rule on the same jobsets,
-plus a weight times the same of the tail: the 99th percentile and the longest of waits. So starvation costs something,
-and no load counts more because its jobs cost more.
+Where a few weights make thousands of decisions, and one unlucky decision costs more than all others, the gradient of a
+policy that samples its actions is lost in noise. Here every candidate plays greedily, and all of a generation play the
+same fresh jobsets. The cost of a candidate is the mean cost of a job relative to a rule's on the same jobsets, plus a
+weight times the same ratio of the tail (the 99th percentile and the longest of waits), each averaged over loads. So
+starvation is penalised, and no load counts more because its jobs cost more.
 """
 
 from collections.abc import Iterator
@@ -36,13 +36,13 @@ from pipeline.simulation.rollout import play_compiled
 def evolution(
     network: ActorCritic, task: Task, config: MachinesEvolution, memory: Memory | None = None
 ) -> Iterator[Update]:
-    """Move a linear network's weights to where candidates cost little, one generation an update."""
+    """Move a linear network's weights towards candidates of low cost, one generation per update."""
     memory = memory or Memory()
     recipe = task.recipe_for(EvolutionRecipe)
     if not isinstance(network, Linear):
         raise TypeError(f"expected a linear network, got {type(network).__name__}")
     start = deepcopy(network)
-    memory.keep(start=start)  # the search resumes from its generations, and these from the first weights
+    memory.keep(start=start)  # a resumed search repeats its generations from the first weights
     search = Evolution(weights_in(start), recipe.spread, recipe.population, task.seed, recipe.averaged)
     memory.keep(evolution=search)
     for step in range(memory.done + 1, config.updates + 1):
@@ -59,14 +59,14 @@ def evolution(
 
 
 def play_rule(simulator: Simulator, rule: CompiledRule) -> None:
-    """Let a compiled rule that draws nothing play every episode to its end."""
+    """Play every episode to its end with a compiled rule that uses no random draws."""
     number = np.arange(simulator.jobs.episodes)
     key = keys(0, number, np.zeros_like(number))
     for _ in play_compiled(simulator, players([rule] * len(key), key)):
         pass
 
 
-LinearWeights = tuple[FloatArray, FloatArray, FloatArray]  # [B] rows each: of jobs, of pairs, of void
+LinearWeights = tuple[FloatArray, FloatArray, FloatArray]  # [B] rows each: weights of jobs, of pairs, of void
 
 
 def play_candidates(network: Linear, simulator: Simulator, candidates: FloatArray) -> None:
@@ -84,7 +84,7 @@ def _play(
     void: bool,
 ) -> int:  # fmt: skip
     for i in prange(rows.shape[0]):
-        # A call: numba takes writes to a tuple's arrays within prange for dead code.
+        # A call: numba removes writes to a tuple's arrays within prange as dead code.
         _play_one(s, rules, rows[i], view, to, weights, unit, void, int(np.int64(i)))
     return int(rows.shape[0])
 
@@ -102,7 +102,7 @@ def _play_one(
 
 @inlined
 def _best(view: Observation, to: Features, weights: LinearWeights, b: int, i: int) -> int:
-    """Return the legal action with the highest score; of equals the lowest."""
+    """Return the legal action with the highest score; of equals, the lowest."""
     of_job, of_pair, of_void = weights
     machines, chosen, best = view.legal.shape[2], -1, -np.inf
     for m in range(view.legal.shape[1]):
@@ -125,14 +125,14 @@ def _sum(features: FloatArray, weights: FloatArray) -> float:
 
 
 def costs(tried: Simulator, base: Simulator, task: Task, tail: float, unit: float) -> FloatArray:
-    """Return what each candidate [C] costs, see above.
+    """Return the cost of each candidate [C], as defined above.
 
     Args:
-        tried: finished episodes of all candidates; each had the jobsets of `base` in a row.
+        tried: finished episodes of all candidates; each candidate played the jobsets of `base` in a row.
         base: finished episodes of the rule.
-        task: its loads, which jobsets have in turn, and its objective.
+        task: for its loads, through which the jobsets cycle, and its objective.
         tail: weight of the tail.
-        unit: time that is added to both waits, so that they are equal where both are 0.
+        unit: time that is added to both waits, so that their ratio is 1 where both are 0.
     """
     found, usual = _measures(tried, task.objective), _measures(base, task.objective)
     loads, count = len(task.loads), len(usual[0])
@@ -154,7 +154,7 @@ def _measures(simulator: Simulator, objective: str) -> tuple[FloatArray, FloatAr
 
 
 def weights_in(network: Linear) -> FloatArray:
-    """Return the weights of jobs, pairs and void in a row."""
+    """Return the weights of jobs, pairs and void, concatenated."""
     parts = (network.of_job, network.of_pair, network.void)
     return np.concatenate([part.detach().numpy() for part in parts]).astype(np.float64)
 

@@ -1,11 +1,11 @@
 """Proximal policy optimisation (Deepk8s section 4.5.2, equation 4; Schulman et al. 2017).
 
-One update: fresh jobsets are played by the network's own chances, and what was recorded is learned several times, in
-minibatches, by the clipped objective, a squared-error critic (equation 3) and an entropy term.
+One update: the network plays fresh jobsets, sampling its actions, and learns several times from the recorded decisions,
+in minibatches, by the clipped objective, a squared-error critic (equation 3) and an entropy term.
 
-Departures: advantages are generalised estimates (the paper has the return less the value) or, as a setting, the return
-less the mean of the jobset's other episodes at the same time; they are learned in units of their standard deviation,
-and costs in units of that of the first update's returns.
+Departures: advantages are generalised estimates (in the paper: the return less the value) or, as a setting, the return
+less the mean return of the jobset's other episodes from the same time on. Advantages are in units of their standard
+deviation, costs in units of the standard deviation of the first update's returns.
 """
 
 from collections.abc import Iterator
@@ -60,10 +60,10 @@ def ppo(network: ActorCritic, task: Task, config: Ppo, memory: Memory | None = N
 
 
 def by_others(played: Trajectory, episodes: int) -> FloatArray:
-    """Return how much less each decision's cost to come is than that of the jobset's other episodes at its time [D].
+    """Return how far each decision's cost to come is below that of the jobset's other episodes at the same time [D].
 
-    The others' costs between their decisions are interpolated; an episode that is over has none to come (Kool, van
-    Hoof, Welling 2019, at equal time: decision numbers of two episodes mean different times).
+    The others' costs are interpolated between their decisions; an episode that is over has none to come. It is the
+    baseline of Kool, van Hoof, Welling 2019, compared at equal times: equal decision numbers mean different times.
     """
     order = np.lexsort((played.turn, played.episode))
     mine = np.split(order, np.cumsum(np.bincount(played.episode, minlength=len(played.cost)))[:-1])

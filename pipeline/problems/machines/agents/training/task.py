@@ -23,7 +23,7 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
     "adam": torch.optim.Adam,
 }
-MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
+MOST_JOBSETS = 100_000  # per update; keeps the random keys of updates apart
 
 Kind = TypeVar("Kind", bound=MachinesRecipe | EvolutionRecipe)
 
@@ -41,10 +41,10 @@ def set_rate(optimizer: torch.optim.Optimizer, recipe: MachinesRecipe, step: int
 
 
 def take_step(network: ActorCritic, optimizer: torch.optim.Optimizer, clip: float | None, number: int) -> None:
-    """Follow the gradient, whose norm is clipped.
+    """Take an optimizer step along the gradient, whose norm is clipped.
 
     Raises:
-        UserError: it is not finite.
+        UserError: the gradient is not finite.
     """
     size = torch.nn.utils.clip_grad_norm_(network.parameters(), float("inf") if clip is None else clip)
     if not bool(size.isfinite()):
@@ -62,37 +62,37 @@ class Task(NamedTuple):
     train: Mapping[int, Sequence[Jobs]]  # by load, as `generate` wrote them
     validation: Mapping[int, Sequence[Jobs]]
     fresh: Callable[[int, int], Jobs]  # (load, number) -> a training jobset that `generate` did not write
-    objective: str = "slowdown"  # a word of COSTS: what `begin` charges
+    objective: str = "slowdown"  # a key of COSTS: what `begin` charges
 
     def recipe_for(self, kind: type[Kind]) -> Kind:
-        """Return the recipe, which must be of a kind."""
+        """Return the recipe; raise TypeError if it is of another kind."""
         if not isinstance(self.recipe, kind):
             raise TypeError(f"expected a {kind.__name__}, got a {type(self.recipe).__name__}")
         return self.recipe
 
     def draw(self, update: int, count: int) -> list[Jobs]:
-        """Return `count` new jobsets for an update, the loads in turn."""
+        """Return `count` new jobsets for an update, cycling through the loads."""
         loads = self.loads
         return [self.fresh(loads[k % len(loads)], update * count + k) for k in range(count)]
 
 
 class Trajectory(NamedTuple):
-    """D decisions of B episodes, one lock step after the other."""
+    """D decisions of B episodes, lock step by lock step."""
 
     observed: Features  # of D observations
     action: IntArray  # [D]
-    log_chance: FloatArray  # [D]  of that action
-    value: FloatArray  # [D]  the critic's
+    log_chance: FloatArray  # [D]  log-probability of that action
+    value: FloatArray  # [D]  the critic's estimate
     episode: IntArray  # [D]
-    turn: IntArray  # [D]  place among the decisions of its episode
+    turn: IntArray  # [D]  number of the decision in its episode, from 0
     now: FloatArray  # [D]  time
-    spent: FloatArray  # [D]  cost of its episode so far
+    spent: FloatArray  # [D]  cost of the episode so far
     cost: FloatArray  # [B]  of each episode
     end: FloatArray  # [B]  when it was over
     taught: IntArray  # [D]  the teacher's action; empty without a teacher
 
     def cost_of_job(self, jobsets: Sequence[Jobs]) -> float:
-        """Return the mean cost of a job; the episodes of a jobset follow each other."""
+        """Return the mean cost of a job; the episodes of a jobset are adjacent."""
         jobs = np.repeat([len(one.arrival) for one in jobsets], len(self.cost) // len(jobsets))
         return float((self.cost / jobs).mean())
 
@@ -149,7 +149,7 @@ def record(
 
 
 def scale_of(network: ActorCritic, cost: FloatArray) -> float:
-    """Return the critic's unit of cost; the first costs of episodes set it to their standard deviation."""
+    """Return the critic's unit of cost: the standard deviation of the first episodes' costs, which set it."""
     if not float(network.scale):
         network.scale.fill_(float(cost.std()) or float(cost.mean()) or 1.0)
     return float(network.scale)

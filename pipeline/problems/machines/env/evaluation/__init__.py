@@ -1,1 +1,1 @@
-"""What schedules of many machines were worth."""
+"""Evaluation of schedules on many machines."""

@@ -1,12 +1,12 @@
 """Metrics of schedules on many machines, as tables: one row for every job, and one for every jobset.
 
-Slowdown = time from arrival to completion over run time; bounded, no job is taken for shorter than 10 time units
-(Feitelson), and the least is 1. Area-weighted response = the mean time from arrival to completion, each job counting by
-its area: nodes times share of all machines, mean over resources, times run time (Schwiegelshohn and Yahyapour 1998).
+Slowdown = time from arrival to completion over run time; for bounded slowdown, no job counts as shorter than 10 time
+units (Feitelson), and the minimum is 1. Area-weighted response = mean time from arrival to completion, weighted by
+area: nodes times share of all machines (mean over resources) times run time (Schwiegelshohn and Yahyapour 1998).
 
 A job that the time limit cut off counts as if it had ended, or had started, there: a lower bound. It is flagged, so
-that no policy gains by leaving jobs undone. Where only some jobs are measured, one that has started has its whole run
-time, and one that never started is flagged.
+that no policy gains by leaving jobs undone. Where only some jobs are measured, one that has started counts with its
+whole run time, and one that never started is flagged.
 """
 
 from collections.abc import Mapping
@@ -28,16 +28,16 @@ from pipeline.simulation.results import (
     timed_summary,
 )
 
-CLEARLY = 0.05  # part by which a makespan must be longer to explain a gain
+CLEARLY = 0.05  # fraction by which a makespan must be longer to explain a gain
 
 
 def outcome(jobs: JobsBatch, placed: Placed) -> Outcome:
-    """Return the outcome of every job; of unfinished ones the lower bound, the end of their episode."""
+    """Return the outcome of every job; unfinished jobs end with their episode, a lower bound."""
     return outcome_of(jobs, placed.start, placed.finish, placed.end)
 
 
 def measured_part(jobs: JobsBatch, placed: Placed, machines: Machines) -> tuple[JobsBatch, Placed]:
-    """Return the measured jobs of all episodes, which finish if they have started; by default all jobs."""
+    """Return the measured jobs of all episodes, as finished if they have started; or all, if all are measured."""
     if machines.measured is None:
         return jobs, placed
     each = np.arange(*machines.measured)
@@ -64,7 +64,7 @@ def jobset_results(
 ) -> pd.DataFrame:
     """Return the metrics of each jobset; load and jobset [B] name the episodes."""
     must_be_whole(load, jobset, jobs, len(placed.end))
-    makespan = placed.end - jobs.arrival[jobs.first[:-1]]  # of all jobs, also where some are measured
+    makespan = placed.end - jobs.arrival[jobs.first[:-1]]  # of all jobs, even where only some are measured
     jobs, placed = measured_part(jobs, placed, machines)
     found = outcome(jobs, placed)
     response, total = found.finish - jobs.arrival, machines.capacity.sum(axis=0).astype(float)
@@ -72,7 +72,7 @@ def jobset_results(
     area = jobs.nodes * share * jobs.duration
     held, weighted = (
         np.bincount(jobs.episode, weights=each, minlength=jobs.episodes) for each in (area, area * response)
-    )  # jobs count equally where none of an episode has an area
+    )  # jobs count equally in episodes whose total area is 0
     means = np.where(held > 0, weighted / np.where(held > 0, held, 1.0), jobset_means(jobs, response))
     table = jobset_table(
         *(policy, load, jobset, jobs, found),
@@ -88,8 +88,8 @@ def summary(frame: pd.DataFrame, scenario: str, best: Mapping[int, str]) -> pd.D
 
     Args:
         frame: rows of JOBSET_RESULTS.
-        scenario: its name.
-        best: the best heuristic of each load, which `from_end` compares with.
+        scenario: name of the scenario.
+        best: the best heuristic at each load, the reference of `from_end`.
     """
     if "area_weighted_response" not in frame:
         return empty(SUMMARY)
@@ -99,9 +99,9 @@ def summary(frame: pd.DataFrame, scenario: str, best: Mapping[int, str]) -> pd.D
 
 
 def from_end(rows: pd.DataFrame, against: pd.Series) -> BoolArray:
-    """Return which rows gain by the end of their episodes: less slowdown than another policy, clearly more makespan.
+    """Return which rows gain by late ends of episodes: less slowdown than another policy, clearly longer makespan.
 
-    A policy that lets large jobs wait until the last arrival lowers the mean slowdown, and episodes end later.
+    A policy that lets large jobs wait until the last arrival lowers the mean slowdown, but episodes end later.
 
     Args:
         rows: one for each load and policy, with `bounded_slowdown` and `makespan`.

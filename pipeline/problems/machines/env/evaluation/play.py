@@ -1,4 +1,4 @@
-"""Policies on the same jobsets of a scenario of many machines: all policies, loads and jobsets side by side.
+"""Play policies on the same jobsets of many machines: all policies, loads and jobsets in parallel.
 
 Compiled heuristics play without interruption; the other policies decide in lock step, all at once.
 """
@@ -27,7 +27,7 @@ from pipeline.simulation.rollout import (
     play_together,
 )
 
-NUMBERS_ABREAST = 1 << 24  # in simulator and observations of all episodes side by side: 128 MiB
+NUMBERS_ABREAST = 1 << 24  # in simulator and observations of all parallel episodes: 128 MiB
 
 
 def score(
@@ -59,7 +59,7 @@ class Game(NamedTuple):
 
     @property
     def abreast(self) -> int:
-        """Return how many episodes may go side by side."""
+        """Return how many episodes may be played in parallel."""
         number, resources = self.machines.capacity.shape
         pairs, longest = self.machines.slots * number, max(len(jobs.arrival) for jobs in self.episodes)
         each = 3 * pairs + 4 * number * resources + 20 * longest
@@ -87,7 +87,7 @@ def played(game: Game, policies: Sequence[Policy | Insider], on_progress: ShareC
 def play_on(
     simulator: Simulator, policy: Policy | Insider, key: KeyArray, at_once: int = DECISIONS_AT_ONCE
 ) -> Iterator[int]:
-    """Play a policy to the end, compiled if it can be; yield now and then the number of unfinished episodes.
+    """Play a policy to the end, compiled if possible; yield the number of unfinished episodes from time to time.
 
     Args:
         simulator: at any point of its episodes.

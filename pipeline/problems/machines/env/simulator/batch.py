@@ -1,8 +1,8 @@
-"""Many episodes in lock step, compiled; moves without a choice are carried out without a decision.
+"""Compiled simulation of many episodes in lock step; moves without a choice are made without a decision.
 
-The reward of an interval is minus the sum over the jobs in the system of the interval times the job's cost of a time
-unit. With gamma = 1 the return of `slowdown` is minus the sum of the jobs' slowdowns (weighted turnaround), that of
-`completion_time` minus the sum of their completion times.
+The reward of an interval is minus its length times the summed unit costs of the jobs in the system; a job's unit cost
+is that of a time unit of its presence. With gamma = 1, the return of `slowdown` is minus the sum of the jobs' slowdowns
+(weighted turnaround), and that of `completion_time` is minus the sum of their completion times.
 """
 
 from collections.abc import Callable, Sequence
@@ -116,7 +116,7 @@ class Simulator(CompiledSimulator[Players, FloatArray]):
 
     @classmethod
     def under_way(cls, jobs: JobsBatch, machines: Machines, ahead: bool, *others: Any) -> "Simulator":
-        """Return an episode that is under way; without `ahead`, `fits_in` is 0. Other arguments: `state_under_way`."""
+        """Return one episode under way; without `ahead`, `fits_in` is 0. For other arguments see `state_under_way`."""
         found = object.__new__(cls)
         found._hold(jobs, machines, state_under_way(jobs, machines, *others), ahead)
         return found
@@ -134,13 +134,13 @@ class Simulator(CompiledSimulator[Players, FloatArray]):
 
     @property
     def started(self) -> int:
-        """Return how many jobs have been started."""
+        """Return the number of started jobs."""
         s = self._state
         return int((s.finished + s.runs).sum())
 
     @property
     def held(self) -> tuple[IntArray, IntArray]:
-        """Return the bounds [J + 1] of each job's machines, and the machines: -1 = not started."""
+        """Return the bounds [J + 1] of each job's machines, and these machines; -1 = not started."""
         return self._state.held_first, self._state.held.copy()
 
     def observe(self, rows: IntArray) -> Observation:
@@ -154,11 +154,11 @@ class Simulator(CompiledSimulator[Players, FloatArray]):
         return view._replace(**bits)
 
     def views(self, count: int) -> Observation:
-        """Return observations for a kernel to overwrite; booleans are bytes."""
+        """Return observations for a kernel to fill in; booleans are bytes."""
         return _empty(self._state, count)
 
     def fits_in(self, row: int) -> FloatArray:
-        """Return the time until the job of each slot [M] fits, also where observations leave it out."""
+        """Return the time until the job of each slot [M] fits, even where observations leave it out."""
         return np.asarray(self._observe(self._rules._replace(ahead=True), np.array([row])).fits_in[0])
 
     def placed(self) -> Placed:
@@ -180,10 +180,10 @@ class Simulator(CompiledSimulator[Players, FloatArray]):
         return copy
 
     def overwrite(self, rows: IntArray, source: "Simulator", which: IntArray) -> None:
-        """Replace episodes by copies of another simulator's; each must have room for its jobs and for their nodes.
+        """Replace episodes with copies of another simulator's; each must have room for the jobs and their nodes.
 
-        All of a simulator with room are overwritten before they are played: then an episode's part of `held` begins
-        where its jobs do.
+        In a simulator with room, all episodes must be overwritten before they are played: then an episode's part of
+        `held` begins at the same place as its jobs.
         """
         s, (jobs, bounds) = self._state, spans(source._state.first, which)
         begins, nodes = s.first[rows], np.append(0, np.cumsum(source._state.nodes[jobs]))
@@ -201,8 +201,8 @@ class Simulator(CompiledSimulator[Players, FloatArray]):
         self._rows = np.flatnonzero(~s.done)
 
 
-# Cost of a time unit of each job's presence [J], by objective. Bounded slowdown takes no job for shorter than 10 time
-# units (Feitelson).
+# Cost of a time unit of each job's presence [J], by objective. In bounded slowdown no job counts as shorter than 10
+# time units (Feitelson).
 COSTS: dict[str, Callable[[JobsBatch], FloatArray]] = {
     "slowdown": lambda jobs: np.asarray(1.0 / jobs.duration),
     "bounded_slowdown": lambda jobs: np.asarray(1.0 / np.maximum(jobs.duration, SHORTEST_BOUNDED)),
@@ -211,7 +211,7 @@ COSTS: dict[str, Callable[[JobsBatch], FloatArray]] = {
 
 
 def costed(machines: Machines, objective: str, jobsets: Sequence[Jobs]) -> Simulator:
-    """Return a simulator of some jobsets, with the costs of an objective, a word of COSTS; unmeasured jobs cost 0."""
+    """Return a simulator of some jobsets, with the costs of an objective, a key of COSTS; unmeasured jobs cost 0."""
     jobs = end_to_end(jobsets)
     cost = COSTS[objective](jobs)
     if machines.measured is not None:

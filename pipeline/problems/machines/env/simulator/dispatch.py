@@ -1,9 +1,9 @@
-"""Decisions and dispatch: reservations and backfilling from the estimates of running jobs; many episodes at once.
+"""Decisions and dispatch: reservations and backfilling by the estimates of running jobs; many episodes at once.
 
-Blocking dispatch holds all jobs until the chosen head fits; with EASY, others start meanwhile that do not delay it
-(Lifka 1995; Mu'alem and Feitelson 2001), but here the reservation is computed once. `easy_within` starts only jobs that
-end before the reservation: RLScheduler's rule (Zhang et al. 2020). The dynamic variants decide again after every event:
-others start in order of arrival, or the shortest estimate first (EASY-SJBF: Tsafrir, Etsion and Feitelson 2007).
+Blocking dispatch holds back all jobs until the chosen head job fits. With EASY, jobs that do not delay it may start
+meanwhile (Lifka 1995; Mu'alem and Feitelson 2001), but here the reservation is computed once. `easy_within` starts only
+jobs that end before the reservation: RLScheduler's rule (Zhang et al. 2020). The dynamic variants decide again after
+every event; the other jobs start by arrival, or shortest estimate first (EASY-SJBF: Tsafrir, Etsion, Feitelson 2007).
 """
 
 import numpy as np
@@ -30,9 +30,9 @@ from pipeline.simulation.compiled import inlined, pop, push
 
 @inlined
 def _look_ahead(s: State, rules: Rules, b: int) -> int:
-    """Copy what is free to `spare` and order the running jobs by their estimated end; return their number.
+    """Copy the free units to `spare` and order the running jobs by their estimated end; return their number.
 
-    The estimate of a job that overruns is doubled until it exceeds the present, where dispatch is dynamic.
+    For dispatch in TOGETHER, the estimate of a job that overruns is doubled until its end is after now.
     """
     for k in range(s.kind.shape[0]):
         for r in range(s.capacity.shape[1]):
@@ -63,7 +63,7 @@ def fits_in(s: State, rules: Rules, b: int, times: FloatArray, i: int) -> None:
     for m in range(s.slot_job.shape[1]):
         times[i, m] = 0.0
         if m < s.waiting[b] and s.able[b, m] < s.nodes[s.slot_job[b, m]]:
-            times[i, m] = s.able[b, m] - s.nodes[s.slot_job[b, m]]  # below 0: machines that it still lacks
+            times[i, m] = s.able[b, m] - s.nodes[s.slot_job[b, m]]  # below 0: minus the machines still missing
             open_slots += 1
     left = _look_ahead(s, rules, b) if open_slots else 0
     while left > 0 and open_slots > 0:
@@ -73,7 +73,7 @@ def fits_in(s: State, rules: Rules, b: int, times: FloatArray, i: int) -> None:
             k = s.held[place]
             for m in range(s.waiting[b]):
                 if times[i, m] < 0.0 and holds(s, s.slot_job[b, m], k, s.spare[b, k]):
-                    times[i, m] -= 1.0  # counted already
+                    times[i, m] -= 1.0  # this machine is already counted
             _release(s, b, over, k)
             for m in range(s.waiting[b]):
                 if times[i, m] < 0.0 and holds(s, s.slot_job[b, m], k, s.spare[b, k]):
@@ -93,9 +93,9 @@ def _fits_spare(s: State, b: int, job: int) -> bool:
 
 @inlined
 def reserve(s: State, rules: Rules, b: int, job: int, wanted: int) -> float:
-    """Return when a job fits by the estimates; `spare` then holds what it leaves free once all due by then have ended.
+    """Return when a job fits by the estimates; `spare` then holds the units that it will leave free at that time.
 
-    The job takes the wanted machine if it can then, and the next ones.
+    All jobs due by then count as ended. The job takes the wanted machine if that can hold it then, and the next ones.
     """
     at, left = -np.inf, _look_ahead(s, rules, b)
     while left > 0 and (s.estimated[s.order[s.first[b]]] <= at or not _fits_spare(s, b, job)):
@@ -126,7 +126,7 @@ def _ends_by(s: State, rules: Rules, b: int, job: int, reserved: float) -> bool:
 
 @inlined
 def _may_start(s: State, rules: Rules, b: int, job: int, reserved: float) -> bool:
-    """Return whether a job fits now and does not delay the reservation, by the estimates."""
+    """Return whether a job fits now and, by the estimates, does not delay the reservation."""
     if _ends_by(s, rules, b, job, reserved):
         return first_machine(s, b, job, -1) >= 0
     if rules.dispatch == EASY_WITHIN:
@@ -139,7 +139,7 @@ def _may_start(s: State, rules: Rules, b: int, job: int, reserved: float) -> boo
 
 @inlined
 def _start_early(s: State, rules: Rules, b: int, job: int, reserved: float) -> None:
-    """Start a job that ends by the reservation, or on machines with spare room next to it."""
+    """Start a job: anywhere if it ends by the reservation, else on machines with room besides the reservation."""
     if _ends_by(s, rules, b, job, reserved):
         start(s, b, job, first_machine(s, b, job, -1))
         return
@@ -158,7 +158,7 @@ def _start_early(s: State, rules: Rules, b: int, job: int, reserved: float) -> N
 
 @inlined
 def backfill(s: State, rules: Rules, b: int, reserved: float) -> None:
-    """Start what does not delay the reservation, in order of arrival."""
+    """Start the jobs that do not delay the reservation, in order of arrival."""
     m = 0
     while m < s.waiting[b]:
         job = s.slot_job[b, m]
@@ -176,7 +176,7 @@ def backfill(s: State, rules: Rules, b: int, reserved: float) -> None:
 
 @inlined
 def hold(s: State, rules: Rules, b: int, m: int, k: int) -> None:
-    """Start the job of a slot as soon as it fits: on machine k if that can hold it then, else on the lowest."""
+    """Start the job of a slot as soon as it fits: on machine k if that can hold it, else on the lowest that can."""
     job = take_out(s, b, m)
     place = first_machine(s, b, job, k)
     reserved = -np.inf
@@ -208,7 +208,7 @@ def _nearer(s: State, rules: Rules, job: int, head: int, last: int, found: int) 
 
 @inlined
 def _next(s: State, rules: Rules, b: int, head: int, last: int) -> int:
-    """Return the waiting job after the last one in the order of backfilling; -1 = none is left."""
+    """Return the waiting job that follows `last` in the order of backfilling; -1 = none."""
     found = -1
     for m in range(s.waiting[b]):
         found = _nearer(s, rules, s.slot_job[b, m], head, last, found)
@@ -221,7 +221,7 @@ def _next(s: State, rules: Rules, b: int, head: int, last: int) -> int:
 
 @inlined
 def _leave(s: State, b: int, job: int) -> None:
-    """Take a job out of its slot, or out of the backlog."""
+    """Remove a job from its slot or from the backlog."""
     for m in range(s.waiting[b]):
         if s.slot_job[b, m] == job:
             take_out(s, b, m)
@@ -231,7 +231,7 @@ def _leave(s: State, b: int, job: int) -> None:
 
 @inlined
 def start_or_backfill(s: State, rules: Rules, b: int, m: int, k: int) -> None:
-    """Start the job of a slot if it fits; else backfill, and continue to the next event."""
+    """Start the job of a slot if it fits; otherwise backfill, and continue to the next event."""
     head = s.slot_job[b, m]
     place = first_machine(s, b, head, k)
     if place >= 0:
@@ -257,7 +257,7 @@ def awaits(s: State, rules: Rules, b: int) -> bool:
 def _settle(s: State, rules: Rules, b: int) -> None:
     """Continue to the next decision, or to the end of the episode.
 
-    Where some jobs are measured, it ends when these have started, or when no other arrives: arrivals must continue.
+    Where only some jobs are measured, it ends once these have started or, as arrivals must continue, with the last one.
     """
     while True:
         if rules.measured > 0:
@@ -285,7 +285,7 @@ def apply_action(s: State, rules: Rules, b: int, action: int) -> None:
         else:
             all_events(s, rules, b, rules.pause)
     else:
-        if not (there and holds(s, s.slot_job[b, m], k, s.capacity[k])):  # the first legal action
+        if not (there and holds(s, s.slot_job[b, m], k, s.capacity[k])):  # illegal: take the first legal action
             m, k = 0, 0
             while k < machines and not holds(s, s.slot_job[b, 0], k, s.capacity[k]):
                 k += 1
@@ -311,7 +311,7 @@ def _begin(s: State, rules: Rules, b: int) -> None:
 def begin_all(s: State, rules: Rules) -> None:
     """Let the first jobs arrive, and continue to the first decision of every episode."""
     for i in prange(s.now.shape[0]):
-        _begin(s, rules, int(np.int64(i)))  # a call: numba takes writes to a tuple's arrays within prange for dead code
+        _begin(s, rules, int(np.int64(i)))  # a call: numba removes writes to a tuple's arrays in prange as dead code
 
 
 @njit(cache=True, parallel=True)

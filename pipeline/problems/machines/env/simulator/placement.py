@@ -1,4 +1,4 @@
-"""Slots, machines and the table between them; arrivals, starts and ends of jobs."""
+"""Slots, machines, and the table of which fit together; arrivals, starts and ends of jobs."""
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def _fill(s: State, b: int, m: int, job: int) -> None:
 
 @inlined
 def _update_column(s: State, b: int, k: int) -> None:
-    """Determine again which waiting jobs a machine could hold."""
+    """Update which waiting jobs a machine could hold."""
     for m in range(s.waiting[b]):
         can = holds(s, s.slot_job[b, m], k, s.free[b, k])
         if can != s.can[b, m, k]:
@@ -49,7 +49,7 @@ def _update_column(s: State, b: int, k: int) -> None:
 
 @inlined
 def take_out(s: State, b: int, m: int) -> int:
-    """Return the job of a slot, which leaves it; later ones move up, and the backlog's first fills the last."""
+    """Remove and return the job of a slot; later jobs move up, and the first of the backlog fills the last slot."""
     job = s.slot_job[b, m]
     s.fitting[b] -= fits(s, b, m)
     last = s.waiting[b] - 1
@@ -75,7 +75,7 @@ def take_out(s: State, b: int, m: int) -> int:
 
 @inlined
 def first_machine(s: State, b: int, job: int, wanted: int) -> int:
-    """Return the wanted machine if it can hold a job now, else the lowest that can; -1 where it does not fit."""
+    """Return the wanted machine if it can hold a job now, else the lowest that can; -1 if the job does not fit."""
     able, lowest = 0, -1
     for k in range(s.kind.shape[0]):
         if holds(s, job, k, s.free[b, k]):
@@ -110,7 +110,7 @@ def run(s: State, b: int, job: int) -> None:
 
 @inlined
 def start(s: State, b: int, job: int, wanted: int) -> None:
-    """Start a job that fits, already taken out of the queue, on a machine that can hold it and on the next that can."""
+    """Start a job that fits and has left the queue, on the wanted machine, which can hold it, and the next that can."""
     left, at = s.nodes[job], s.held_first[job]
     s.machine[job] = wanted
     for step in range(s.kind.shape[0]):
@@ -128,13 +128,13 @@ def start(s: State, b: int, job: int, wanted: int) -> None:
 
 @inlined
 def next_arrival(s: State, b: int) -> float:
-    """Return when the next job arrives; infinity if none does."""
+    """Return the time of the next arrival; infinity if there is none."""
     return float(s.arrival[s.to_come[b]]) if s.to_come[b] < s.first[b + 1] else np.inf
 
 
 @inlined
 def next_end(s: State, b: int) -> float:
-    """Return when the next running job ends; infinity if none runs."""
+    """Return the time of the next end of a job; infinity if none runs."""
     return float(s.ends[s.running[s.first[b]]]) if s.runs[b] > 0 else np.inf
 
 
@@ -175,7 +175,7 @@ def end(s: State, b: int) -> None:
 
 @inlined
 def _pass_until(s: State, rules: Rules, b: int, until: float) -> bool:
-    """Let time pass, up to the limit: beyond it the episode is over, and False is returned."""
+    """Let time pass, up to the limit; return whether it was within the limit: else the episode is over."""
     limit = s.arrival[s.first[b]] + rules.time_limit
     within: bool = until <= limit
     until = until if within else limit
@@ -192,7 +192,7 @@ def _pass_until(s: State, rules: Rules, b: int, until: float) -> bool:
 
 @inlined
 def all_events(s: State, rules: Rules, b: int, pause: float) -> None:
-    """Let time pass to the next event, at most for a pause, and handle all simultaneous events."""
+    """Let time pass to the next event, but no longer than a pause, and handle all simultaneous events."""
     until = min(next_arrival(s, b), next_end(s, b), s.now[b] + pause)
     if not _pass_until(s, rules, b, until):
         return
@@ -204,7 +204,7 @@ def all_events(s: State, rules: Rules, b: int, pause: float) -> None:
 
 @inlined
 def one_event(s: State, rules: Rules, b: int) -> None:
-    """Let time pass to the next event and handle only that; an arrival precedes an end of the same time."""
+    """Let time pass to the next event and handle only that; an arrival precedes an end at the same time."""
     come, due = next_arrival(s, b), next_end(s, b)
     if not _pass_until(s, rules, b, max(s.now[b], min(come, due))):
         return

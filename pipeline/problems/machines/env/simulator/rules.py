@@ -1,11 +1,11 @@
-"""Heuristics, compiled: for the simulator's own state, many episodes at once, and for observations.
+"""Compiled heuristics, for the simulator's own state (many episodes at once) and for observations.
 
-A job's duration is its estimate, the user's where the log has one. Sources:
+A job's duration here is the run time known to policies: exact, predicted or the user's estimate. Sources:
 
     SAF, F1                     Carastan-Santos and de Camargo, SC 2017 (F1 as fitted there)
     WFP3, UNICEP                Tang et al., Cluster 2009
-    least, most and balanced    Kubernetes' NodeResourcesFit and NodeResourcesBalancedAllocation, in real numbers where
-                                Kubernetes scores by whole percents
+    least, most and balanced    Kubernetes' NodeResourcesFit and NodeResourcesBalancedAllocation, in real numbers, where
+                                Kubernetes scores in whole percents
     Tetris                      Grandl et al., SIGCOMM 2014, mixed with shortness and fairness as Deepk8s compares it
     peers                       the code of RLScheduler, Zhang et al., SC 2020
 
@@ -28,7 +28,7 @@ from pipeline.simulation.compiled import inlined, uniform
 TINY = 1e-15  # RLScheduler's guard of logarithms and quotients
 NO_KNOBS = (0.0, 0.0)
 
-# Rules by the word of `CompiledRule`. Those before `packer` score jobs, the next ones machines, too.
+# Numbers of the rules, by name in `CompiledRule`. Those before `packer` score jobs only, the others also machines.
 RULES = {
     name: place
     for place, name in enumerate(
@@ -53,7 +53,7 @@ class Players(NamedTuple):
 
 
 def players(rules: Sequence[CompiledRule], key: KeyArray) -> Players:
-    """Return the players before the first decision; one rule and key for every episode [B]."""
+    """Return the players before the first decision, from one rule and key for each episode [B]."""
     rule = np.array([RULES[each.rule] for each in rules], dtype=np.int64)
     knobs = np.array([each.knobs or NO_KNOBS for each in rules], dtype=np.float64)
     return Players(rule, knobs, np.ascontiguousarray(key), np.zeros(len(rules), dtype=np.int64))
@@ -63,10 +63,10 @@ def players(rules: Sequence[CompiledRule], key: KeyArray) -> Players:
 def score_job(
     rule: int, estimate: float, wait: float, arrival: float, nodes: int, demand: IntArray, total: FloatArray, age: float
 ) -> float:
-    """Score a job; `demand` [R] is that of a node, `total` [R] the capacity of all machines."""
-    processors = float(max(nodes * (demand[0] / 1000.0), 1.0))  # of the first resource, held by all nodes
+    """Score a job; `demand` [R] is its demand on each node, `total` [R] the capacity of all machines."""
+    processors = float(max(nodes * (demand[0] / 1000.0), 1.0))  # units of the first resource on all nodes
     if rule in (WFP_PEER, UNI_PEER):
-        wait = -1.0 - arrival  # RLScheduler's: a job that has not started has scheduled time -1
+        wait = -1.0 - arrival  # as in RLScheduler's code: a job that has not started has scheduled time -1
     if rule == FCFS:
         return float(-arrival)
     if rule in (SJF, SJF_MOST):
@@ -98,13 +98,13 @@ def _alignment(demand: IntArray, free: IntArray, capacity: IntArray) -> float:
 
 @inlined
 def _mix(alignment: float, shortness: float, fairness: float, packing: float, fair: float) -> float:
-    """Return Tetris' score: alignment, shortest duration to the job's, its wait to the longest."""
+    """Return the score of Tetris from alignment, shortest duration / duration, and wait / longest wait."""
     return float(packing * alignment + fair * fairness + (1.0 - packing - fair) * shortness)
 
 
 @inlined
 def _allocated(rule: int, demand: IntArray, free: IntArray, capacity: IntArray) -> float:
-    """Score a machine as Kubernetes does, by the shares of it that are taken with the job; 1 of what it lacks."""
+    """Score a machine as Kubernetes does, by the shares in use with the job; the share of a missing resource is 1."""
     total, squares = 0.0, 0.0
     for r in range(capacity.shape[0]):
         share = 1.0
@@ -132,9 +132,9 @@ def score_view(
         rule: a value of RULES.
         knobs: its parameters.
         total: [B, R] capacity of all machines.
-        shortest: [B] duration of waiting jobs.
-        longest_wait: [B] of waiting jobs, above 0.
-        scores: written; those of empty slots stay.
+        shortest: [B] shortest duration of the waiting jobs.
+        longest_wait: [B] longest wait of the waiting jobs, above 0.
+        scores: output; those of empty slots stay unchanged.
     """
     for i in range(view.now.shape[0]):
         for m in range(view.duration.shape[1]):
@@ -229,7 +229,7 @@ def decide(s: State, rules: Rules, b: int, who: Players) -> int:
     if rule in (PACKER, TETRIS):
         return _best_pair(s, rules, b, who)
     m = _best_job(s, rules, b, rule, who.knobs[b, 0])
-    best, chosen = -np.inf, -1  # machine: the lowest that may be taken, or the best by the rule's score
+    best, chosen = -np.inf, -1  # the lowest machine that may be taken, or the best by the rule's score
     for k in range(s.kind.shape[0]):
         if _may(s, rules, b, m, k):
             score = 0.0 if rule < LEAST else _allocated(rule, s.demand[s.slot_job[b, m]], s.free[b, k], s.capacity[k])

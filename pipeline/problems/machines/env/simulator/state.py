@@ -9,7 +9,7 @@ from pipeline.problems.machines.env.nouns import JobsBatch, Machines, could_hold
 
 
 class State(NamedTuple):
-    """All episodes; letters as in `core`. Columns [J] of running jobs are filled from each episode's first job on."""
+    """State of all episodes; letters as in `core`. Running jobs fill columns [J] from each episode's first job on."""
 
     first: IntArray  # [B + 1]
     arrival: FloatArray  # [J]
@@ -18,41 +18,41 @@ class State(NamedTuple):
     demand: IntArray  # [J, R]
     nodes: IntArray  # [J]
     kinds: KeyArray  # [J]
-    unit_cost: FloatArray  # [J]           what a time unit of its presence costs
+    unit_cost: FloatArray  # [J]           cost of a time unit of the job's presence
     capacity: IntArray  # [K, R]
     total: FloatArray  # [R]           capacity of all machines
     kind: IntArray  # [K]
     start: FloatArray  # [J]           nan = not started
     finish: FloatArray  # [J]           nan = not finished
     machine: IntArray  # [J]           -1 = not started
-    held_first: IntArray  # [J + 1]       place of its machines in `held`
-    held: IntArray  # [nodes of all jobs]  machines
-    running: IntArray  # [J]           jobs, a heap by their end
+    held_first: IntArray  # [J + 1]       where the job's machines begin in `held`
+    held: IntArray  # [nodes of all jobs]  machines; -1 = not started
+    running: IntArray  # [J]           running jobs, a heap by their end
     runs: IntArray  # [B]           number of running jobs
     ends: FloatArray  # [J]           when a started job ends
-    rank: IntArray  # [J]           how many of its episode had started before it
+    rank: IntArray  # [J]           number of jobs of the episode that started before it
     free: IntArray  # [B, K, R]
     in_use: IntArray  # [B, R]
     slot_job: IntArray  # [B, M]        in order of arrival; -1 = empty
     waiting: IntArray  # [B]           jobs in slots
     can: BoolArray  # [B, M, K]     could the machine hold the job now?
-    able: IntArray  # [B, M]        number of machines that could
+    able: IntArray  # [B, M]        number of such machines
     fitting: IntArray  # [B]           jobs in slots that fit
-    queue: IntArray  # [B]           the backlog: all jobs from here on that have not started
-    to_come: IntArray  # [B]           up to here, the next job to arrive
-    backlog: IntArray  # [B]           number of these jobs
+    queue: IntArray  # [B]           the backlog: jobs from here up to `to_come` that have not started
+    to_come: IntArray  # [B]           the next job to arrive
+    backlog: IntArray  # [B]           number of jobs in the backlog
     to_start: IntArray  # [B]           the first measured job that had not started at the last check
     now: FloatArray  # [B]
     last_arrival: FloatArray  # [B]
     present: IntArray  # [B]           jobs in the system
-    rate: FloatArray  # [B]           their sum of unit costs
+    rate: FloatArray  # [B]           sum of their unit costs
     cost: FloatArray  # [B]
     busy: FloatArray  # [B]
     finished: IntArray  # [B]
     done: BoolArray  # [B]
     estimated: FloatArray  # [J]           estimated end of a started job
-    order: IntArray  # [J]           buffer: running jobs by that time
-    spare: IntArray  # [B, K, R]     buffer: free at a time to come
+    order: IntArray  # [J]           buffer: running jobs by estimated end
+    spare: IntArray  # [B, K, R]     buffer: free units at a future time
 
 
 class Rules(NamedTuple):
@@ -62,12 +62,12 @@ class Rules(NamedTuple):
     pause: float
     time_limit: float
     stall: float
-    ahead: bool = True  # do observations show when jobs fit that do not fit now?
-    measured: int = 0  # the episode is over once all measured jobs, which are below this number, have started; 0: all
+    ahead: bool = True  # do observations show when a job will fit that does not fit now?
+    measured: int = 0  # end of the measured jobs; the episode is over once they have started; 0: all are measured
 
 
 def empty_state(jobs: JobsBatch, machines: Machines, unit_cost: FloatArray) -> State:
-    """Return the state before anything has arrived."""
+    """Return the state before the first arrival."""
     episodes, count = jobs.episodes, len(jobs.arrival)
     capacity = np.ascontiguousarray(machines.capacity, dtype=np.int64)
     (number, resources), slots = capacity.shape, machines.slots
@@ -110,15 +110,15 @@ def empty_state(jobs: JobsBatch, machines: Machines, unit_cost: FloatArray) -> S
 def state_under_way(
     jobs: JobsBatch, machines: Machines, start: FloatArray, held: IntArray, now: float, last_arrival: float
 ) -> State:
-    """Return the state of one episode of which all jobs have arrived.
+    """Return the state of one episode whose jobs have all arrived.
 
     Args:
-        jobs: those that run, and then those that wait in order of arrival.
-        machines: that they run on.
-        start: when the first H jobs started; they run until `start + duration`, after now.
-        held: machines of these, job by job, as many as its `nodes`.
-        now: the time.
-        last_arrival: when a job last arrived.
+        jobs: first the running jobs, then the waiting ones in order of arrival.
+        machines: the machines that they run on.
+        start: [H] starts of the H running jobs; each runs until `start + duration`, which is after now.
+        held: machines of the running jobs, job by job, `nodes` for each job.
+        now: the current time.
+        last_arrival: time of the last arrival.
     """
     s, runs, count = empty_state(jobs, machines, np.ones(len(jobs.arrival))), len(start), len(jobs.arrival)
     s.start[:runs], s.held[: len(held)] = start, held

@@ -1,1 +1,1 @@
-"""Where the jobs of many machines come from: recipes and logs."""
+"""Sources of the jobs of many machines: recipes and logs."""

@@ -1,4 +1,4 @@
-"""The machines of a scenario of many machines: groups of params.yaml, or some of a log's own."""
+"""The machines of a scenario: groups of params.yaml, or a sample of the machines of a log."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ from pipeline.core.types import ANY_KIND, KeyArray
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.nouns import DISPATCH, Machines
 
-STALL = 10.0  # median run times without an arrival after which void is refused, where a scenario says nothing
+STALL = 10.0  # default: median run times without an arrival after which void is refused
 
 
 def machines_of(scenario: MachinesScenario, park: MachinePark) -> Machines:
-    """Return machines and dispatch of a scenario, whose times are in the park's unit."""
-    # Of a log, the unit is the median run time.
+    """Return machines and dispatch of a scenario; the scenario's times are in the park's unit."""
+    # For a log, the unit is the median run time.
     usual = STALL * (scenario.workload.median if isinstance(scenario.workload, Tasks) else 1.0)
     return Machines(
         capacity=np.array(park.capacity, dtype=np.int64),
@@ -35,7 +35,7 @@ def time_scale(scenario: MachinesScenario, park: MachinePark) -> float:
 
 
 def grouped(groups: Sequence[Group], unit: float) -> MachinePark:
-    """Return the machines of some groups, kinds in the order of their first appearance."""
+    """Return the machines of some groups, with kinds in the order of their first appearance."""
     kinds = list(dict.fromkeys(group.kind for group in groups))
     amounts = [tuple(thousandths(np.array(list(group.has.values()))).tolist()) for group in groups]
     return MachinePark(
@@ -48,10 +48,10 @@ def grouped(groups: Sequence[Group], unit: float) -> MachinePark:
 
 
 def sampled(machines: MachineTable, chosen: Sampled, kind_names: Sequence[str], unit: float) -> MachinePark:
-    """Return machines drawn from a log's own, in their order there.
+    """Return a sample of the machines of a log, in their order there.
 
     Raises:
-        UserError: it has fewer.
+        UserError: the log has fewer machines.
     """
     there = len(machines.kind)
     if chosen.sample > there:
@@ -67,9 +67,9 @@ def sampled(machines: MachineTable, chosen: Sampled, kind_names: Sequence[str], 
 
 
 def kinds_at(park: MachinePark, kinds: KeyArray, kind_names: Sequence[str]) -> KeyArray:
-    """Return the bits of the park's kinds that jobs [J] run on, given those of a log's kinds.
+    """Return the bits of the park's kinds that jobs [J] may run on, given the bits of the log's kinds.
 
-    A job that runs on all kinds of the log's machines also runs on kinds that the log does not know.
+    A job that may run on any kind of the log also runs on kinds of the park that the log does not have.
     """
     found, place = np.unique(kinds, return_inverse=True)
     shared = [(kind_names.index(name), own) for own, name in enumerate(park.kind_names) if name in kind_names]

@@ -1,15 +1,15 @@
 """A scenario's jobs on many machines, drawn from a recipe or cut from a log.
 
-Every jobset has random draws of its own, keyed by (seed, split, load, number).
+Every jobset has its own random draws, keyed by (seed, split, load, number).
 
-Recipe: Deepk8s draws from Alibaba's log; ours draws as logs look. Run times are log-normal and cut at the longest;
-each resource's demand is one of a few, all equally often; arrivals are Poisson from the first job, at 0, on. Load =
-arrivals per time unit * E[run time] * E[demand] / all machines' capacity, mean over resources, exactly for the cut law.
+Recipe: Deepk8s draws jobs from Alibaba's log; ours are drawn to resemble logs. Run times are log-normal, cut at the
+longest; each resource's demand is one of a few values, equally often; the first job arrives at 0, then arrivals are
+Poisson. Load = arrivals per time unit * E[cut run time] * E[demand] / all machines' capacity, mean over resources.
 
-Blocks are of consecutive jobs of some parts of a log (a block bootstrap, Künsch 1989). A part that is too short to
-learn from gives any number of jobsets that keep bursts and the habits of users. Each job keeps the time since the job
-before it, stretched or compressed to the load. Parts are named by places of jobs in order of arrival, so that published
-results on the jobs between them can be tested on jobs that were not used for training.
+Blocks are consecutive jobs of some parts of a log (a block bootstrap, Künsch 1989). Even a part that is too short to
+learn from yields any number of jobsets, with its bursts and its users' habits. Each job keeps the time since the job
+before it, scaled to the load. Parts are ranges of jobs in order of arrival, so that jobs with published results can be
+kept out of training.
 """
 
 import math
@@ -36,7 +36,7 @@ from pipeline.progress import ProgressCallback, no_progress
 
 @dataclass(frozen=True)
 class Drawn(Origin[Jobs]):
-    """Jobs drawn from a recipe; the unit of time is its own."""
+    """Jobs drawn from a recipe, in the recipe's unit of time."""
 
     scenario: MachinesScenario
     tasks: Tasks
@@ -44,13 +44,13 @@ class Drawn(Origin[Jobs]):
     notes: tuple[str, ...] = ()
 
     def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
-        """Return a jobset; splits differ only by the numbers of their draws."""
+        """Return a jobset; splits differ only in their random draws."""
         return draw_jobs(self.tasks, load / load_of_one(self.tasks, self.park), rng)
 
 
 @dataclass(frozen=True)
 class Cut(Origin[Jobs]):
-    """Jobs cut from a log, or resampled from its parts; its times are seconds."""
+    """Jobs cut from a log, or resampled from its parts; times are in seconds."""
 
     scenario: MachinesScenario
     workload: MachinesLog
@@ -63,7 +63,7 @@ class Cut(Origin[Jobs]):
         return self.fit.park
 
     def split(self, name: str) -> dict[int, list[Jobs]]:
-        """Return the windows of a split, the same jobs at every load; or its blocks, drawn at each load."""
+        """Return the windows of a split, the same at every load; with parts, blocks, drawn for each load."""
         if self.workload.parts is not None:
             return super().split(name)
         size = self.workload.window
@@ -82,7 +82,7 @@ class Cut(Origin[Jobs]):
         chosen = places[(begins[:, None] + np.arange(self.workload.block)).ravel()[: self.workload.window]]
         arrival = self.fit.jobs.arrival
         gap = np.diff(arrival, prepend=arrival[0])[chosen] * self.fit.stretch(load)
-        gap[np.isin(chosen, [first for first, _ in spans])] = 0.0  # what came before it belongs to another part
+        gap[np.isin(chosen, [first for first, _ in spans])] = 0.0  # the job before it belongs to another part
         jobs = Jobs._make(column[chosen] for column in self.fit.jobs)
         return jobs._replace(arrival=np.cumsum(gap) - gap[0])
 
@@ -93,7 +93,7 @@ class Cut(Origin[Jobs]):
 def source(params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress) -> Drawn | Cut:
     """Return the source of a scenario's jobs.
 
-    The folder holds its log, and the log's file of machines, or is the log itself; it is not read for a recipe.
+    `folder` holds the log and the log's file of machines, or is the log itself; it is not read for a recipe.
 
     Raises:
         UserError: the log cannot be read, or contradicts the scenario.
@@ -101,7 +101,7 @@ def source(params: Params, name: str, folder: Path, on_progress: ProgressCallbac
     scenario = params.machines_scenario(name)
     workload = scenario.workload
     if isinstance(workload, Tasks):
-        if isinstance(scenario.machines, Sampled):  # refused by params.yaml's check
+        if isinstance(scenario.machines, Sampled):  # already refused by the check of params.yaml
             raise TypeError("tasks have no file of machines")
         return Drawn(params.seed, scenario, workload, grouped(scenario.machines, unit=1.0))
     trace = read_log(workload, folder, on_progress)
@@ -143,14 +143,14 @@ def _check_length(workload: MachinesLog, jobs: int) -> None:
 
 
 def mean_run(tasks: Tasks) -> float:
-    """Return the expected run time of a log-normal law that is cut at the longest.
+    """Return the expected run time of a log-normal distribution that is cut at the longest.
 
     >>> round(mean_run(Tasks(name="tasks", median=1.0, spread=1.0, longest=1e9, demand={}, jobs=1)), 6)  # e ** (1 / 2)
     1.648721
     """
     place = math.log(tasks.longest / tasks.median) / tasks.spread
 
-    def below(place: float) -> float:  # share of the standard normal law
+    def below(place: float) -> float:  # cumulative standard normal distribution
         return math.erfc(-place / math.sqrt(2)) / 2
 
     whole = tasks.median * math.exp(tasks.spread**2 / 2) * below(place - tasks.spread)
@@ -158,14 +158,14 @@ def mean_run(tasks: Tasks) -> float:
 
 
 def load_of_one(tasks: Tasks, park: MachinePark) -> float:
-    """Return the load in percent that one job a time unit makes."""
+    """Return the load in percent of one job per time unit."""
     total = np.array(park.capacity, dtype=np.int64).sum(axis=0) / THOUSANDTHS
     shares = [float(np.mean(tasks.demand[name]) / total[r]) for r, name in enumerate(park.resources)]
     return 100.0 * mean_run(tasks) * sum(shares) / len(shares)
 
 
 def draw_jobs(tasks: Tasks, rate: float, rng: np.random.Generator) -> Jobs:
-    """Draw one jobset, `rate` arrivals a time unit."""
+    """Draw one jobset with `rate` arrivals per time unit."""
     arrival = np.concatenate([[0.0], np.cumsum(rng.exponential(1 / rate, tasks.jobs - 1))])
     duration = np.minimum(tasks.median * np.exp(tasks.spread * rng.standard_normal(tasks.jobs)), tasks.longest)
     demand = np.column_stack(

@@ -1,9 +1,9 @@
 """A log as jobs of a scenario's machines: windows of consecutive jobs, at the loads of the scenario.
 
 Arrivals before `first_s` are left out; run times and their estimates are cut at `longest_s`; jobs that fit on none of
-the machines are dropped. All of it is counted. Load = what jobs hold times how long, over what the machines offer while
-they arrive, mean over resources; at another load, gaps between arrivals are own load / load as long. Own load,
-predictions and the unit of time, the median run time, are those of the training period.
+the machines are dropped. All of these are counted. Load = units that jobs hold times their run times, over capacity
+times the time in which they arrive, mean over resources. At another load, gaps between arrivals are multiplied by own
+load / load. Own load, predictions and the unit of time (the median run time) are those of the training period.
 """
 
 from collections.abc import Mapping
@@ -30,19 +30,19 @@ NO_MACHINE = "could run on none of the machines"
 class Fitted(NamedTuple):
     """A log as jobs of some machines."""
 
-    jobs: Jobs  # all that are left, at the log's own times
-    user: IntArray  # [J]  of each job; -1 = unknown
-    wait: FloatArray  # [J]  in the log's own history; nan = unknown
+    jobs: Jobs  # all jobs that are used, at the log's own times
+    user: IntArray  # [J]  -1 = unknown
+    wait: FloatArray  # [J]  wait on the real cluster; nan = unknown
     partition: IntArray  # [J]  index in partition_names
     partition_names: tuple[str, ...]
     group: IntArray  # [J]  index in group_names
     group_names: tuple[tuple[str, str], ...]  # account and QOS
     park: MachinePark
-    load: dict[str, float]  # per resource that the machines have: that of the training period, 1 = all of it
-    left_out: dict[str, int]  # numbers of other jobs by reason
+    load: dict[str, float]  # of the training period, per resource of the machines; 1 = all of it
+    left_out: dict[str, int]  # number of dropped jobs, by reason
     capped: int  # jobs whose run time was cut
     unused: tuple[str, ...]  # resources of the log that the machines do not specify
-    doubts: tuple[str, ...]  # what is implausible and not accepted
+    doubts: tuple[str, ...]  # implausible properties that are not accepted
 
     @property
     def own_load(self) -> float:
@@ -56,7 +56,7 @@ class Fitted(NamedTuple):
         return jobs._replace(arrival=(jobs.arrival - jobs.arrival[0]) * self.stretch(load))
 
     def stretch(self, load: int) -> float:
-        """Return the factor of gaps between arrivals at a load in percent."""
+        """Return the factor that gaps between arrivals are multiplied by at a load in percent."""
         return 100 * self.own_load / load
 
 
@@ -108,7 +108,7 @@ def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> F
         unused=tuple(name for name in trace.resources if name not in park.resources),
         doubts=unconfirmed(kept, workload.accept)
         if isinstance(scenario.machines, Sampled)
-        else unconfirmed(moved, (*workload.accept, SIZE)),  # gaps are stretched to the machines that it names
+        else unconfirmed(moved, (*workload.accept, SIZE)),  # the machines are given, so that gaps are scaled to them
     )
 
 
@@ -133,7 +133,7 @@ def _only(trace: Trace, kept: BoolArray) -> Trace:
 
 
 def _learned(workload: MachinesLog, jobs: int) -> IntArray:
-    """Return the places of the training jobs; parts that exceed the log are refused elsewhere."""
+    """Return the indices of the training jobs; parts that exceed the log are refused elsewhere."""
     if workload.parts is None:
         return np.arange(max(1, periods(jobs, workload)["train"][1]))
     found = np.concatenate([np.arange(first, min(after, jobs)) for first, after in workload.parts.train])
@@ -157,7 +157,7 @@ def _on_park(trace: Trace, park: MachinePark) -> Trace:
 
 
 def _load(jobs: Jobs, park: MachinePark, learned: IntArray) -> dict[str, float]:
-    span = float(np.diff(jobs.arrival, append=jobs.arrival[-1])[learned].sum())  # up to the next one's arrival
+    span = float(np.diff(jobs.arrival, append=jobs.arrival[-1])[learned].sum())  # up to the arrival of the next job
     if not span > 0:
         raise UserError("workload: all jobs of the log arrive at once, so that it has no load which could be changed")
     total = np.array(park.capacity, dtype=np.int64).sum(axis=0)
@@ -170,7 +170,7 @@ def _load(jobs: Jobs, park: MachinePark, learned: IntArray) -> dict[str, float]:
 
 
 def describe(trace: Trace, fit: Fitted, loads: Mapping[int, float]) -> list[str]:
-    """Return notes for people about a log; `loads` are factors of gaps by load."""
+    """Return notes on a log for users; `loads` are the factors of gaps between arrivals, by load."""
     jobs, total = fit.jobs, np.array(fit.park.capacity, dtype=np.int64).sum(axis=0)
     amounts = ", ".join(f"{n / THOUSANDTHS:,g} {name}" for name, n in zip(fit.park.resources, total, strict=True))
     return [

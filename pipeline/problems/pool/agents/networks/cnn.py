@@ -1,9 +1,9 @@
-"""DeepRM2's network (Table 1, 326,859 weights): convolutions, on each distinct part of the images once.
+"""DeepRM2's network (Table 1, 326,859 weights), with convolutions computed once for each distinct part of the images.
 
 A column of the second pool's output depends on only 16 columns of the image: a patch. Neighbouring states, and the
-episodes of one jobset, share nearly all of their slots, so few patches are distinct, and still fewer of the strips of 6
-columns that determine one column of the first pool. Strips, patches and pairs of a patch and its place are numbered in
-order of appearance; places count because the third layer has separate weights for each of them.
+episodes of one jobset, share nearly all of their slots, so few patches are distinct, and even fewer strips: the 6
+columns that determine one column of the first pool. Strips, patches and placed patches (a patch and its place in the
+image) are numbered in order of appearance. Places count because the third layer has separate weights for each place.
 """
 
 import copy
@@ -32,13 +32,13 @@ from pipeline.problems.pool.agents.networks.network import Forward, Network
 from pipeline.problems.pool.agents.networks.rows import padded
 from pipeline.problems.pool.env.nouns import CompactObservation
 
-AT_ONCE = 1 << 14  # patch places of one lookup; tables grow as if all were new
+AT_ONCE = 1 << 14  # places looked up at once; tables grow as if all patches were new
 
 Array = TypeVar("Array", IntArray, FloatArray)
 
 
 class Patchwork:
-    """The distinct strips, patches and placed patches met so far, each numbered in order of appearance."""
+    """The distinct strips, patches and placed patches so far, each numbered in order of appearance."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = hash_layout(layout)
@@ -64,7 +64,7 @@ class Patchwork:
 
     @property
     def placed(self) -> IntArray:
-        """Return patch and place [P, 2] of each distinct pair of them."""
+        """Return the patch and place [P, 2] of each distinct placed patch."""
         return self._found.patch_of[: self._found.counts[2]]
 
     def add(self, observed: CompactObservation) -> IntArray:
@@ -121,7 +121,7 @@ def _larger(table: KeyArray, count: int) -> KeyArray:
 
 CHUNK = 65536 * 56  # patch places in the observations of one forward pass
 STRIPS_AT_ONCE = 4096  # convolved together in training
-PLAY_STRIPS = 64  # convolved together in play: a constant, so that a row does not depend on the size of its batch
+PLAY_STRIPS = 64  # convolved together in play: constant, so that a row does not depend on its batch size
 MAX_PLACED = 1 << 18  # placed patches cached in play; 75 MB for DeepRM2
 
 
@@ -157,13 +157,13 @@ class Cnn(Network):
         return super().frozen() if self.by_torch else FrozenCnn(self)
 
     def by_place(self) -> Tensor:
-        """Return the third layer's weights [columns, C, padded(H)] by the place of a patch."""
+        """Return the third layer's weights [columns, C, padded(H)] by place of the patch."""
         channels, units = self.second.out_channels * (self.layout.rows // 4), len(self.third.bias)
         weight = self.third.weight.view(units, channels, self.columns).permute(2, 1, 0)
         return nnf.pad(weight, (0, padded(units) - units)).contiguous()
 
     def on_image(self, image: Tensor) -> Tensor:
-        """Return the same logits by convolving whole drawn images [D, T, columns]."""
+        """Return the same logits, computed by convolutions of whole drawn images [D, T, columns]."""
         maps = nnf.avg_pool2d(torch.relu(self.first(image[:, None])), 2)
         maps = nnf.avg_pool2d(torch.relu(self.second(maps)), 2)
         logits: Tensor = self.last(torch.tanh(self.third(maps.flatten(1))))
@@ -171,9 +171,9 @@ class Cnn(Network):
 
 
 def rounded_up(cells: FloatArray) -> FloatArray:
-    """Return strips, padded with empty ones to a count of three significant bits.
+    """Return strips, padded with empty ones to a number of three significant bits.
 
-    oneDNN caches a primitive for each size: over a thousand updates, gigabytes.
+    oneDNN caches a primitive for each size, which would be gigabytes after a thousand updates.
     """
     step = min(STRIPS_AT_ONCE, 1 << max(0, len(cells).bit_length() - 3))
     return np.concatenate([cells, np.zeros((-len(cells) % step, *cells.shape[1:]), dtype=cells.dtype)])
@@ -182,7 +182,7 @@ def rounded_up(cells: FloatArray) -> FloatArray:
 class FrozenCnn:
     """A snapshot of a network with a cache of the values of all parts seen so far.
 
-    The values of a part depend on nothing else, so clearing the cache changes no result.
+    The values of a part depend only on that part, so clearing the cache changes no result.
     """
 
     def __init__(self, network: Cnn) -> None:

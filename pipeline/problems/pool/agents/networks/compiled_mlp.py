@@ -1,4 +1,4 @@
-"""DeepRM's network, wholly compiled: one observation's logits for play, and the loss's gradient of many."""
+"""DeepRM's network, fully compiled: logits of single observations for play, and the gradient of many decisions."""
 
 from typing import NamedTuple
 
@@ -17,22 +17,22 @@ BLOCK = 1024  # decisions summed in float32, except for the table; sums of block
 
 
 class MlpWeights(NamedTuple):
-    """A network's; H and A padded, and 0 beyond."""
+    """Weights of a network; H and A are padded with zeros."""
 
-    table: FloatArray  # [pieces, H]  of the first layer
-    bias: FloatArray  # [H]  of it
+    table: FloatArray  # [pieces, H]  of the first layer, see `lookup`
+    bias: FloatArray  # [H]  of the first layer
     last: FloatArray  # [H, A]
     last_bias: FloatArray  # [A]
 
 
 class Gradient(NamedTuple):
-    """Of the loss of some decisions by the weights, for each share of the decisions."""
+    """Gradient of the loss of some decisions by the weights, for each thread's share of the decisions."""
 
     table: FloatArray  # [shares, pieces, H]
     bias: FloatArray  # [shares, H]
     last: FloatArray  # [shares, H, A]
     last_bias: FloatArray  # [shares, A]
-    entropy: FloatArray  # [shares]  summed
+    entropy: FloatArray  # [shares]  summed over decisions
 
 
 class MlpBuffer(NamedTuple):
@@ -63,7 +63,7 @@ def logits_of(w: MlpWeights, p: Places, observed: CompactObservation, i: int, bu
 
 
 def forward(w: MlpWeights, p: Places, observed: CompactObservation) -> FloatArray:
-    """Return the logits [D, A] of observations; those of one do not depend on the others."""
+    """Return the logits [D, A] of observations; those of an observation do not depend on the others."""
     logits = np.empty((len(observed.cells), observed.may.shape[1]), dtype=np.float32)
     if len(logits) < FEW:
         _decide(w, p, observed, 0, len(logits), logits)
@@ -109,7 +109,7 @@ def _learn_all(
     shares = parts.entropy.shape[0]
     share = -(-loss.action.shape[0] // shares)
     for k in prange(shares):
-        part = int(np.int64(k))  # prange counts in uint64: everything would be compiled twice
+        part = int(np.int64(k))  # prange counts in uint64, which would compile everything a second time
         for begin in range(part * share, min((part + 1) * share, loss.action.shape[0]), BLOCK):
             end = min(begin + BLOCK, (part + 1) * share, loss.action.shape[0])
             _learn(w, p, last, observed, loss, parts, part, begin, end)

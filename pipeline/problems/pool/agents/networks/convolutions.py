@@ -1,9 +1,9 @@
-"""DeepRM2's layers on distinct parts, each a sum of rows of the table before it, forward and backward.
+"""DeepRM2's layers on distinct parts, each a sum of rows of the previous layer's table, forward and backward.
 
-The first convolution runs on distinct strips. The second is linear in its five columns: each distinct strip has one row
-for each of them, and a patch is a sum of ten rows. A placed patch has its share of the third layer, and an image's
-third layer is the sum of its placed patches'. Each kernel sums in one order, whatever the number of threads and the
-rest of the tables, so the logits of an observation do not depend on its batch.
+The first convolution runs on distinct strips. The second is linear in its five columns: each distinct strip has a row
+for each of them, and a patch is a sum of ten rows. Each placed patch contributes its share to the third layer, whose
+value for an image is the sum of the shares of its placed patches. Each kernel sums in a fixed order, regardless of the
+number of threads and the rest of the tables, so the logits of an observation do not depend on its batch.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ TAPS = 5  # columns of the second convolution
 
 
 def strip_rows(cells: Tensor, first: nn.Conv2d, second: nn.Conv2d) -> Tensor:
-    """Return each strip's part [S, TAPS, C2 * (T // 2)] in the second convolution's columns, from cells [S, T, 6]."""
+    """Return each strip's share [S, TAPS, C2 * (T // 2)] of the second convolution's columns, from cells [S, T, 6]."""
     maps = nnf.conv2d(cells[:, None], first.weight, first.bias, padding=(2, 0))
     pooled = nnf.avg_pool2d(torch.relu(maps), 2)[:, :, :, 0]
     taps = second.weight.permute(3, 0, 1, 2).reshape(-1, second.in_channels, second.weight.shape[2])
@@ -79,7 +79,7 @@ class Sum(torch.autograd.Function):
             some = order[begin:end]
             above, below = torch.from_numpy(shares)[some], patch[some]
             to_weight[k] = maps[below].T @ above
-            to_maps.index_add_(0, below, above @ weight[k].T)  # within one place, no patch comes twice
+            to_maps.index_add_(0, below, above @ weight[k].T)  # within one place, no patch occurs twice
         return to_maps, to_weight, None, None
 
 
@@ -123,7 +123,7 @@ def _unpool(
     rows: FloatArray, bias: FloatArray, strips: IntArray, gradient: FloatArray, parts: int, to_rows: FloatArray,
     to_bias: FloatArray,
 ) -> None:  # fmt: skip
-    """Add to the gradients of rows and bias; each thread has channels of its own."""
+    """Add to the gradients of rows and bias; each thread has its own channels."""
     channels = len(bias)
     steps = rows.shape[2] // channels
     for part in prange(parts):
@@ -150,7 +150,7 @@ def _unpool(
 
 @njit(cache=True, parallel=True)
 def share(maps: FloatArray, weight: FloatArray, placed: IntArray, shares: FloatArray) -> None:
-    """Write the part [P, H] of each placed patch in the third layer."""
+    """Write the share [P, H] of each placed patch in the third layer."""
     for p in prange(len(placed)):
         shares[p] = 0.0
         add_mixture(weight[placed[p, 1]], maps[placed[p, 0]], maps.shape[1], shares[p])
@@ -167,7 +167,7 @@ def add_up(shares: FloatArray, where: IntArray, parts: int, hidden: FloatArray) 
 
 @njit(cache=True, parallel=True)
 def _scatter(gradient: FloatArray, where: IntArray, parts: int, shares: FloatArray) -> None:
-    """Add the gradient of each image to its placed patches; each thread has hidden units of its own."""
+    """Add the gradient of each image to its placed patches; each thread has its own hidden units."""
     vectors = gradient.shape[1] // NARROW
     for part in prange(parts):
         first, last = vectors * part // parts * NARROW, vectors * (part + 1) // parts * NARROW
@@ -177,7 +177,7 @@ def _scatter(gradient: FloatArray, where: IntArray, parts: int, shares: FloatArr
 
 @njit(cache=True)
 def weigh(values: FloatArray, weight: FloatArray, bias: FloatArray, logits: FloatArray) -> None:
-    """Write the last layer's output [D, A] of values [D, H], each row by itself."""
+    """Write the last layer's output [D, A] for values [D, H], row by row."""
     for i in range(len(values)):
         for a in range(len(bias)):
             total = bias[a]

@@ -1,9 +1,9 @@
 """DeepRM's image of an observation, drawn cell by cell for networks that need pixels.
 
-Columns, resource after resource: units in use (capacity), then each slot (capacity; a job fills rows 0..duration - 1
-of columns 0..demand - 1); then the backlog (filled row by row), then, with a clock, the time since a job last arrived
-/ 10, at most 1, in every row. It is DeepRM's image as occupancy: the random grey levels its code gives jobs are left
-out.
+Columns, for each resource: the units in use (as many columns as units), then each slot (as many columns; a job fills
+rows 0..duration - 1 of columns 0..demand - 1). Then come the backlog (filled row by row) and, with a clock, a column
+with (time since a job last arrived) / 10, at most 1, in every row. It is DeepRM's image as occupancy, without the
+random grey levels that its code gives to jobs.
 """
 
 from typing import NamedTuple
@@ -20,13 +20,13 @@ CLOCK_STEPS = 10
 
 
 class Layout(NamedTuple):
-    """Places of everything in the image of a cluster."""
+    """Layout of the image of a cluster."""
 
     capacity: tuple[int, ...]  # [R]
     rows: int  # T
     slots: int  # M
-    backlog: int
-    clock: bool
+    backlog: int  # jobs that the image can show
+    clock: bool  # is there a clock?
 
     @classmethod
     def of(cls, cluster: Cluster, clock: bool) -> "Layout":
@@ -35,7 +35,7 @@ class Layout(NamedTuple):
 
     @property
     def backlog_columns(self) -> int:
-        """Return the columns of the backlog: enough for all its jobs."""
+        """Return the number of columns of the backlog: enough for all jobs that it can show."""
         return -(-self.backlog // self.rows)
 
     @property
@@ -54,12 +54,12 @@ class Layout(NamedTuple):
 
 
 def clock(observed: CompactObservation) -> FloatArray:
-    """Return the clock [D]: time since a job last arrived, as a share of ten steps."""
+    """Return the clock [D]: the time since a job last arrived, as a share of ten steps."""
     return np.asarray(np.minimum(observed.rest[:, 1], CLOCK_STEPS) / CLOCK_STEPS).astype(np.float32)
 
 
 def paint(observed: CompactObservation, layout: Layout, device: torch.device) -> Tensor:
-    """Return the same images as `draw`, drawn on a device by torch's operations."""
+    """Return the same images as `draw`, drawn on a device by torch."""
     cells = (
         torch.from_numpy(observed.cells if observed.cells.itemsize == 1 else observed.cells.astype(np.int32))
         .to(device)

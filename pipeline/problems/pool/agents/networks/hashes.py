@@ -1,7 +1,7 @@
 """The columns of an image, identified by 64 random bits instead of drawn cells; neighbours are hashed together.
 
-Equal columns have equal bits, whatever they represent. Different columns differ except by chance: among a million
-patches, two collide once in 10^7 times.
+Equal columns have equal bits, whatever they represent. Different columns have different bits except by chance: the
+probability that any two of a million patches collide is below 10^-7.
 """
 
 from typing import Any, NamedTuple
@@ -15,10 +15,10 @@ from pipeline.problems.pool.env.nouns import CompactObservation
 from pipeline.simulation.compiled import inlined
 
 STRIDE = 4  # image columns per column of the second pool
-MARGIN = 6  # image columns that a patch begins before its own
-BLOCKS = 4  # times STRIDE columns: a patch
-STRIPS = 6  # of a patch: columns of the first pool
-STRIP = 6  # image columns of a strip; the next one begins two later
+MARGIN = 6  # image columns by which a patch begins before its own columns
+BLOCKS = 4  # of STRIDE image columns: the width of a patch
+STRIPS = 6  # in a patch: columns of the first pool
+STRIP = 6  # image columns of a strip; the next strip begins two columns later
 FEW = 64  # observations: fewer are faster on one thread
 OUTSIDE = np.uint64(0xD1B54A32D192ED03)  # a column beyond the image
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -36,13 +36,13 @@ class HashLayout(NamedTuple):
     slots: int  # M
     shown: int  # jobs the backlog can show
     backlog: int  # its columns
-    clock: int  # 1 = the last column is one
+    clock: int  # 1 = the last column is a clock
     width: int  # of the image
     columns: int  # of the second pool's output
-    row: KeyArray  # [T]  of a filled cell
-    filled: KeyArray  # [T + 1]  of a column filled from the top
-    tenth: KeyArray  # [CLOCK_STEPS + 1]  of a clock
-    place: KeyArray  # [columns]  of a place
+    row: KeyArray  # [T]  bits of a filled cell, by row
+    filled: KeyArray  # [T + 1]  bits of a column filled from the top, by height
+    tenth: KeyArray  # [CLOCK_STEPS + 1]  bits of a clock
+    place: KeyArray  # [columns]  bits of a place
 
 
 class PatchTables(NamedTuple):
@@ -52,13 +52,13 @@ class PatchTables(NamedTuple):
     patches: KeyArray  # [2^n, 2]
     placed: KeyArray  # [2^n, 2]
     counts: IntArray  # [3]  of strips, patches and placed patches
-    cells: FloatArray  # [S, T, STRIP]  what a strip shows
-    strips_of: IntArray  # [U, STRIPS]  of a patch; -1 = beyond the first pool's output, where zeros are
+    cells: FloatArray  # [S, T, STRIP]  cells of a strip
+    strips_of: IntArray  # [U, STRIPS]  strips of a patch; -1 = beyond the first pool's output: zeros
     patch_of: IntArray  # [P, 2]  patch and place
 
 
 def hash_layout(layout: Layout) -> HashLayout:
-    """Return the layout of an image with random bits for what it can show."""
+    """Return the layout of an image, with random bits for everything it can show."""
     columns, steps = layout.columns // STRIDE, layout.rows
     number = np.arange(steps + CLOCK_STEPS + 1 + columns)
     row, tenth, place = np.split(keys(0, number, np.zeros_like(number)), [steps, steps + CLOCK_STEPS + 1])
@@ -110,7 +110,7 @@ def move(table: KeyArray, larger: KeyArray) -> None:
 
 
 def find(layout: HashLayout, observed: CompactObservation, placed: KeyArray, where: IntArray) -> None:
-    """Write the number [D, columns] of each placed patch, -1 if it has none."""
+    """Write the number [D, columns] of each placed patch; -1 if it has none."""
     if len(where) < FEW:
         _find_some(layout, observed.cells, observed.rest, placed, 0, len(where), where)
     else:
@@ -119,7 +119,7 @@ def find(layout: HashLayout, observed: CompactObservation, placed: KeyArray, whe
 
 @inlined
 def _height(s: HashLayout, waiting: Scalar, k: int) -> Scalar:
-    """Return the filled cells of the backlog's k-th column; it is filled row by row."""
+    """Return the number of filled cells in the k-th column of the backlog, which is filled row by row."""
     return max(0, -((k - min(waiting, s.shown)) // s.backlog))
 
 
@@ -182,7 +182,7 @@ def _draw(
 
 @inlined
 def _mixed(bits: Scalar) -> Scalar:
-    """Spread 64 bits; never 0, which marks an empty place of a hash table."""
+    """Mix 64 bits; never return 0, which marks an empty place of a hash table."""
     bits = (bits ^ (bits >> np.uint64(30))) * MIXING
     bits ^= bits >> np.uint64(27)
     return bits if bits != 0 else np.uint64(1)
@@ -190,7 +190,7 @@ def _mixed(bits: Scalar) -> Scalar:
 
 @inlined
 def _hash(code: KeyArray, begin: int, end: int) -> Scalar:
-    """Return the hash of some neighbours in a row."""
+    """Return the hash of some consecutive codes."""
     bits = np.uint64(0)
     for k in range(begin, end):
         bits = bits * SPREAD + code[k]
@@ -259,7 +259,7 @@ def number(s: HashLayout, cells: IntArray, rest: IntArray, rows: IntArray, found
 def _strip(
     s: HashLayout, cells: IntArray, rest: IntArray, i: int, code: KeyArray, w: int, k: int, found: PatchTables
 ) -> Scalar:
-    """Return the number of a patch's k-th strip; a new one is drawn."""
+    """Return the number of a patch's k-th strip; if the strip is new, draw it."""
     first = w * STRIDE - MARGIN + 2 * k  # its first column
     if first + 2 < 0 or (first + 2) // 2 >= s.width // 2:
         return -1

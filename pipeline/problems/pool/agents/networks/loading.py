@@ -20,9 +20,9 @@ class Loaded(NamedTuple):
     """A network ready to act."""
 
     network: PoolNetwork
-    cluster: Cluster  # that it was trained on
+    cluster: Cluster  # on which it was trained
     policy: Policy
-    masked: bool  # does it keep to the legal actions?
+    masked: bool  # does it take only legal actions?
 
 
 def card_of(params: Params, agent: str) -> PoolCard:
@@ -55,7 +55,7 @@ def restore(card: PoolCard, weights: Mapping[str, FloatArray], device: torch.dev
     """Rebuild a network and its policy, by default on the CPU.
 
     Raises:
-        UserError: the weights are not those of the network on the card.
+        UserError: the weights do not fit the network on the card.
     """
     network = build(card.network, cluster_of(card), seed=0)
     restore_weights(network, weights, card.agent)
@@ -68,7 +68,7 @@ def restore(card: PoolCard, weights: Mapping[str, FloatArray], device: torch.dev
 
 
 def must_match(card: PoolCard, scenario: PoolScenario) -> None:
-    """Refuse a network that was trained on another cluster than the scenario's, unless its weights serve any.
+    """Refuse a network that was trained on another cluster than the scenario's, unless its weights fit any cluster.
 
     Raises:
         UserError: the cluster differs in any way.
@@ -79,5 +79,5 @@ def must_match(card: PoolCard, scenario: PoolScenario) -> None:
     for name in ("resources", "horizon", "slots", "backlog", "place_ahead"):
         trained, asked = getattr(card, name), getattr(scenario, name)
         same = list(trained.items()) == list(asked.items()) if isinstance(trained, dict) else trained == asked
-        if not same:  # of resources, the order counts too
+        if not same:  # the order of resources counts, too
             raise UserError(f"model of agent '{card.agent}': trained with {name} {trained}, the scenario has {asked}")

@@ -1,8 +1,8 @@
-"""DeepRM's first layer without drawing the image: a sum of rows of a table, forward and backward.
+"""DeepRM's first layer without a drawn image: a sum of rows of a table, forward and backward.
 
-The image is a sum of pieces, each a cumulative sum of weights: a row of a resource (by its units in use), a slot's
-block (by duration and demand), the backlog (by its count), the clock. One table row a piece gives exactly the dense
-layer on the image, with ~70 times less arithmetic; empty rows, slots and backlogs cost nothing.
+The image consists of pieces: a row of a resource (by its units in use), a slot's block (by duration and demand), the
+backlog (by its count), and the clock. The layer's value on a piece is a cumulative sum of weights, a row of the table.
+The sum of these rows is exactly the dense layer on the image, with ~70 times less work; empty pieces cost nothing.
 """
 
 from typing import Any, NamedTuple
@@ -25,9 +25,9 @@ class Places(NamedTuple):
     capacity: IntArray  # [R]
     steps: int  # T
     slots: int  # M
-    rows: IntArray  # [R]  first row of the cluster image's pieces: T * (capacity + 1)
-    blocks: IntArray  # [R]  of the slots': M * (T + 1) * (capacity + 1)
-    backlog: int  # of the backlog's: one more than it can show
+    rows: IntArray  # [R]  first row of the cluster's pieces: T * (capacity + 1)
+    blocks: IntArray  # [R]  first row of the slots' pieces: M * (T + 1) * (capacity + 1)
+    backlog: int  # first row of the backlog's pieces: one more than the jobs it can show
     shown: int  # jobs the backlog can show
     clock: int  # the clock's only row; -1 = none
 
@@ -46,7 +46,7 @@ def places_of(layout: Layout) -> Places:
 
 
 def piece_table(weight: Tensor, layout: Layout) -> Tensor:
-    """Return the layer's value on every piece, from its weight [H, T * columns]; `places_of` says where.
+    """Return the layer's value on every piece, from its weights [H, T * columns]; rows are as in `places_of`.
 
     The table is [pieces, padded(H)]; its last columns are 0.
     """
@@ -78,7 +78,7 @@ def _sums_along(weights: Tensor, dim: int) -> Tensor:
 
 
 class SumRows(torch.autograd.Function):
-    """Sum of the table's rows that each observation is made of; torch's own embedding_bag has a slower backward."""
+    """Sum of the table rows of each observation's pieces; the backward pass of torch's embedding_bag is slower."""
 
     @staticmethod
     def forward(context: Any, table: Tensor, observed: CompactObservation, places: Places) -> Tensor:
@@ -137,7 +137,7 @@ def _since(observed: CompactObservation, i: int) -> np.float32:
 def add_up(
     table: FloatArray, observed: CompactObservation, p: Places, i: int, found: IntArray, total: FloatArray
 ) -> int:
-    """Write the sum [width] of one observation's rows, and their places into `found`; return their number."""
+    """Write the sum [width] of one observation's rows, and their indices to `found`; return their number."""
     count = pieces(observed, p, i, found)
     sum_rows(table, found, count, total)
     if p.clock >= 0:

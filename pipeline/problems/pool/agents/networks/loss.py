@@ -1,7 +1,7 @@
-"""The gradient of the policy-gradient loss by the logits, in closed form and compiled.
+"""The gradient of the policy-gradient loss with respect to the logits, in closed form and compiled.
 
-With p the chances of the actions, a the one taken, g its advantage, H the entropy and c the entropy's weight, the loss
-of a decision is -(g log p_a + c H), and its derivative by logit j is -(g ([j = a] - p_j) - c p_j (log p_j + H)).
+With p the probabilities of the actions, a the one taken, g its advantage, H the entropy and c its weight, the loss of a
+decision is -(g log p_a + c H). Its derivative with respect to logit j is -(g ([j = a] - p_j) - c p_j (log p_j + H)).
 """
 
 from typing import NamedTuple
@@ -14,28 +14,28 @@ from pipeline.simulation.compiled import inlined
 
 
 class Loss(NamedTuple):
-    """What the loss of D decisions is made of."""
+    """Terms of the loss of D decisions."""
 
     action: IntArray  # [D]  taken
     gain: FloatArray  # [D]  the advantage
-    masked: bool  # are illegal actions out of the question?
+    masked: bool  # are illegal actions excluded?
     weight: float  # of the entropy
 
     def take(self, rows: slice) -> "Loss":
-        """Return that of some decisions."""
+        """Return the terms of some decisions."""
         return self._replace(action=self.action[rows], gain=self.gain[rows])
 
 
 @inlined
 def loss_of(logits: FloatArray, may: BoolArray, i: int, loss: Loss, gradient: FloatArray) -> float:
-    """Write the gradient of one decision's loss by its own logits, and return its entropy.
+    """Write the gradient of one decision's loss with respect to its logits, and return its entropy.
 
     Args:
         logits: [A] or longer.
         may: [D, A], the legal actions.
         i: the decision.
         loss: of all decisions.
-        gradient: [A] or longer, written.
+        gradient: output, [A] or longer.
     """
     actions, action, gain = may.shape[1], loss.action[i], loss.gain[i]
     highest, total, mean = -np.inf, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""DeepRM's network (section 4.1): one hidden layer of 20, on an image that is never drawn."""
+"""DeepRM's network (section 4.1): one hidden layer of 20 units over an image that is never drawn."""
 
 import numpy as np
 import torch
@@ -73,6 +73,6 @@ class Mlp(Network):
         return float(found.entropy.sum())
 
     def on_image(self, image: Tensor) -> Tensor:
-        """Return the same logits by the dense layer on drawn images [D, T, columns]."""
+        """Return the same logits, computed by a dense layer on drawn images [D, T, columns]."""
         logits: Tensor = self.last(torch.relu(self.first(image.flatten(1))))
         return logits

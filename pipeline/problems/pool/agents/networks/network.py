@@ -19,7 +19,7 @@ from pipeline.problems.pool.env.nouns import CompactObservation, compact
 
 
 def allowed(observed: CompactObservation, masked: bool) -> BoolArray:
-    """Return the actions [D, A] that may be chosen: the legal ones, or with no mask all."""
+    """Return the actions [D, A] that may be chosen: the legal ones or, without a mask, all."""
     return observed.may if masked else np.ones_like(observed.may)
 
 
@@ -29,9 +29,9 @@ def log_probabilities(logits: Tensor, may: BoolArray) -> Tensor:
 
 
 def backward_from(values: Tensor, gradient: Tensor) -> None:
-    """Add the gradients of the weights, given the gradient by values that depend on them.
+    """Add the gradients of the weights, given the gradient with respect to values that depend on them.
 
-    It is `values.backward(gradient)` to the byte, which would import sympy first, 0.2 s of a process.
+    The result equals `values.backward(gradient)` to the byte, which would first import sympy (0.2 s).
     """
     (values * gradient).sum().backward()  # type: ignore[no-untyped-call]
 
@@ -69,7 +69,7 @@ class Scorer(nn.Module, Generic[Encoded]):
         raise NotImplementedError
 
     def frozen(self) -> Forward[Encoded]:
-        """Return a snapshot for play: everything that is constant between two updates is computed once."""
+        """Return a snapshot for play, which computes everything that is constant between two updates once."""
         raise NotImplementedError
 
     def placed(self, device: torch.device | None) -> Self:
@@ -78,7 +78,7 @@ class Scorer(nn.Module, Generic[Encoded]):
 
 
 class Network(Scorer[CompactObservation]):
-    """A network of an image: its layout, and the number of observations of a forward pass on a CPU."""
+    """A network over an image, with its layout and the number of observations per forward pass on a CPU."""
 
     layout: Layout
     chunk: int
@@ -89,21 +89,21 @@ class Network(Scorer[CompactObservation]):
 
     @property
     def device(self) -> torch.device:
-        """Return where the weights are."""
+        """Return the device of the weights."""
         return next(self.parameters()).device
 
     @property
     def by_torch(self) -> bool:
-        """Return whether torch draws images and computes dense layers: our compiled code is for the CPU."""
+        """Return whether torch draws images and computes dense layers, because our compiled code is for the CPU."""
         return any(weight.device.type != "cpu" for weight in self.parameters())
 
     @property
     def at_once(self) -> int:
-        """Return the number of observations of a forward pass."""
+        """Return the number of observations per forward pass."""
         return IMAGES_AT_ONCE if self.by_torch else self.chunk
 
     def compiled(self) -> tuple[MlpWeights, Places] | None:
-        """Return the current weights, if this network can play inside a compiled roll-out."""
+        """Return the current weights, if this network can play in a compiled rollout."""
         return None
 
     def frozen(self) -> Forward[CompactObservation]:
@@ -134,7 +134,7 @@ class Network(Scorer[CompactObservation]):
 
 
 def greedy(network: Scorer[Encoded], masked: bool, sampled: bool = False) -> Policy:
-    """Return the policy of the network's currently most probable actions, of equals the lowest; or one that samples."""
+    """Return the policy that takes the network's most probable action (of equals, the lowest), or one that samples."""
     forward = network.frozen()
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:

@@ -1,4 +1,4 @@
-"""The networks by their params.yaml word; each file holds one."""
+"""The networks by their name in params.yaml; each file holds one."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ PoolNetwork = Network | Scores
 
 
 def build(config: PoolNetworkConfig, cluster: Cluster, seed: int) -> PoolNetwork:
-    """Return a network with the initial weights that `seed` gives."""
+    """Return a network with initial weights drawn by a seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return NETWORKS[config.name](config, cluster)

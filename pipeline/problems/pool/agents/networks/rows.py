@@ -1,7 +1,7 @@
 """Sums over rows of float32 tables, in vector registers.
 
-numba keeps the sum of such a loop in memory, because it cannot rule out that the table overlaps. The loops emitted
-here take a third of the time to read rows and a fifth to write them. Tables are [rows, width] with `padded` widths.
+numba keeps the sum of such a loop in memory, because it cannot rule out that sum and table overlap. The loops emitted
+here read rows in a third of the time and write them in a fifth. Tables are [rows, width] with `padded` widths.
 """
 
 from collections.abc import Callable
@@ -62,20 +62,20 @@ class Emitter:
         return self.builder.sext(value, INDEX) if short else value
 
     def spread(self, number: Any) -> Any:
-        """Return a vector of one number."""
+        """Return a vector that repeats a number."""
         lanes = ir.Constant(ir.VectorType(ir.IntType(32), self.vector.count), [0] * self.vector.count)
         empty = ir.Constant(self.vector, ir.Undefined)
         first = self.builder.insert_element(empty, number, ir.IntType(32)(0))
         return self.builder.shuffle_vector(first, empty, lanes)
 
     def register(self, value: Any = None) -> Any:
-        """Return a place for a block, with a value or 0."""
+        """Return storage for a block, with a value or 0."""
         zero = ir.Constant(self.vector, [0.0] * self.vector.count)
         return cgutils.alloca_once_value(self.builder, zero if value is None else value)  # type: ignore[no-untyped-call]
 
 
 def _emitted(width: int, emit: Callable[..., None]) -> Callable[..., None]:
-    """Return a function for kernels: (table, picked, count, at, first, row), `emit` its code; `at`: first column."""
+    """Return a function for kernels with code by `emit`: (table, picked, count, at, first, row); `at`: first column."""
 
     def block(typing: Any, table: Any, picked: Any, count: Any, at: Any, first: Any, row: Any) -> Any:
         floats = (table, first, row)
@@ -126,9 +126,9 @@ def _outer(e: Emitter, table: Any, weights: Any, count: Any, _: Any, row: Any) -
 
 
 def _all_columns(emit: Callable[..., None]) -> Callable[..., None]:
-    """Return a function for kernels that goes through all columns of a table: (table, picked, count, first, row).
+    """Return a function for kernels that processes all columns of a table: (table, picked, count, first, row).
 
-    Four registers at a time, because each sum waits for the previous one.
+    It sums four registers at a time, because each addition to a register waits for the previous one.
     """
     widest, wide, narrow = (_emitted(width, emit) for width in (WIDEST, WIDE, NARROW))
 
@@ -171,13 +171,13 @@ def add_mixture(table: FloatArray, weights: FloatArray, count: int, row: FloatAr
 
 @inlined
 def add_outer(table: FloatArray, weights: FloatArray, count: int, row: FloatArray) -> None:
-    """Add a row [width], times their weights, to the first `count` rows."""
+    """Add a row [width] to each of the first `count` rows, times the row's weight."""
     _outer_all(table, weights, count, row, row)
 
 
 @inlined
 def add_columns(table: FloatArray, found: IntArray, count: int, begin: int, end: int, more: FloatArray) -> None:
-    """Add to the rows as `add_to_rows` does, only in columns begin to end - 1, which are whole vectors."""
+    """Add to the rows like `add_to_rows`, but only in columns begin to end - 1, which are whole vectors."""
     at = begin
     while at + WIDE <= end:
         _add_wide(table, found, count, at, more, more)

@@ -1,6 +1,6 @@
 """Scores of waiting jobs from a few dozen weights, found by evolution and played by the simulator's compiled rule.
 
-There is no gradient: whole episodes judge a weight (`training.evolution`). The first weights resemble the rule
+There is no gradient: weights are judged by whole episodes (`training.evolution`). The initial weights resemble the rule
 `hold_long`: while short jobs may still arrive, long ones wait unless they fill all slots.
 """
 
@@ -15,7 +15,7 @@ from pipeline.problems.pool.agents.networks.network import Forward, Scorer
 from pipeline.problems.pool.env.simulator.rules import scores_of
 from pipeline.problems.pool.env.simulator.score_rule import COUNT, FEATURES
 
-# The weights that the search begins with; those of all other features are 0.
+# The initial weights of the search; those of all other features are 0.
 BY_HAND = {
     "always": 1.5,
     "length": -1.0,
@@ -27,7 +27,7 @@ BY_HAND = {
     "long_endless_short_jobs": -1.0,
     "long_quiet": 1.6,
 }
-FIRST_SPREAD = 0.3  # of the weights into tanh units; the weights out of them begin at 0
+FIRST_SPREAD = 0.3  # initial spread of the weights into tanh units; the weights out of them begin at 0
 
 
 class Viewed(NamedTuple):
@@ -38,7 +38,7 @@ class Viewed(NamedTuple):
 
 
 class Scores(Scorer[Viewed]):
-    """Weights [W] of the features, and of the features of tanh units."""
+    """Network of weights [W]: those of the features, then those of tanh units of the features."""
 
     def __init__(self, hidden: int) -> None:
         super().__init__()

@@ -1,1 +1,1 @@
-"""Learning algorithms of one pooled cluster, one a file: each is a generator of updates."""
+"""Learning algorithms of one pooled cluster, one per file; each is a generator of updates."""

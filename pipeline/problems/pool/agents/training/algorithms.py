@@ -1,4 +1,4 @@
-"""The ways to pre-train and to fine-tune a pooled cluster's agents by their params.yaml word; each file holds one."""
+"""Algorithms that pretrain and finetune a pooled cluster's agents, by name in params.yaml; each file holds one."""
 
 from collections.abc import Callable, Iterator
 

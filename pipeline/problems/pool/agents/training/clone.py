@@ -1,8 +1,8 @@
 """Cloning of a heuristic, with an entropy term (DeepRM2 section 3.3, Figure 2), until validation accuracy stops rising.
 
-Each decision costs -log p(taken) less the entropy's weight times the entropy: a policy without that term is so certain
-that reinforcement explores nothing. Departures: the entropy term; where illegal actions are masked, only decisions with
-a choice are learned, because the others have probability 1.
+The loss of a decision is -log p(taken) less the entropy's weight times the entropy. Without that term, the policy is so
+certain that reinforcement learning would explore nothing. Departures: the entropy term; where illegal actions are
+masked, only decisions with a choice are learned, because the others have probability 1.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from pipeline.problems.pool.env.teachers import TEACHERS
 
 
 def clone(network: Network, task: Task, config: Clone, memory: Memory | None = None) -> Iterator[Update]:
-    """Teach a network the decisions of a teacher, one update an epoch; it ends with the weights of the best."""
+    """Teach a network the decisions of a teacher, one update per epoch; the weights of the best epoch are kept."""
     memory = memory or Memory()
     masked, rng = task.gradient.masked, np.random.default_rng(task.seed)
     teacher = pick(TEACHERS, config.teacher, "teacher")
@@ -33,7 +33,7 @@ def clone(network: Network, task: Task, config: Clone, memory: Memory | None = N
     optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
     kept = Best(network)
     memory.keep(optimizer=optimizer, best_epoch=kept)
-    for _ in range(memory.done):  # the orders of the epochs that were learned before a kill
+    for _ in range(memory.done):  # repeat the draws of the epochs before an interruption
         rng.permutation(len(examples.action))
     for epoch in range(memory.done + 1, config.epochs + 1):
         if kept.stale >= config.patience:
@@ -51,7 +51,7 @@ def clone(network: Network, task: Task, config: Clone, memory: Memory | None = N
 
 
 def _watch(teacher: CompiledRule | Policy, jobsets: list[JobSet], task: Task) -> Decisions:
-    """Return what a teacher saw and did."""
+    """Return the observations and decisions of a teacher."""
     simulator = Batched(batch(jobsets), task.cluster, task.step_limit, skip_forced=task.gradient.masked)
     jobset = np.arange(len(jobsets))
     key = keys(task.seed, jobset, np.zeros_like(jobset))

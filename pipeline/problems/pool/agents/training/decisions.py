@@ -1,4 +1,4 @@
-"""Decisions of many episodes: observations, actions, rewards, and the roll-outs that record them."""
+"""Decisions of many episodes (observations, actions, rewards), and the rollouts that record them."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -23,20 +23,20 @@ Actor = Callable[
 class Decisions(NamedTuple):
     """D decisions of B episodes, in order within each episode."""
 
-    observed: CompactObservation  # of D episodes
+    observed: CompactObservation  # [D]
     action: IntArray  # [D]
     episode: IntArray  # [D]
-    turn: IntArray  # [D]  place among the decisions of its episode
+    turn: IntArray  # [D]  number of the decision in its episode, from 0
     now: IntArray  # [D]  simulated step
     rewards: FloatArray  # [B, steps]  of each simulated step
 
     def take(self, rows: slice) -> "Decisions":
-        """Return a view of some of them."""
+        """Return a view of some decisions."""
         action, episode, turn, now = (column[rows] for column in self[1:5])
         return Decisions(self.observed.take(rows), action, episode, turn, now, self.rewards)
 
     def close_up(self, count: IntArray) -> int:
-        """Close the gaps between episodes of equally many places, `count` of them in use; return the sum of counts."""
+        """Close the gaps between episodes of equally many places, `count` [B] of them used; return the number used."""
         places = len(self.action) // len(count)
         if count.min() < places:
             for column in (*self.observed, *self[1:5]):
@@ -55,7 +55,7 @@ def _move_up(column: IntArray | BoolArray, count: IntArray, places: int) -> None
 
 
 class ActionBuffer(NamedTuple):
-    """The columns of Decisions that a kernel writes besides observations."""
+    """The columns of Decisions that a kernel writes in addition to observations."""
 
     action: IntArray  # [D]
     episode: IntArray  # [D]
@@ -64,7 +64,7 @@ class ActionBuffer(NamedTuple):
 
 
 class DecisionBuffer:
-    """Arrays for decisions, which grow by a quarter and are reused by the next roll-out."""
+    """Arrays for decisions, which grow by a quarter and are reused by the next rollout."""
 
     def __init__(self) -> None:
         self._kept: Decisions | None = None
@@ -90,7 +90,7 @@ class DecisionBuffer:
         """Return the first `used` decisions: those of all episodes of a simulator.
 
         Raises:
-            UserError: there are none.
+            UserError: there are no decisions.
         """
         if self._kept is None or not used:
             raise UserError("the jobsets leave no decision to learn from: train on higher loads")
@@ -128,12 +128,12 @@ def record(simulator: Batched, actor: Actor, key: KeyArray, buffer: DecisionBuff
 
 
 def by_policy(policy: Policy) -> Actor:
-    """Return an actor that asks a policy, with whole observations."""
+    """Return an actor that calls a policy with complete observations."""
     return lambda simulator, rows, observed, draws: policy(simulator.observe(rows), draws)
 
 
 def by_rule(rule: CompiledRule, key: KeyArray) -> Actor:
-    """Return an actor that asks a compiled rule; `key` [B] seeds its draws."""
+    """Return an actor that calls a compiled rule; `key` [B] seeds its draws."""
     who = players([rule] * len(key), key)
     return lambda simulator, rows, observed, draws: simulator.decide(rows, who)
 

@@ -1,9 +1,9 @@
 """Evolution of scores: all candidates of an update play the same fresh jobsets.
 
-The cost of a candidate is its mean slowdown relative to that of `sjf_align`, averaged over loads so that none outweighs
-the others: on short runs, and on streams whose arrivals continue until every measured job has started. Policies know
-the load of half of these jobsets. A policy that starves jobs pays for them in training as in evaluation. Streams weigh
-less, because one candidate's costs on two streams differ more than two candidates' costs on short runs.
+The cost of a candidate is its mean slowdown relative to that of `sjf_align`, averaged over loads so that no load
+outweighs the others: on short runs, and on streams whose arrivals continue until every measured job has started. So
+starved jobs cost as much in training as in evaluation. Policies know the load of half of these jobsets. Streams have
+less weight, because one candidate's costs on two streams differ more than two candidates' costs on short runs.
 
 All candidates of a generation are one batch of the compiled simulator.
 """
@@ -26,8 +26,8 @@ from pipeline.problems.pool.env.simulator.batch import Batched
 from pipeline.problems.pool.env.simulator.rules import players
 
 BASE = CompiledRule("sjf_align")
-WHOLE = 1 << 62  # decisions: to the end
-EXAMINED = 16  # validation streams of each load
+WHOLE = 1 << 62  # decisions: plays to the end
+EXAMINED = 16  # validation streams at each load
 
 
 def evolution(network: Scores, task: Task, config: PoolEvolution, memory: Memory | None = None) -> Iterator[Update]:
@@ -84,7 +84,7 @@ Pieces = Sequence[tuple[int, Cluster, int, list[JobSet]]]  # load, cluster, step
 
 
 def streams(task: Task, config: StreamPieces, split: str, numbers: range) -> Pieces:
-    """Return streams of every load and number of slots, whose policies do not know when arrivals end."""
+    """Return streams of every load and number of slots; policies do not know when their arrivals end."""
     found = []
     for place, slots in enumerate(config.slots):
         cluster = task.cluster._replace(slots=slots, arrivals_end=None, measured=config.measured)
@@ -98,7 +98,7 @@ def streams(task: Task, config: StreamPieces, split: str, numbers: range) -> Pie
 def costs(
     rules: Sequence[CompiledRule], task: Task, jobsets: Drawn, pieces: Pieces
 ) -> Iterator[tuple[str, FloatArray]]:
-    """Yield kinds of jobsets and the costs of the rules [C] on them, relative to BASE."""
+    """Yield each kind of jobsets with the costs of the rules [C] on it, relative to BASE."""
     for load, drawn in jobsets:
         yield "short", to_base(rules, half_known(load, drawn), task.cluster, task.step_limit)
     for load, cluster, limit, drawn in pieces:
@@ -106,12 +106,12 @@ def costs(
 
 
 def half_known(load: int, drawn: Sequence[JobSet]) -> list[JobSet]:
-    """Return jobsets of which policies know the load of every other one."""
+    """Return the jobsets; policies know the load of every other one."""
     return [jobs._replace(load=None if place % 2 else float(load)) for place, jobs in enumerate(drawn)]
 
 
 def to_base(rules: Sequence[CompiledRule], jobsets: list[JobSet], cluster: Cluster, limit: int) -> FloatArray:
-    """Return the mean slowdown of rules [C] on jobsets as a share of BASE's; 1 where no job is measured."""
+    """Return the mean slowdown of rules [C] on jobsets relative to BASE's; 1 where no job is measured."""
     every = [BASE, *rules]
     jobs = batch(jobsets * len(every))
     simulator = Batched(jobs, cluster, limit, skip_forced=True)

@@ -1,14 +1,14 @@
 """REINFORCE with a per-jobset baseline (DeepRM section 3.3, Figure 3): one update over all jobsets per iteration.
 
-This file runs two recipes of params.yaml. `paper`: the same jobsets in every update, baseline = mean
-return at the same decision, RMSprop, no masks. `ours`: fresh jobsets in every update, baseline = mean of the jobset's
-other episodes at the same simulated time, illegal actions masked, an entropy term, advantages in units of their
-standard deviation, Adam, clipped gradient. The loss is a mean over decisions where the paper has a sum: a factor that
-RMSprop and Adam undo. The jobsets of an update are divided among its optimizer steps (`minibatches`).
+This file runs two recipes of params.yaml. `paper`: the same jobsets in every update, baseline = mean return at the
+decision with the same number, RMSprop, no masks. `ours`: fresh jobsets in every update, baseline = mean return of the
+jobset's other episodes at the same simulated time, illegal actions masked, an entropy term, advantages in units of
+their standard deviation, Adam, clipped gradient. The loss is a mean over decisions, where the paper has a sum; RMSprop
+and Adam cancel that factor. The jobsets of an update are divided among its optimizer steps (`minibatches`).
 
 With `baseline: value` a network estimates the baseline, in place of a mean over a jobset's episodes (DeepRM section 5).
-It sees only what the policy sees, DeepRM's image: neither the jobset nor its end. It estimates the decisions of an
-update before it learns from them, so that the baseline does not depend on the sampled actions.
+Like the policy, it sees only DeepRM's image: neither the jobset nor its end. It estimates the decisions of an update
+before it learns from them, so that the baseline does not depend on the sampled actions.
 
 Memory depends on the episodes played together, not on the length of an update: the gradient is summed over groups of
 jobsets and chunks of decisions.
@@ -40,9 +40,9 @@ from pipeline.problems.pool.env.nouns import CompactObservation, JobSet, batch, 
 from pipeline.problems.pool.env.simulator.batch import Batched
 from pipeline.simulation.results import jobset_means
 
-MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
+MOST_JOBSETS = 100_000  # per update; keeps the random keys of updates apart
 TINY = 1e-9
-JOBS_AT_ONCE = 200_000  # of episodes of several jobsets played together: ~5 decisions of 100 bytes each
+JOBS_AT_ONCE = 200_000  # in episodes played together: ~5 decisions per job, of 100 bytes each
 AT_ONCE = 65_536  # maximum of decisions per step of the value network
 
 
@@ -68,7 +68,7 @@ def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | 
             ]
             results += groups
             decisions = sum(group.decisions for group in groups)
-            if decisions:  # otherwise no job had to wait for another: there are no decisions
+            if decisions:  # there are none if no job had to wait for another
                 _take_step(network, optimizer, decisions, recipe, step)
         average.end()
         yield Update(step, _report(results))
@@ -99,7 +99,7 @@ class Critic:
         memory.keep(value=self._network, value_optimizer=self._optimizer)
 
     def judge(self, observed: CompactObservation, returns: FloatArray) -> FloatArray:
-        """Return the expected returns of decisions [D], then learn their actual returns."""
+        """Estimate the returns of decisions [D], then learn from the actual returns; return the estimates."""
         network = self._network
         if not network.spread:
             network.mean += float(returns.mean())
@@ -110,7 +110,7 @@ class Critic:
             expected = torch.cat([network(observed.take(slice(k, k + AT_ONCE)))[:, 0] for k in begins]).numpy()
         target = torch.from_numpy((returns - mean) / spread).float()
         steps = min(max(self._steps, len(begins)), len(returns))
-        for k in range(steps):  # each learns from every steps-th decision
+        for k in range(steps):  # step k learns from every steps-th decision, from the k-th on
             some = np.arange(k, len(returns), steps)
             self._optimizer.zero_grad()
             loss = nn.functional.mse_loss(network(observed.take(some))[:, 0], target[k::steps])
@@ -124,7 +124,7 @@ class GroupResult(NamedTuple):
 
     decisions: int
     entropy: float  # summed over decisions
-    total: FloatArray  # [jobsets, episodes]  return
+    total: FloatArray  # [jobsets, episodes]  return of an episode
     slowdown: FloatArray  # [jobsets * episodes]  mean over jobs
     unfinished: int  # jobs
 
@@ -144,7 +144,7 @@ def _learn(
     jobsets: Sequence[JobSet],
     number: IntArray,
 ) -> GroupResult:
-    """Play some jobsets, and add the gradient of the sum of their decisions' losses to the network's."""
+    """Play some jobsets, and add the gradient of the summed loss of their decisions to the network's gradient."""
     recipe = task.gradient
     jobs = batch(repeat(jobsets, episodes))
     simulator = Batched(jobs, task.cluster, task.step_limit, task.objective, skip_forced=recipe.masked)
@@ -174,7 +174,7 @@ def _report(results: Sequence[GroupResult]) -> dict[str, float]:
 
 
 def advantages(played: Decisions, episodes: int, recipe: Recipe, critic: Critic | None = None) -> FloatArray:
-    """Return the advantage [D] of each decision; normalised, in units of their standard deviation."""
+    """Return the advantage [D] of each decision; if normalised, in units of their standard deviation."""
     returns = discounted(played.rewards, recipe.gamma)
     if recipe.baseline == "leave_one_out":
         gain = leave_one_out(returns, episodes)[played.episode, played.now]
@@ -194,7 +194,7 @@ def _take_step(network: Network, optimizer: torch.optim.Optimizer, decisions: in
     """Take an optimizer step along the gradient of the mean over decisions.
 
     Raises:
-        UserError: it is not finite.
+        UserError: the gradient is not finite.
     """
     for weight in network.parameters():
         if weight.grad is not None:

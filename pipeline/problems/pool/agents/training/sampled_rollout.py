@@ -1,7 +1,7 @@
-"""Roll-outs of a network that samples its actions.
+"""Rollouts of a network that samples its actions.
 
-A compiled network plays inside one kernel, some decisions of each episode at a time: the state of an episode stays in
-the cache, and no array crosses to Python between decisions. Other networks are asked in lock step.
+A compiled network plays in one kernel, several decisions of each episode at a time: the state of an episode stays in
+the cache, and no array is passed to Python between decisions. Other networks decide in lock step.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from pipeline.problems.pool.env.simulator.state import Rules, State
 from pipeline.simulation.compiled import dealt, uniform
 from pipeline.simulation.rollout import to_end
 
-MIN_DECISIONS = 64  # of an episode in one call of the kernel, if it has that many
+MIN_DECISIONS = 64  # per episode in one call of the kernel, if it has that many
 TOTAL_DECISIONS = 100_000  # of all episodes in one call
 
 
@@ -30,9 +30,9 @@ class PlaySettings(NamedTuple):
     """Settings of some decisions of B episodes."""
 
     masked: bool  # are illegal actions excluded?
-    key: KeyArray  # [B]  of their draws
-    turn: int  # the first decision's place in its episode
-    most: int  # decisions of an episode
+    key: KeyArray  # [B]  random keys of their draws
+    turn: int  # number of the first decision in its episode
+    most: int  # maximum of decisions per episode
     threads: int
 
 
@@ -49,7 +49,7 @@ def play_by_chance(
         buffer: holds the decisions until its next use.
 
     Raises:
-        UserError: there was no decision.
+        UserError: there were no decisions.
     """
     weights = network.compiled()
     if weights is None:
@@ -110,7 +110,7 @@ def _play(
     done: ActionBuffer,
     first: int,
 ) -> int:
-    """Play some decisions of one episode and write them from a place on; return their number."""
+    """Play some decisions of one episode, written from index `first` on; return their number."""
     buffer, share, free = mlp_buffer(w, p), np.empty(observed.may.shape[1]), flat(s)
     for k in range(how.most):
         if s.done[b]:

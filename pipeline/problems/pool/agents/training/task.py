@@ -15,7 +15,7 @@ class Task(NamedTuple):
 
     cluster: Cluster
     step_limit: int  # where an episode is cut
-    objective: str  # which reward a step brings
+    objective: str  # name of the reward of each step, a key of REWARDS
     recipe: Recipe | EvolutionRecipe
     seed: int
     loads: Sequence[int]  # to train on, in percent
@@ -23,7 +23,7 @@ class Task(NamedTuple):
     validation: Mapping[int, Sequence[JobSet]]
     fresh: Callable[[int, int], JobSet]  # (load, number) -> a training jobset that `generate` did not write
     stream: Piece
-    streams: StreamPieces | None = None  # to learn in addition to short runs
+    streams: StreamPieces | None = None  # learned in addition to short runs
 
     @property
     def gradient(self) -> Recipe:
@@ -33,19 +33,19 @@ class Task(NamedTuple):
 
 
 def fresh(task: Task, count: int) -> Draw:
-    """Return a function that draws `count` new jobsets for every update, the loads in turn."""
+    """Return a function that draws `count` new jobsets for every update, cycling through the loads."""
     loads = task.loads
     return lambda update: [task.fresh(loads[k % len(loads)], k) for k in range(update * count, (update + 1) * count)]
 
 
 def fixed(task: Task, count: int) -> Draw:
-    """Return a function that returns the same `count` written training jobsets in every update."""
+    """Return a function that returns the same `count` stored training jobsets in every update."""
     chosen = in_turn(task.train, task.loads, count)
     return lambda update: chosen
 
 
 def in_turn(written: Mapping[int, Sequence[JobSet]], loads: Sequence[int], count: int) -> list[JobSet]:
-    """Return `count` written jobsets, the loads in turn; fewer where a log has fewer windows.
+    """Return `count` stored jobsets, cycling through the loads; fewer where a log has fewer windows.
 
     >>> in_turn({10: ["a", "b"], 20: ["c"]}, [10, 20], count=4)  # any rows will do
     ['a', 'c', 'b']

@@ -1,1 +1,1 @@
-"""What schedules of one pooled cluster were worth."""
+"""Evaluation of schedules on one pooled cluster."""

@@ -23,12 +23,12 @@ from pipeline.problems.pool.env.storage import read_jobsets
 from pipeline.problems.pool.heuristics.scores import heuristics_with
 from pipeline.progress import no_progress, progress
 
-SEARCHED = 50_000  # schedules of each jobset before the solver starts: 0.05 s that save it minutes
+SEARCHED = 50_000  # schedules per jobset before the solver starts: 0.05 s that save minutes
 SEARCH = "search"
 
 
 class Warm(NamedTuple):
-    """A jobset with its best schedule by a heuristic, or by a search from that."""
+    """A jobset with the best schedule of a heuristic, or of a search that begins with it."""
 
     load: int
     jobset: int
@@ -71,7 +71,7 @@ def solve(params: Params, scenario: str) -> pd.DataFrame:
 def warm_starts(
     params: Params, scenario: str, jobsets: Mapping[int, Sequence[JobSet]], heuristics: Mapping[str, Policy]
 ) -> list[Warm]:
-    """Return the best schedule of a heuristic for each jobset; raise a UserError if none starts all jobs in time."""
+    """Return the best heuristic schedule of each jobset; raise a UserError if no heuristic starts all jobs in time."""
     row = params.pool_scenario(scenario)
     game, loads, numbers = game_of(jobsets, Cluster.of(row), row.step_limit, params.seed)
     ends = played(game, list(heuristics.values()), no_progress)
@@ -88,7 +88,7 @@ def warm_starts(
 
 
 def searched(warm: Sequence[Warm], cluster: Cluster, seed: int) -> list[Warm]:
-    """Return the warm starts, improved by a local search where it finds anything better."""
+    """Return the warm starts, improved by a local search where that finds a better schedule."""
     jobs = batch([one.work.jobs for one in warm])
     order = order_of(jobs, np.concatenate([one.work.warm for one in warm]))
     found = np.split(search(jobs, cluster.capacity, order, SEARCHED, seed), jobs.first[1:-1])

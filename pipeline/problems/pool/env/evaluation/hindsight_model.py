@@ -1,9 +1,9 @@
 """The least mean slowdown of a jobset with full knowledge of its jobs, by OR-Tools' CP-SAT.
 
-Jobs run without interruption, start after they arrive, and never hold more units than the cluster has; slots are no
-limit. One worker runs the strategies in turn and is cut by deterministic time, so that the same jobset gives the same
-bytes on any machine. Starts may exceed the makespan of the warm schedule: waiting for short jobs can pay although
-everything ends later, and a bound must hold for those schedules too.
+Jobs run without interruption, start no earlier than they arrive, and never hold more units than the cluster has; slots
+are no limit. One worker runs the strategies in turn and stops after a deterministic time, so that a jobset gives the
+same bytes on any machine. Starts may be later than the end of the warm schedule: waiting for short jobs can pay
+although everything ends later, and a bound must hold for those schedules, too.
 """
 
 import math
@@ -15,7 +15,7 @@ import numpy as np
 from pipeline.core.types import IntArray
 from pipeline.problems.pool.env.nouns import Cluster, JobSet
 
-MOST = 10**9  # of the least common multiple of durations; with a larger one weights are rounded down
+MOST = 10**9  # maximum of the least common multiple of durations; beyond it weights are rounded down
 ROUNDED = 10**6
 NEARLY = 1e-9
 
@@ -24,7 +24,7 @@ class Work(NamedTuple):
     """One jobset to be solved."""
 
     jobs: JobSet
-    warm: IntArray  # [J]  start times of the best schedule known
+    warm: IntArray  # [J]  start times of the best known schedule
 
 
 class Hindsight(NamedTuple):
@@ -32,8 +32,8 @@ class Hindsight(NamedTuple):
 
     start: IntArray  # [J]
     objective: float  # mean slowdown
-    bound: float  # no schedule has a lower one
-    status: str  # OPTIMAL, FEASIBLE, or WARM: no better schedule than the warm start, and no proof that it is best
+    bound: float  # no schedule has a lower objective
+    status: str  # OPTIMAL, FEASIBLE, or WARM: the warm start, neither improved nor proven optimal
 
 
 def mean_slowdown(jobs: JobSet, start: IntArray) -> float:
@@ -59,7 +59,7 @@ def check_schedule(jobs: JobSet, cluster: Cluster, start: IntArray) -> None:
 def solve_work(work: Work, cluster: Cluster, limit: float, seed: int) -> Hindsight:
     """Return the best schedule found, never worse than the warm one.
 
-    `limit` is in units of deterministic time. A ValueError tells of a schedule that breaks a rule of the cluster.
+    `limit` is in units of deterministic time. A schedule that breaks a rule of the cluster raises a ValueError.
     """
     jobs, best = work
     check_schedule(jobs, cluster, best)
@@ -76,7 +76,7 @@ def solve_work(work: Work, cluster: Cluster, limit: float, seed: int) -> Hindsig
 def weights_of(duration: IntArray) -> tuple[list[int], int]:
     """Return whole weights of the steps from arrival to completion, and their scale.
 
-    They are exact if the durations have a small common multiple; rounded down, a bound remains a bound.
+    They are exact if the durations have a small common multiple; otherwise they are rounded down, so bounds stay valid.
 
     >>> weights_of(np.array([2, 3]))
     ([3, 2], 6)
@@ -89,8 +89,8 @@ def weights_of(duration: IntArray) -> tuple[list[int], int]:
 def latest_starts(jobs: JobSet, warm: IntArray, weight: Sequence[int]) -> list[int]:
     """Return the latest start of each job in any better schedule.
 
-    No single job may cost more than the warm schedule, and nothing runs later than all jobs in sequence after the last
-    arrival.
+    No single job may cost more than the whole warm schedule, and no job ends later than if all jobs ran one by one
+    after the last arrival.
     """
     steps, spent = jobs.duration.tolist(), (warm + jobs.duration - jobs.arrival).tolist()
     spare = sum(w * (one - least) for w, one, least in zip(weight, spent, steps, strict=True))

@@ -2,7 +2,7 @@
 
 Slowdown is DeepRM's (section 3): time from arrival to completion over duration. A job cut off by the step limit counts
 as if it had finished there, a lower bound, and is flagged, so that no policy gains by leaving jobs undone. In streams,
-whose started jobs are known to finish, these are the jobs that never started.
+started jobs are known to finish, so only jobs that never started are flagged.
 """
 
 from typing import NamedTuple
@@ -20,14 +20,14 @@ from pipeline.simulation.results import jobset_means, must_be_whole, percentile
 class Outcome(NamedTuple):
     """Outcome of every job."""
 
-    finish: IntArray  # [J]  step after the last one; of an unfinished job the step limit
+    finish: IntArray  # [J]  step after the job's last one; the step limit if unfinished
     slowdown: FloatArray  # [J]
-    wait: IntArray  # [J]  steps from arrival to start; of a job that never started a lower bound
+    wait: IntArray  # [J]  steps from arrival to start; a lower bound if it never started
     unfinished: BoolArray  # [J]
 
 
 def outcome(batch: JobBatch, schedule: Schedule, step_limit: int) -> Outcome:
-    """Return the outcome of every job, unfinished ones by their lower bound."""
+    """Return the outcome of every job; unfinished ones have a lower bound."""
     unfinished = schedule.finish < 0
     cut = np.maximum(step_limit, batch.arrival + 1)  # a job may be due after the cut
     finish = np.where(unfinished, cut, schedule.finish).astype(np.int64)
@@ -59,7 +59,7 @@ def span_of(scenario: PoolScenario) -> Span | None:
 def job_results(
     policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, step_limit: int
 ) -> pd.DataFrame:
-    """Return the results of each job; load and jobset [B] identify the episodes."""
+    """Return the results of each job; load and jobset [B] name the episodes."""
     must_be_whole(load, jobset, batch, len(schedule.steps))
     finish, slowdown, _, unfinished = outcome(batch, schedule, step_limit)
     episode = batch.episode

@@ -1,14 +1,14 @@
-"""Play policies on the same jobsets, and tabulate the results: all policies, loads and jobsets of a scenario at once.
+"""Play policies on the same jobsets, and tabulate the results, for all policies, loads and jobsets of a scenario.
 
 Heuristics with a compiled rule play on their own; the other policies decide in lock step.
 
-A stream has no end; a jobset is a long piece of one. It begins in an empty cluster, so only jobs that arrive in the
-steps [first, after) are measured, after a warm-up. Jobs keep arriving until the last measured one has started, so that
-no policy gains by postponing jobs; one that has not started when the piece ends counts as never started. Intervals are
-over independent replications, the jobsets, each with its own warm-up; there are no batch means.
+A stream has no end; its jobsets are long pieces. A piece begins with an empty cluster, so only jobs that arrive in the
+steps [first, after), after a warm-up, are measured. Jobs keep arriving until the last measured one has started, so that
+no policy gains by postponing jobs; a job that has not started when the piece ends counts as never started. Intervals
+are over the jobsets, which are independent replications, each with its own warm-up; there are no batch means.
 
-At a load that the cluster cannot sustain, a mean slowdown mostly shows the length of the piece. There, policies differ
-in the jobs that finish in 100 measured steps, and in the growth of the backlog.
+At a load that the cluster cannot sustain, a mean slowdown mostly reflects the length of the piece. There, policies
+differ in the number of jobs that finish per 100 measured steps, and in the growth of the backlog.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,17 +28,17 @@ from pipeline.progress import ShareCallback, no_progress
 from pipeline.simulation.results import Results
 from pipeline.simulation.rollout import MOST_ABREAST, InPlay, numbered, play_all
 
-LOOKS = 12  # steps of each jobset in the backlog's table
+LOOKS = 12  # steps per jobset in the table of the backlog
 PER_STEPS = 100  # unit of growth
 
 
 def stream_results(
     policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, step_limit: int, span: Span
 ) -> Results:
-    """Return results of the measured jobs, and of the backlog; load and jobset [B] name the episodes.
+    """Return the results of the measured jobs, and of the backlog; load and jobset [B] name the episodes.
 
-    Utilisation covers the measured steps and all jobs. Makespan, here the step in which the last measured job started,
-    and the share of steps in which a job was withheld are those of the whole episode.
+    Utilisation is that of all jobs in the measured steps. Makespan (here the step in which the last measured job
+    started) and the share of steps in which a job was withheld refer to the whole episode.
     """
     part, end = measured_part(load, jobset, batch, schedule, span)
     number = (np.arange(len(batch.arrival)) - batch.first[batch.episode])[span.measures(batch)]
@@ -55,7 +55,7 @@ def stream_results(
 
 def utilisation(batch: JobBatch, schedule: Schedule, span: Span) -> FloatArray:
     """Return the share [B] of the cluster in use in the measured steps, mean over resources."""
-    end = np.where(schedule.finish >= 0, schedule.finish, schedule.steps[batch.episode])  # it ran until the cut
+    end = np.where(schedule.finish >= 0, schedule.finish, schedule.steps[batch.episode])  # jobs run until the cut
     inside = np.minimum(end, span.after) - np.maximum(schedule.start, span.first)
     steps = np.where(schedule.start >= 0, np.maximum(inside, 0), 0)
     share = (batch.demand / np.array(span.capacity)).mean(axis=1)
@@ -66,7 +66,7 @@ def utilisation(batch: JobBatch, schedule: Schedule, span: Span) -> FloatArray:
 def backlog(
     policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, span: Span
 ) -> pd.DataFrame:
-    """Return the jobs that waited and those in the system, measured or not, in some steps until the last measured."""
+    """Return the number of all waiting jobs, and jobs in the system, in some steps up to the last measured step."""
     looks = np.unique(np.linspace(0, span.after - 1, LOOKS).round().astype(np.int64))
     parts = []
     for b in range(batch.episodes):
@@ -100,7 +100,7 @@ def passed(time: IntArray, steps: int) -> IntArray:
 
 
 def slope(value: FloatArray | IntArray) -> float:
-    """Return the least-squares rise from one value to the next; 0 for a single value.
+    """Return the least-squares slope per value; 0 for a single value.
 
     >>> slope(np.array([1, 3, 2, 4])), slope(np.array([2, 5])), slope(np.array([7]))
     (0.8, 3.0, 0.0)
@@ -111,7 +111,7 @@ def slope(value: FloatArray | IntArray) -> float:
 
 
 def length_bounds(duration: IntArray) -> IntArray:
-    """Return the longest duration of each class of job length: up to four, with about equally many jobs.
+    """Return the longest duration of each class of job length: up to four classes with about equally many jobs.
 
     >>> length_bounds(np.array([1, 1, 2, 2, 3, 3, 12, 15])).tolist()
     [1, 2, 3, 15]
@@ -123,7 +123,7 @@ def length_bounds(duration: IntArray) -> IntArray:
 
 
 def fairness(policy: str, load: IntArray, part: JobBatch, schedule: Schedule, step_limit: int) -> pd.DataFrame:
-    """Return results by job length at each load [B]; the length classes are the same for all loads and policies."""
+    """Return results by job length at each load [B]; all loads and policies have the same length classes."""
     found = outcome(part, schedule, step_limit)
     columns = {
         "load": load.astype(np.int64)[part.episode],
@@ -165,14 +165,14 @@ def score(
     """Return the results of policies, by name, on jobsets by load.
 
     Args:
-        policies: by their name in the tables; if `masked`, they keep to the legal actions and skip forced moves.
+        policies: by their name in the tables; if `masked`, they take only legal actions and skip forced moves.
         jobsets: by load, in percent.
-        cluster: where they are scheduled.
+        cluster: the cluster on which they are scheduled.
         step_limit: where an episode is cut; its unfinished jobs count.
-        seed: of random policies.
+        seed: seed of random policies.
         masked: see `policies`.
         on_progress: called with the share that is done.
-        measured: the jobs in the tables; None: all. A UserError tells of a jobset without any.
+        measured: the jobs in the tables; None: all. A jobset without any raises a UserError.
     """
     game, load, number = game_of(jobsets, cluster, step_limit, seed, masked)
     ends = played(game, list(policies.values()), on_progress)

@@ -1,7 +1,7 @@
-"""Offline search: a good schedule of known jobs in a second or two.
+"""Offline search: good schedules of known jobs in a second or two.
 
-Of several schedules of the same jobsets, as a policy draws them, the best of each jobset is chosen. The search
-continues from the order of its starts. The result is never worse than the first schedule.
+A policy that draws its actions gives several schedules of the same jobsets; the best of each jobset is chosen. The
+search continues from the order of its starts. The result is never worse than that schedule.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from pipeline.simulation.results import jobset_means
 
 
 def search(jobs: JobBatch, capacity: Sequence[int], orders: IntArray, evaluations: int, seed: int) -> IntArray:
-    """Return the starts [J] of the best schedules found from an order of each jobset's jobs.
+    """Return the starts [J] of the best schedules found, given an initial order of each jobset's jobs.
 
     Args:
         jobs: known from the start.
         capacity: units of each resource.
         orders: jobs [J] by their number in the batch, jobset after jobset; see `order_of`.
-        evaluations: schedules to try of each jobset, that of its order included.
-        seed: of the draws; each jobset has its own, by its place in the batch.
+        evaluations: number of schedules to try for each jobset, including that of its initial order.
+        seed: seed of the draws; each jobset has its own draws, by its number in the batch.
     """
     if evaluations < 1:
         raise ValueError(f"evaluations: expected at least 1, got {evaluations}")
@@ -31,14 +31,14 @@ def search(jobs: JobBatch, capacity: Sequence[int], orders: IntArray, evaluation
 
 
 def best_of_k(jobs: JobBatch, starts: IntArray) -> IntArray:
-    """Return the starts [J] of each jobset's best among k schedules [k, J]; of equals, the first."""
+    """Return the starts [J] of the best of k schedules [k, J] for each jobset; of equals, the first."""
     slowdown = np.array([mean_slowdown(jobs, start) for start in starts])
     best = slowdown.argmin(axis=0)[jobs.episode]
     return np.asarray(starts[best, np.arange(starts.shape[1])])
 
 
 def order_of(jobs: JobBatch, start: IntArray) -> IntArray:
-    """Return the jobs [J] of each jobset by their start, then by their place; those never started come last.
+    """Return the jobs [J] of each jobset in order of their starts, then numbers; those never started are last.
 
     >>> jobs = JobBatch(np.array([0, 2, 4]), *(np.ones(4, dtype=int) for _ in range(2)), np.ones((4, 1), dtype=int))
     >>> order_of(jobs, np.array([7, 3, -1, 5]))

@@ -1,1 +1,1 @@
-"""The pooled cluster, twice: `reference` to be read, `compiled` to be fast; they agree step for step."""
+"""Compiled simulator of the pooled cluster; it agrees step for step with the reference in `tests/oracles/pool.py`."""

@@ -17,7 +17,7 @@ from pipeline.simulation.simulator import CompiledSimulator, Kernels, Layout, Pl
 
 @njit(cache=True, parallel=True)
 def observe(s: State, rules: Rules, rows: IntArray, observed: CompactObservation) -> None:
-    """Write the observations of some episodes as `nouns.compact` returns them."""
+    """Write the observations of some episodes in the form of `nouns.compact`."""
     free = flat(s)
     for i in prange(rows.shape[0]):
         # A call: numba removes writes to a tuple's arrays within prange as dead code.
@@ -34,7 +34,7 @@ def flat(s: State) -> IntArray:
 def observe_one(s: State, rules: Rules, free: IntArray, b: int, observed: CompactObservation, i: int) -> None:
     """Write the observation of one episode; `free` is `flat(s)`.
 
-    Indices are unsigned: signed ones may count from the end, which keeps numba from copying by vectors.
+    Indices are unsigned, because signed ones may count from the end, which keeps numba from vectorizing the copies.
     """
     steps, resources = s.free.shape[1], s.free.shape[2]
     slots, head, row = s.slot_job.shape[1], np.uintp(s.head[b] * resources), np.uintp(i)
@@ -68,9 +68,9 @@ FORKED = LAYOUT._replace(fixed=("capacity", "arrived"), sums=())  # copies count
 class Batched(CompiledSimulator[Players, IntArray]):
     """The episodes of a batch.
 
-    With `skip_forced`, forced moves are carried out without asking (exact for every policy that keeps to
-    `core.legal_actions`: probability 1, gradient 0). Episodes to be overwritten are `reusable`: only the sum of their
-    rewards is kept.
+    With `skip_forced`, forced moves are carried out without asking the policy (exact for every policy that takes only
+    `core.legal_actions`: probability 1, gradient 0). Episodes that will be overwritten must be `reusable`: then only
+    the sum of their rewards is kept.
     """
 
     kernels = Kernels(step_rows, decide_rows, play_rows)
@@ -99,7 +99,7 @@ class Batched(CompiledSimulator[Players, IntArray]):
 
     @classmethod
     def under_way(cls, jobs: JobBatch, cluster: Cluster, *others: Any) -> "Batched":
-        """Return an episode that is under way, without limit and rewards; `others` are as in `state_under_way`."""
+        """Return one episode under way, without limit and rewards; for `others` see `state_under_way`."""
         found, cluster = object.__new__(cls), cluster._replace(measured=None)
         found.jobs, found.cluster = jobs, cluster
         end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
@@ -109,7 +109,7 @@ class Batched(CompiledSimulator[Players, IntArray]):
         return found
 
     def fork(self, episodes: IntArray) -> "Batched":
-        """Return independent copies of some episodes; one may be named often."""
+        """Return independent copies of some episodes; repetitions are allowed."""
         copy = object.__new__(Batched)
         copy.jobs, copy.cluster, copy._rules = self.jobs.take(episodes), self.cluster, self._rules
         copy._state = empty_state(copy.jobs, self.cluster, self.rewards.shape[1], self._rules.estimated)
@@ -174,7 +174,7 @@ class Batched(CompiledSimulator[Players, IntArray]):
 
     @property
     def started(self) -> int:
-        """Return the number of jobs with a start, present or ahead."""
+        """Return the number of jobs with a start, including future starts."""
         s = self._state
         return int((s.queue - s.first[:-1]).sum()) - int((s.slot_job >= 0).sum())
 
@@ -188,12 +188,12 @@ class Batched(CompiledSimulator[Players, IntArray]):
         return Schedule(s.start.copy(), finish, s.withheld.copy(), s.now.copy(), s.withheld_steps.copy(), s.used.copy())
 
     def _known_until(self, rows: IntArray) -> IntArray:
-        """Return the step [B] up to which finished jobs are known; in a stream that is over, all started jobs are."""
+        """Return the step [B] up to which ends of jobs are known; in a stream that is over, all of them are."""
         s, stream = self._state, self.cluster.measured is not None
         return np.where(s.done[rows] & stream, ENDLESS, s.now[rows])
 
     def played(self, rows: IntArray) -> Played:
-        """Return the outcome of the jobs of some episodes so far."""
+        """Return the outcome so far of the jobs of some episodes."""
         s, (jobs, bounds) = self._state, spans(self._state.first, rows)
         start: FloatArray = np.where(s.start[jobs] >= 0, s.start[jobs], np.nan)
         end: FloatArray = start + s.duration[jobs]
@@ -201,7 +201,7 @@ class Batched(CompiledSimulator[Players, IntArray]):
         return Played(bounds, s.arrival[jobs], s.duration[jobs], start, finish, s.now[rows])
 
     def overwrite(self, rows: IntArray, source: "Batched", which: IntArray) -> None:
-        """Replace episodes, each with enough room, by copies of another simulator's episodes."""
+        """Replace episodes, each with enough room, with copies of another simulator's."""
         copy_episodes(self._state, rows, source._state, which, LAYOUT)
         s = self._state
         estimate = s.requested if self._rules.estimated else None

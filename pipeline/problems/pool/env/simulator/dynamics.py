@@ -1,9 +1,9 @@
 """Compiled steps of the simulator, for many episodes at once; `tests/oracles/pool.py` is the plain definition.
 
-Without placing ahead, every job began now or before. The free units of the horizon therefore never fall from one row to
-the next: a job fits if the present row has room, it still fits while steps pass, and only jobs that end make room. A
-job that ends earlier than requested releases its reservation, and one that overruns holds its units one row at a time,
-so this also holds for estimates.
+If jobs cannot be placed ahead, every placed job has already begun. So free units never decrease from one row of the
+horizon to the next: a job fits if the present row has room, it still fits while steps pass, and only jobs that end
+make room. This also holds for estimates: a job that ends earlier than requested releases its reservation, and one that
+overruns holds its units one row at a time.
 """
 
 from pipeline.problems.pool.env.simulator.state import Rules, State
@@ -12,7 +12,7 @@ from pipeline.simulation.compiled import inlined
 
 @inlined
 def _fits_at(s: State, rules: Rules, b: int, m: int, begin: int) -> bool:
-    """Return whether the job of a slot can run from a step of the horizon on."""
+    """Return whether the job of a slot can start in step `begin` of the horizon."""
     rows = s.slot_duration[b, m] if rules.place_ahead else 1
     if begin + s.slot_duration[b, m] > s.free.shape[1]:
         return False
@@ -29,7 +29,7 @@ def _fits_at(s: State, rules: Rules, b: int, m: int, begin: int) -> bool:
 
 @inlined
 def earliest_start(s: State, rules: Rules, b: int, m: int) -> int:
-    """Return in how many steps the job of a slot can start; -1: it cannot."""
+    """Return the number of steps until the job of a slot can start; -1: it cannot."""
     if s.fits_now[b, m]:
         return 0
     if rules.place_ahead:
@@ -43,7 +43,7 @@ def earliest_start(s: State, rules: Rules, b: int, m: int) -> int:
 def update_fits(s: State, rules: Rules, b: int, placed: int) -> None:
     """Update which slots hold a job that can be placed.
 
-    `placed` is the slot whose job was placed, so that others can only have lost their room; -1: a step passed.
+    `placed` is the slot whose job was placed, so that the other jobs can only have lost room; -1: a step passed.
     """
     fitting = placeable = 0
     for m in range(s.slot_job.shape[1]):
@@ -97,7 +97,7 @@ def admit(s: State, b: int) -> bool:
 
 @inlined
 def _reward(objective: int, inverse_durations: float, jobs: int, shares: float) -> float:
-    """Return the reward of `rewards`, by the objective's place in OBJECTIVES."""
+    """Return the reward of a step as in `rewards`; `objective` is an index of OBJECTIVES."""
     if objective == 0:
         return -inverse_durations
     if objective == 1:
@@ -109,7 +109,7 @@ def _reward(objective: int, inverse_durations: float, jobs: int, shares: float) 
 
 @inlined
 def _leave(s: State, b: int, row: int) -> int:
-    """End the jobs that ran for the last time in a row of the ring; return how many."""
+    """End the jobs whose last step is a row of the ring; return their number."""
     left = int(s.leaving[b, row])
     if left:
         s.leaving[b, row] = 0
@@ -133,7 +133,7 @@ def _give(s: State, b: int, job: int, rows: int, sign: int) -> None:
 
 @inlined
 def _settle(s: State, b: int) -> int:
-    """End the jobs that are done, whatever they requested, and extend overruns; return how many end."""
+    """End the jobs that are done, whatever they requested, and extend overruns; return the number of ended jobs."""
     kept = first = s.first[b]
     inverse = 0.0
     for i in range(first, first + s.runs[b]):
@@ -161,7 +161,7 @@ def pass_one_step(s: State, rules: Rules, b: int) -> None:
     shares = 0.0
     for r in range(s.capacity.shape[0]):
         shares += (s.capacity[r] - s.free[b, row, r]) / s.capacity[r]
-        s.free[b, row, r] = s.capacity[r]  # from now on the last row
+        s.free[b, row, r] = s.capacity[r]  # this row becomes the last one
     if s.rewards.shape[1]:
         reward = _reward(rules.objective, s.inverse[b], s.present[b], shares)
         s.gained[b] += reward

@@ -11,7 +11,7 @@ from pipeline.simulation.features import JOB, LONG, QUEUE, Features
 
 @njit(cache=True, parallel=True)
 def encode(s: State, rules: Rules, rows: IntArray, scale: float, seen: Features, legal: BoolArray) -> int:
-    """Write features and legal actions [rows, A] of some episodes; return 0, since none of them ends."""
+    """Write features and legal actions [rows, A] of some episodes; return 0, because none of them ends."""
     for i in prange(rows.shape[0]):
         # calls: numba removes writes to a tuple's arrays within prange as dead code
         longest = _write_jobs(s, rows[i], scale, seen, legal, i)
@@ -28,7 +28,7 @@ def _squashed(amount: float, scale: float) -> float:
 
 @inlined
 def _write_jobs(s: State, b: int, scale: float, seen: Features, legal: BoolArray, i: int) -> float:
-    """Write the slots; return the longest wait."""
+    """Write the features of the slots; return the longest wait."""
     longest = 0.0
     for m in range(s.slot_job.shape[1]):
         legal[i, m] = s.legal[b, m]

@@ -62,7 +62,7 @@ def advance_episode(s: State, rules: Rules, b: int, action: int) -> None:
             carry_out(s, rules, b, action)
         if not rules.skip_forced or s.done[b]:
             return
-        # Skip all but the last of the steps without any job: tables of users may start at step 10^9.
+        # Skip all but the last of the steps without any job: job tables of users may begin at step 10^9.
         if s.present[b] == 0 and s.rewards.shape[1] == 0 and s.to_come[b] < s.first[b + 1]:
             s.now[b] = max(s.now[b], min(s.arrival[s.to_come[b]], rules.step_limit) - 1)
         action = _forced_move(s, rules, b)

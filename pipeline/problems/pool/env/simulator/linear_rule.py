@@ -1,4 +1,4 @@
-"""The linear rule, and parts of other rules: shares of jobs, and the room that EASY reserves.
+"""The linear rule, and code for other rules: shares of jobs, and the room that EASY reserves.
 
 The linear rule adds up weighted features of a job, and of letting a step pass. Features are shares, ratios and
 logarithms, so that the same weights apply to clusters of any size.
@@ -10,7 +10,7 @@ from pipeline.core.types import FloatArray
 from pipeline.problems.pool.env.simulator.state import State
 from pipeline.simulation.compiled import inlined
 
-LEAST_SHARE = 1e-3  # of the cluster that a job counts for
+LEAST_SHARE = 1e-3  # minimum share of the cluster that a job counts for
 
 # The weighted features: of a job (`teachers.JOB_FEATURES`), then of void (`teachers.VOID_FEATURES`).
 WEIGHTS = 15
@@ -30,7 +30,7 @@ def alignment(s: State, b: int, m: int) -> float:
 
 @inlined
 def mean_share(s: State, b: int, m: int) -> float:
-    """Return the mean over resources of the share of the cluster that a job wants."""
+    """Return the mean over resources of the share of the cluster that a job demands."""
     shares = 0.0
     for r in range(s.capacity.shape[0]):
         shares += s.slot_demand[b, m, r] / float(s.capacity[r])
@@ -39,7 +39,7 @@ def mean_share(s: State, b: int, m: int) -> float:
 
 @inlined
 def first_room(s: State, b: int, m: int) -> int:
-    """Return the first step from which there is room for a job; beyond the horizon all is free."""
+    """Return the first step from which there is room for a job; beyond the horizon, all units are free."""
     begin, row = 0, s.head[b] - 1
     for t in range(s.free.shape[1]):
         if t - begin >= s.slot_duration[b, m]:
@@ -55,9 +55,9 @@ def first_room(s: State, b: int, m: int) -> int:
 
 @inlined
 def leaves_room(s: State, b: int, m: int, head: int, begin: int) -> bool:
-    """Return whether a job that starts now does not delay the head job, which has room from a step on."""
+    """Return whether a job that starts now does not delay the head job, which has room from step `begin` on."""
     if begin == 0:
-        return True  # it has room and still may not be placed: it never will be placed
+        return True  # the head job has room but may not be placed: it never will be
     last = min(int(s.slot_duration[b, m]), begin + int(s.slot_duration[b, head]), s.free.shape[1])
     for t in range(begin, last):
         row = s.head[b] + t
@@ -81,7 +81,7 @@ def shortest_job(s: State, b: int) -> float:
 
 @inlined
 def job_value(s: State, b: int, m: int, shortest: float, w: FloatArray) -> float:
-    """Return the weighted features of the job of a slot."""
+    """Return the sum of the weighted features of the job of a slot."""
     length, waited = float(s.slot_duration[b, m]), float(s.now[b] - s.arrival[s.slot_job[b, m]])
     dominant, left = 0.0, np.inf
     for r in range(s.capacity.shape[0]):
@@ -101,7 +101,7 @@ def job_value(s: State, b: int, m: int, shortest: float, w: FloatArray) -> float
 
 @inlined
 def _void_value(s: State, b: int, best: int, w: FloatArray, end: float) -> float:
-    """Return the weighted features of letting a step pass instead of starting the best job."""
+    """Return the sum of the weighted features of letting a step pass instead of starting the best job."""
     count = shorter = 0
     for m in range(s.slot_job.shape[1]):
         if s.slot_duration[b, m] > 0:
@@ -127,7 +127,7 @@ def linear(s: State, b: int, weights: FloatArray, end: float, passes: bool) -> i
     Args:
         s: all episodes.
         b: the episode.
-        weights: [B, WEIGHTS] of each episode's features.
+        weights: [B, WEIGHTS] weights of the features in each episode.
         end: steps until arrivals end; inf: not known.
         passes: is void legal?
     """

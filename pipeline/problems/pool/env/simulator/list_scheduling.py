@@ -1,11 +1,11 @@
-"""List scheduling and local search, compiled: an order of known jobs becomes a schedule, and orders are tried.
+"""Compiled list scheduling and local search: an order of known jobs becomes a schedule, and orders are tried.
 
-Each job in turn starts as early as it fits throughout its duration, from its arrival on (serial list scheduling). Some
-order gives the best schedule there is. The order of the starts of any schedule gives one in which no job starts later:
-of the jobs listed before, only those run at or after a job's old start that ran then too, so that it still fits there.
+From its arrival on, each job in turn starts as soon as it fits for its whole duration (serial list scheduling). Some
+order gives an optimal schedule: if the jobs of a schedule are listed by their starts, no job starts later than before,
+as the jobs listed before it use no more units at or after its old start than they did. So it still fits there.
 
-Orders are improved by simulated annealing. A move takes the two jobs at the ends of a stretch of the order, short
-stretches more often: they swap places, or one moves after or before the other. The schedule before the stretch is
+Orders are improved by simulated annealing. A move takes the two jobs at the ends of a stretch of the order (short
+stretches more often): they swap places, or one moves after or before the other. The schedule before the stretch is
 kept, and a trial ends once it is too bad to be accepted. Jobsets are independent.
 """
 
@@ -20,37 +20,37 @@ from pipeline.core.types import FloatArray, IntArray, KeyArray
 from pipeline.problems.pool.env.nouns import JobBatch
 from pipeline.simulation.compiled import inlined, uniform
 
-HOT, COLD = 0.3, 0.01  # first and last temperature, in the mean wait over duration of the first schedule
-NEAR = 2.0  # power of the draw of a stretch's length: 1 would make all lengths equally likely
-DRAWS = 4  # of a move
+HOT, COLD = 0.3, 0.01  # first and last temperature, relative to the mean wait / duration of the first schedule
+NEAR = 2.0  # exponent in the draw of a stretch's length: 1 would make all lengths equally likely
+DRAWS = 4  # random draws per move
 
-# One word holds the units of four resources, 16 bits each. The top bit of each is set for free units and not for the
-# needs of a job: if the job does not fit, the difference has lost that bit.
+# One word holds the units of four resources, 16 bits each. The top bit of each is set in free units but not in a job's
+# needs: if the job does not fit, that bit is 0 in the difference.
 FIELDS, BITS = 4, 16
 GUARDS = np.uint64(0x8000800080008000)
 MOST_UNITS = (1 << (BITS - 1)) - 1
 
 
 class PackedJobs(NamedTuple):
-    """Jobs as the kernels read them."""
+    """Jobs in the form that kernels read."""
 
     arrival: IntArray  # [J]
     duration: IntArray  # [J]
-    worth: FloatArray  # [J]     1 / duration: what a step of waiting adds to the slowdown
+    worth: FloatArray  # [J]     1 / duration: slowdown per step of waiting
     need: KeyArray  # [J, W]  units, packed
     idle: KeyArray  # [W]     units of the idle cluster, packed
 
 
 class SearchState(NamedTuple):
-    """An order of one jobset, a trial of another, and a buffer to schedule in."""
+    """The order of one jobset, the trial of another order, and a buffer for scheduling."""
 
     order: IntArray  # [J]      jobs
-    start: IntArray  # [J]      of the job at each place of the order
+    start: IntArray  # [J]      start of the job at each place of the order
     before: FloatArray  # [J + 1]  sum of wait / duration of the jobs before each place
-    trial: IntArray  # [J]      the order but for the stretch of a move
-    trial_start: IntArray  # [J]      valid as far as the trial went
-    free: KeyArray  # [T, W]   units, packed, after what was listed last
-    used: IntArray  # [1]      rows of it from there on are idle
+    trial: IntArray  # [J]      the order, except in the stretch of a move
+    trial_start: IntArray  # [J]      valid up to where the trial ended
+    free: KeyArray  # [T, W]   free units, packed, after the jobs scheduled so far
+    used: IntArray  # [1]      rows of `free` from here on are idle
 
 
 def improved(
@@ -59,10 +59,10 @@ def improved(
     """Return the start [J] of every job in the best schedule found.
 
     Args:
-        jobs: known from the start; none wants more than there is.
+        jobs: known from the start; no job demands more than the capacity.
         capacity: units of each resource.
         orders: jobs [J] by their number in the batch, jobset after jobset.
-        evaluations: orders listed of each jobset, the first one included; 1: no search.
+        evaluations: number of orders to schedule for each jobset, including the first; 1: no search.
         key: random key [B] of each jobset; not needed for one evaluation.
     """
     numbers = np.arange(len(jobs.arrival))
@@ -75,7 +75,7 @@ def improved(
 
 
 def packed_jobs(jobs: JobBatch, capacity: Sequence[int]) -> PackedJobs:
-    """Return jobs as the kernels read them; raise a ValueError for a job that never fits."""
+    """Return jobs in the form that kernels read; raise a ValueError for a job that never fits."""
     units = np.array(capacity, dtype=np.int64)
     if units.max() > MOST_UNITS:
         raise ValueError(f"a resource has {units.max()} units; list scheduling takes at most {MOST_UNITS}")
@@ -166,7 +166,7 @@ def _move(search: SearchState, key: np.uint64, draw: int) -> tuple[int, int]:
 
 @inlined
 def _list(jobs: PackedJobs, search: SearchState, low: int, most: float) -> float:
-    """Schedule the trial, like the order before a place; return its sum of wait / duration, or one above `most`."""
+    """Schedule the trial, equal to the order before `low`; return its sum of wait / duration, or a sum above `most`."""
     for row in range(np.uintp(search.used[0])):
         for w in range(np.uintp(search.free.shape[1])):
             search.free[row, w] = jobs.idle[w]
@@ -187,7 +187,7 @@ def _list(jobs: PackedJobs, search: SearchState, low: int, most: float) -> float
 
 @inlined
 def _earliest(jobs: PackedJobs, search: SearchState, job: int) -> int:
-    """Return the first step from which a job fits throughout: past each row that is too full, the last one first."""
+    """Return the first step from which a job fits throughout: after any row that is too full, the last one first."""
     begin, duration = jobs.arrival[job], jobs.duration[job]
     row = begin + duration - 1
     while row >= begin:
@@ -218,7 +218,7 @@ def _put(jobs: PackedJobs, search: SearchState, job: int, begin: int) -> None:
 
 @inlined
 def _accept(jobs: PackedJobs, search: SearchState, low: int, high: int) -> None:
-    """Make the trial the order; it differs between two places, its starts from the first of them on."""
+    """Accept the trial as the order; they differ from `low` to `high`, and their starts from `low` on."""
     for p in range(low, high + 1):
         search.order[p] = search.trial[p]
     for p in range(low, search.order.shape[0]):

@@ -3,9 +3,9 @@
 Scores, ties and draws are those of the plain definitions (`tests/oracles/pool_heuristics.py`), bit for bit. Every
 episode of a batch has its own rule, knob and key.
 
-`easy` is EASY backfilling (Lifka, JSSPP 1995) seen from the waiting jobs. Departure: the head job is the best by any
-order and is chosen again in every decision. Where jobs may be placed ahead, a head job that can be placed is placed,
-so that room is kept only for a head job that finds no place in the horizon.
+`easy` is EASY backfilling (Lifka, JSSPP 1995). Departure: the head job is the best in the rule's own order, and is
+chosen again in every decision. Where jobs may be placed ahead, a head job that can be placed is placed, so that room is
+reserved only for a head job that finds no place in the horizon.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,12 +47,12 @@ class Players(NamedTuple):
     until: FloatArray  # [B]  of `hold_until` and `hold_long`: the step from which long jobs are no longer held back
     key: KeyArray  # [B]  of random draws
     decision: IntArray  # [B]  number of decisions so far
-    weights: FloatArray  # [B, W]  of the features of the rules `linear` and `scores`
-    features: FloatArray  # [B, COUNT]  a buffer; no columns if no rule here is `scores`
+    weights: FloatArray  # [B, W]  weights of the features of the rules `linear` and `scores`
+    features: FloatArray  # [B, COUNT]  buffer; no columns if no rule is `scores`
 
 
 def players(rules: Sequence[CompiledRule], key: KeyArray) -> Players:
-    """Return the rules of episodes before the first decision; one rule and key [B] for each episode."""
+    """Return the players before the first decision, from one rule and key for each episode [B]."""
     word = np.array([RULES[each.rule] for each in rules], dtype=np.int64)
     knobs = np.array([each.knobs or (each.knob, 0.0) for each in rules], dtype=np.float64).reshape(-1, 2)
     weights = np.zeros((len(rules), max([1, *(len(each.weights or ()) for each in rules)])))
@@ -72,7 +72,7 @@ def players(rules: Sequence[CompiledRule], key: KeyArray) -> Players:
 
 @inlined
 def _score(s: State, b: int, m: int, rule: int, knob: float) -> float:
-    """Return the score of the job of a slot, by a rule that looks at one job at a time."""
+    """Return the score of the job of a slot, by a rule that considers one job at a time."""
     duration = float(s.slot_duration[b, m])
     if rule == SJF:
         return -duration
@@ -85,23 +85,23 @@ def _score(s: State, b: int, m: int, rule: int, knob: float) -> float:
         return float(units)
     if rule == TETRIS:
         return knob * alignment(s, b, m) + (1.0 - knob) * (1.0 / duration)
-    if rule in (SAF, WSPT):  # smallest area; largest weight to area, the weight of a slowdown being 1 / duration
+    if rule in (SAF, WSPT):  # smallest area; largest weight / area, where the weight is 1 / duration
         area = duration * mean_share(s, b, m)
         return -area if rule == SAF else -(duration * area)
-    return -duration + 0.5 * alignment(s, b, m)  # SJF; of equals the best aligned
+    return -duration + 0.5 * alignment(s, b, m)  # SJF; of equals, the best aligned
 
 
 class Held(NamedTuple):
     """The jobs of an episode that a rule holds back."""
 
-    least: float  # steps: jobs that run at least as long are held back
+    least: float  # steps: jobs that run at least this long are held back
     head: int  # slot of the job that no other may delay; -1 = none
     begin: int  # first step with room for it
 
 
 @inlined
 def _blocked_head(s: State, b: int, rule: int) -> int:
-    """Return the slot of the best job if that cannot be placed yet, else -1."""
+    """Return the slot of the best job if it cannot be placed yet, else -1."""
     head, best = -1, -np.inf
     for m in range(s.slot_job.shape[1]):
         if s.slot_duration[b, m] > 0:
@@ -120,7 +120,7 @@ def _held(s: State, b: int, who: Players, passes: bool) -> Held:
         least = knob if shortest_job(s, b) < knob else np.inf
     elif rule == HOLD_UNTIL and early and passes:
         least = knob
-    elif rule == HOLD_LONG and passes:  # until the step, short jobs are still to come
+    elif rule == HOLD_LONG and passes:  # before that step, short jobs are still to come
         for m in range(s.slot_job.shape[1]):
             if s.slot_duration[b, m] < knob:  # not all slots hold long jobs
                 least = knob
@@ -142,7 +142,7 @@ def _held_score(s: State, b: int, m: int, who: Players, held: Held) -> float:
 
 @inlined
 def _by_scores(s: State, b: int, who: Players, end: float, passes: bool) -> int:
-    """Return the job of the best score of the rule `scores`, or void where that is below 0 and void is legal."""
+    """Return the job with the best score of the rule `scores`, or void if that score is below 0 and void is legal."""
     x = moment(s, b, end)
     chosen, best = int(s.slot_job.shape[1]), -np.inf
     for m in range(s.slot_job.shape[1]):
@@ -156,7 +156,7 @@ def _by_scores(s: State, b: int, who: Players, end: float, passes: bool) -> int:
 
 @inlined
 def _random(s: State, b: int, draw: float, passes: bool) -> int:
-    """Return one of the legal actions."""
+    """Return the legal action that a uniform draw selects."""
     place = int(draw * (s.placeable[b] + passes))
     for m in range(s.slot_job.shape[1]):
         if s.legal[b, m]:

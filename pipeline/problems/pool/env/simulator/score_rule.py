@@ -1,8 +1,8 @@
 """Evolved scores: weighted features of a job and of the cluster, with optional tanh units.
 
-The legal job of the best score starts; if its score is below 0, the step passes. Products such as "long, times the work
-that is still expected" let a sum of weights express rules: long jobs wait while short ones arrive. Shares, ratios and
-logarithms apply to clusters of any size; a job is long compared with the mean of those so far.
+The legal job with the best score starts; if that score is below 0, the step passes. Products such as "long times the
+work still expected" let a weighted sum express rules, for example that long jobs wait while short ones arrive. Shares,
+ratios and logarithms apply to clusters of any size; a job is long relative to the mean duration of the jobs so far.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from pipeline.problems.pool.env.simulator.linear_rule import LEAST_SHARE, alignm
 from pipeline.problems.pool.env.simulator.state import State
 from pipeline.simulation.compiled import inlined
 
-# The weighted features, in order: of every job, then of long ones (0 of the others).
+# The weighted features, in order: those of every job, then those of long jobs (0 for other jobs).
 OF_ALL = (
     "always", "length", "log_length", "dominant", "aligned", "log_dominant", "tight", "slowed", "waited", "short_more",
     "outlasts", "ended_outlasts", "endless_length", "endless_tight", "endless_outlasts", "endless_dominant",
@@ -31,33 +31,33 @@ OF_LONG = (
 FEATURES = OF_ALL + OF_LONG
 COUNT, COMMON = len(FEATURES), len(OF_ALL)
 
-SPAN = 50.0  # steps of arrivals to come that count as many: DeepRM's
-AGE = 20.0  # steps of waiting that count as long
-OTHERS = 5  # jobs that count as many
-CROWD = 20.0  # jobs in the backlog that count as many
+SPAN = 50.0  # steps of future arrivals at which `left` is 1; arrivals last as long in DeepRM
+AGE = 20.0  # steps: the unit of waiting
+OTHERS = 5  # jobs at which `others_fit` is 1
+CROWD = 20.0  # jobs in the backlog at which it counts as full
 QUIET = 0.3  # load below which waiting for arrivals hardly pays
-WORK, KNOWN = 1.845, 20.0  # prior of a job's work, in steps of the whole cluster, and how many jobs it counts as
+WORK, KNOWN = 1.845, 20.0  # prior of a job's work, in steps of the whole cluster, and its weight in jobs
 MOST_LOAD = 2.2
-LONG = 1.25  # times the mean duration of the jobs so far, including
-USUAL, FEW = 4.0, 3.0  # steps, of this many assumed jobs
+LONG = 1.25  # jobs are long from this multiple of the mean duration of the jobs so far and FEW assumed ones
+USUAL, FEW = 4.0, 3.0  # duration of an assumed job in steps, and number of assumed jobs
 
 
 class Moment(NamedTuple):
     """Features that all waiting jobs of an episode share."""
 
-    long_from: float  # steps
-    left: float  # share of SPAN in which jobs still arrive; 1 if the end is not known
+    long_from: float  # duration in steps from which a job is long
+    left: float  # share of SPAN in which jobs still arrive; 1 if the end is unknown
     ended: float  # 1: arrivals have ended
-    endless: float  # 1: the end of arrivals is not known
+    endless: float  # 1: the end of arrivals is unknown
     load: float  # share of the cluster that arrives, known or estimated
     arrived: float  # jobs so far
-    short: float  # jobs that wait in slots
-    long: float
-    short_work: float  # of the short ones, in steps of the whole cluster
+    short: float  # short jobs in slots
+    long: float  # long jobs in slots
+    short_work: float  # work of the short ones, in steps of the whole cluster
     full: float  # 1: all slots hold long jobs
-    backlog: float
-    running: float  # work of the jobs that run, in steps of the whole cluster
-    last: float  # steps until the last of them ends, up to the horizon
+    backlog: float  # jobs in the backlog
+    running: float  # remaining work of running jobs, in steps of the whole cluster
+    last: float  # steps until the last running job ends, up to the horizon
     idle: float  # 1: no job runs
 
 
@@ -85,7 +85,7 @@ def _load(s: State, b: int) -> float:
 
 @inlined
 def moment(s: State, b: int, end: float) -> Moment:
-    """Return the shared features of an episode's jobs; `end` is the steps until arrivals end, inf if not known."""
+    """Return the shared features of an episode's jobs; `end`: steps until arrivals end, inf if unknown."""
     steps, resources, slots = s.free.shape[1], s.capacity.shape[0], s.slot_job.shape[1]
     count = s.arrived[s.to_come[b], 0] - s.arrived[s.first[b], 0]
     steps_so_far = s.arrived[s.to_come[b], 1] - s.arrived[s.first[b], 1]
@@ -174,7 +174,7 @@ def describe(s: State, b: int, m: int, x: Moment, f: FloatArray) -> None:
 
 @inlined
 def _others_fit(s: State, b: int, m: int) -> float:
-    """Return how many other waiting jobs could start together with that of a slot, as a share of OTHERS."""
+    """Return the number of other waiting jobs that could each start next to that of a slot, as a share of OTHERS."""
     count = 0
     for other in range(s.slot_job.shape[1]):
         if other != m and s.slot_duration[b, other] > 0:
@@ -189,7 +189,7 @@ def _others_fit(s: State, b: int, m: int) -> float:
 
 
 class Length(NamedTuple):
-    """Properties of a job that the features of long jobs combine."""
+    """Properties of a long job that its features combine."""
 
     scaled: float
     more: float
@@ -233,7 +233,7 @@ def _describe_long(x: Moment, job: Length, b: int, f: FloatArray) -> None:
 
 @inlined
 def worth(f: FloatArray, w: FloatArray, b: int, hidden: int) -> float:
-    """Return the score of the features in f[b], by w[b]: COUNT weights, then those and one more of each tanh unit."""
+    """Return the score of the features in f[b], by w[b]: COUNT weights, then COUNT + 1 for each tanh unit."""
     total = 0.0
     for k in range(COUNT):
         total += w[b, k] * f[b, k]

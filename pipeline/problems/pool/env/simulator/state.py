@@ -9,10 +9,10 @@ from pipeline.problems.pool.env.nouns import Cluster, JobBatch, JobSet, room
 
 
 class State(NamedTuple):
-    """Everything the kernels read and write; episodes and jobs numbered as in the batch.
+    """Everything that kernels read and write; episodes and jobs are numbered as in the batch.
 
-    The horizon is a ring, so that nothing is moved when a step passes: the row of step now + t is
-    (head + t) modulo T (`free_rows`).
+    The horizon is a ring, so that no data is moved when a step passes: the row of step now + t is
+    (head + t) modulo T.
     """
 
     first: IntArray  # [B + 1]
@@ -20,37 +20,37 @@ class State(NamedTuple):
     duration: IntArray  # [J]
     requested: IntArray  # [J]           the requested duration; the same array where run times are known
     demand: IntArray  # [J, R]
-    arrived: FloatArray  # [J + 1, 2 + R]  of all jobs before each: how many, their requested steps, those * demand
+    arrived: FloatArray  # [J + 1, 2 + R]  sums over the preceding jobs: 1, requested steps, requested steps * demand
     capacity: IntArray  # [R]
     start: IntArray  # [J]           -1 = not started
     withheld: IntArray  # [J]           steps that passed although the job fitted
     free: IntArray  # [B, T, R]     a ring
     head: IntArray  # [B]           row of the present step in the ring
     slot_job: IntArray  # [B, M]        -1 = empty
-    slot_duration: IntArray  # [B, M]        requested by its job; 0 = empty
-    slot_demand: IntArray  # [B, M, R]     of its job; 0 where empty
+    slot_duration: IntArray  # [B, M]        requested duration of its job; 0 = empty
+    slot_demand: IntArray  # [B, M, R]     demand of its job; 0 = empty
     fits_now: BoolArray  # [B, M]
-    legal: BoolArray  # [B, M]        the same array where nothing may be placed ahead
-    fitting: IntArray  # [B]           slots that fit now
-    placeable: IntArray  # [B]           slots that are legal
-    queue: IntArray  # [B]           head of the backlog, which ends before the next arrival
-    to_come: IntArray  # [B]           next job to arrive
+    legal: BoolArray  # [B, M]        the same array as `fits_now` if jobs are never placed ahead
+    fitting: IntArray  # [B]           number of slots whose job fits now
+    placeable: IntArray  # [B]           number of slots whose job may be placed
+    queue: IntArray  # [B]           first job of the backlog, which ends before `to_come`
+    to_come: IntArray  # [B]           the next job to arrive
     now: IntArray  # [B]
     last_arrival: IntArray  # [B]
-    leaving: IntArray  # [B, T]        jobs that run for the last time in each row of the ring
-    leaving_inverse: FloatArray  # [B, T]        their sum of 1 / duration; no column without rewards
-    running: IntArray  # [J]           running jobs, each episode's from its first on; none where run times are known
+    leaving: IntArray  # [B, T]        number of jobs whose last step is this row of the ring
+    leaving_inverse: FloatArray  # [B, T]        sum of their 1 / duration; no columns without rewards
+    running: IntArray  # [J]           running jobs, from each episode's first job on; empty if run times are known
     runs: IntArray  # [B]           number of running jobs
     present: IntArray  # [B]           jobs in the system
-    inverse: FloatArray  # [B]           their sum of 1 / duration; kept for rewards only
+    inverse: FloatArray  # [B]           sum of their 1 / duration; only for rewards
     finished: IntArray  # [B]
-    unstarted: IntArray  # [B]           measured jobs that have not started; -1 where all jobs count
+    unstarted: IntArray  # [B]           number of measured jobs that have not started; -1 if all jobs count
     withheld_steps: IntArray  # [B]
     used: FloatArray  # [B]
-    rewards: FloatArray  # [B, steps]    of step [t, t + 1); no column without an objective
+    rewards: FloatArray  # [B, steps]    of step [t, t + 1); no columns without an objective
     gained: FloatArray  # [B]           rewards so far; 0 without an objective
     done: BoolArray  # [B]
-    load: FloatArray  # [B]           percent of the cluster that arrives on average; nan: not known to policies
+    load: FloatArray  # [B]           in percent; nan: unknown to policies
 
 
 class Rules(NamedTuple):
@@ -62,13 +62,13 @@ class Rules(NamedTuple):
     skip_forced: bool  # carry out forced moves without asking
     estimated: bool  # do some jobs run longer or shorter than requested?
     stall: int  # steps without an arrival after which an idle cluster must start a job that fits
-    arrivals_end: int  # step at which arrivals end; -1: not known to policies
+    arrivals_end: int  # step at which arrivals end; -1: unknown to policies
     first: int = 0  # jobs that arrive in [first, after) are measured
     after: int = 0
 
 
 def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int, reusable: bool = False) -> State:
-    """Return the state before step 0, without arrivals; `reusable` makes room for estimates even if all are exact."""
+    """Return the state before step 0, without arrivals; `reusable` leaves room for estimates even if all are exact."""
     episodes, rows, resources = jobs.episodes, cluster.horizon, len(cluster.capacity)
     capacity = np.array(cluster.capacity, dtype=np.int16)
     slots = (episodes, cluster.slots)
@@ -127,11 +127,11 @@ def state_under_way(
     """Return the state of one episode whose jobs have all arrived with known run times, without rewards.
 
     Args:
-        jobs: those that run or have a reserved start, then those that wait in order of arrival.
-        cluster: that they run on.
-        start: first steps of the first H jobs; one that ends beyond the horizon seems to end with it.
-        free: units [T, R] left by these in each step from now on.
-        now: the present step.
+        jobs: first the running jobs and those with a reserved start, then the waiting ones in order of arrival.
+        cluster: the cluster that they run on.
+        start: [H] first steps of the H jobs that do not wait; a job that ends beyond the horizon seems to end with it.
+        free: units [T, R] that these leave free in each step from now on.
+        now: the current step.
         last_arrival: step of the last arrival.
         arrived: sums over all jobs so far [2 + R]; see `Observation.arrived`.
     """
@@ -143,7 +143,7 @@ def state_under_way(
     s.slot_job[0, :slots], s.slot_duration[0, :slots], s.slot_demand[0, :slots] = mine, s.duration[mine], s.demand[mine]
     fits = room(free[None], jobs.demand[None, mine], jobs.duration[None, mine])[0]
     s.legal[0, :slots] = fits.any(axis=1)
-    s.fits_now[0, :slots] = fits[:, 0]  # the same array where nothing is placed ahead
+    s.fits_now[0, :slots] = fits[:, 0]  # the same array if jobs are never placed ahead
     s.fitting[0], s.placeable[0] = s.fits_now.sum(), s.legal.sum()
     s.queue[0], s.to_come[0], s.present[0] = runs + slots, count, count
     s.now[0], s.last_arrival[0], s.done[0] = now, last_arrival, count == 0
@@ -151,7 +151,7 @@ def state_under_way(
 
 
 def observed_state(view: Observation) -> State:
-    """Return observations of one machine as episodes of which compiled rules read the present step."""
+    """Return observations of one machine as episodes from which compiled rules read the current step."""
     count, slots, resources = view.demand.shape
     places = np.arange(count * slots).reshape(count, slots)
     jobs = JobBatch(
@@ -178,7 +178,7 @@ def requested_steps(jobs: JobSet | JobBatch, cluster: Cluster) -> IntArray:
     """Return the run times [J] known to policies, in steps: durations, or estimates cut to the horizon.
 
     Raises:
-        ValueError: estimates where jobs are placed ahead: a job that overruns would collide with reservations.
+        ValueError: jobs have estimates and are placed ahead: one that overruns would collide with reservations.
     """
     if jobs.estimate is None:
         return jobs.duration
@@ -187,12 +187,12 @@ def requested_steps(jobs: JobSet | JobBatch, cluster: Cluster) -> IntArray:
         job = int(other.argmax())
         runs = f"job {job} requests {jobs.estimate[job]} steps and runs {jobs.duration[job]}"
         raise ValueError(f"{runs}: jobs can be placed ahead only where run times are known")
-    # A job with an exact estimate is treated as if run times were known: too long for the horizon, it never starts.
+    # A job with an exact estimate is treated as if run times were known: if too long for the horizon, it never starts.
     return np.where(other, np.minimum(jobs.estimate, cluster.horizon), jobs.duration)
 
 
 def arrived_before(requested: IntArray, demand: IntArray) -> FloatArray:
-    """Return sums [J + 1, 2 + R] over the jobs before each, as in `Observation.arrived`."""
+    """Return the sums [J + 1, 2 + R] over the preceding jobs, as in `Observation.arrived`."""
     steps = requested.astype(float)[:, None]
     each = np.concatenate([np.ones_like(steps), steps, steps * demand], axis=1)
     return np.concatenate([np.zeros((1, each.shape[1])), each.cumsum(axis=0)])

@@ -1,7 +1,7 @@
-"""Try each action of a decision in the simulator: a rule continues from it, in the same futures for all actions.
+"""Try each action of a decision in the simulator: a rule continues after it, in the same futures for all actions.
 
-A decision is an observation. It shows only the number of jobs in the backlog, and no jobs to come: both are taken from
-the futures. Jobs run for as long as requested.
+A decision starts from an observation. That shows only the first job and the length of the backlog, and no future jobs:
+the missing jobs are taken from the futures. Jobs run for as long as requested.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ NEVER = np.iinfo(np.int64).max // 4  # arrival of the unused jobs of an episode
 class Seen(NamedTuple):
     """The decisions to take: the parts of D observations that the simulator starts from."""
 
-    load: FloatArray  # [D]  percent; nan = not known
+    load: FloatArray  # [D]  percent; nan = unknown
     arrived: FloatArray  # [D, 2 + R]  see `Observation.arrived`
     free: IntArray  # [D, T, R]
     duration: IntArray  # [D, M]  0 = empty slot
@@ -32,15 +32,15 @@ class Seen(NamedTuple):
     backlog: IntArray  # [D]
     head: IntArray  # [D, 1 + R]  duration and demand of the first job of the backlog
     now: IntArray  # [D]
-    since: IntArray  # [D]  steps since the last arrival
+    since: IntArray  # [D]  number of steps since the last arrival
     action: IntArray  # [D, C]  actions to try; -1 = no more
 
 
 class Futures(NamedTuple):
-    """Jobs that may come, end to end; jobset f owns first[f] : first[f + 1]."""
+    """Possible future jobs, end to end; jobset f owns the jobs first[f] : first[f + 1]."""
 
     first: IntArray  # [F + 1]
-    arrival: IntArray  # [J]  in order; steps, absolute or from the next step on
+    arrival: IntArray  # [J]  in order; steps, absolute or counted from the next step
     duration: IntArray  # [J]
     demand: IntArray  # [J, R]
 
@@ -48,18 +48,18 @@ class Futures(NamedTuple):
 class Limits(NamedTuple):
     """Limits of a trial."""
 
-    from_now: bool  # do arrivals of the futures count from the next step on?
+    from_now: bool  # are arrivals of the futures counted from the next step?
     ahead: int  # steps; later arrivals are ignored
-    decisions: int  # simulated for one decision to take
+    decisions: int  # maximum number simulated for one decision
 
 
 class Tried(NamedTuple):
     """Costs of the actions, by decision, action and future."""
 
-    waiting: FloatArray  # [D, C, F]  steps waited over steps run, summed over jobs, until `ahead`
-    jobs: FloatArray  # [D, C, F]  jobs that wait at that step
-    work: FloatArray  # [D, C, F]  work left at that step, in steps of the whole cluster
-    futures: IntArray  # [D]  number of futures played within the limit of decisions; other costs are 0
+    waiting: FloatArray  # [D, C, F]  sum over jobs of wait / duration, up to step `ahead`
+    jobs: FloatArray  # [D, C, F]  number of jobs that wait then
+    work: FloatArray  # [D, C, F]  work left then, in steps of the whole cluster
+    futures: IntArray  # [D]  number played within the limit of decisions; the costs of others are 0
 
 
 def seen(view: Observation, action: IntArray) -> Seen:
@@ -71,7 +71,7 @@ def seen(view: Observation, action: IntArray) -> Seen:
 
 
 def buffer(decisions: int, jobs: int, cluster: Cluster) -> State:
-    """Return the state of `decisions` episodes, each with room for `jobs` jobs, and one place for sums over all."""
+    """Return the state of `decisions` episodes, each with room for `jobs` jobs and a place for the sums over them."""
     count = decisions * (jobs + 1)
     first = np.arange(decisions + 1) * (jobs + 1)
     filler = np.ones(count, dtype=np.int64)
@@ -90,7 +90,7 @@ def _write_job(s: State, j: int, arrival: int, futures: Futures, source: int) ->
 
 @inlined
 def _backlog_room(s: State, b: int, view: Seen, d: int, j: int) -> int:
-    """Return how many jobs of a decision's backlog fit into an episode's places from j on."""
+    """Return how many jobs of a decision's backlog fit into an episode from place j on."""
     return int(min(view.backlog[d], s.first[b + 1] - 1 - j))
 
 
@@ -137,7 +137,7 @@ def _write_jobs(s: State, b: int, view: Seen, d: int, futures: Futures, future: 
 
 @inlined
 def _begin(s: State, rules: Rules, b: int, view: Seen, d: int, last: int) -> None:
-    """Reset a copy b to decision d; its jobs stay."""
+    """Reset copy b to decision d; its jobs stay."""
     s.now[b], s.head[b], s.done[b] = view.now[d], 0, False
     s.last_arrival[b], s.load[b] = view.now[d] - view.since[d], view.load[d]
     for k in range(s.first[b], last):
@@ -153,7 +153,7 @@ def _begin(s: State, rules: Rules, b: int, view: Seen, d: int, last: int) -> Non
     j = s.first[b]
     for m in range(view.duration.shape[1]):
         s.fits_now[b, m] = False
-        if rules.place_ahead:  # else the same array, which a kernel may mistake for two
+        if rules.place_ahead:  # else it is the same array, which a kernel may mistake for two
             s.legal[b, m] = False
         s.slot_duration[b, m] = view.duration[d, m]
         s.slot_job[b, m] = -1
@@ -169,7 +169,7 @@ def _begin(s: State, rules: Rules, b: int, view: Seen, d: int, last: int) -> Non
 
 @inlined
 def _count_arrived(s: State, b: int, view: Seen, d: int, last: int) -> None:
-    """Write the sums over arrived jobs before each arrival, from those at a decision on; all 0 if these are unknown."""
+    """Write the sums over arrived jobs before each arrival, starting from those at a decision; all 0 if unknown."""
     begun = s.to_come[b]
     for n in range(s.arrived.shape[1]):
         s.arrived[s.first[b], n] = 0.0
@@ -203,7 +203,7 @@ def _play(s: State, rules: Rules, b: int, action: int, who: Players, last: int, 
 
 @inlined
 def _cost(s: State, b: int, now: int, last: int, end: int, tried: Tried, d: int, c: int, f: int) -> None:
-    """Add up the costs of an episode from now until a step."""
+    """Add up the costs of an episode from now until step `end`."""
     waiting = jobs = work = 0.0
     for k in range(s.first[b], last):
         if s.arrival[k] > end:

@@ -1,1 +1,1 @@
-"""Where the jobs of one pooled cluster come from: recipes and logs."""
+"""Sources of the jobs of one pooled cluster: recipes and logs."""

@@ -1,8 +1,8 @@
 """Jobsets of a scenario, drawn from a recipe or cut from a log.
 
 Every jobset of a recipe has its own random sequence, keyed by (seed, split, load, number): training, validation and
-test never share one. `fresh` jobsets are training jobsets beyond those that `generate` writes; they may mix demands
-that their scenario does not have. Estimates have their own sequences.
+test never share one. `fresh` jobsets are training jobsets in addition to those that `generate` writes; they may mix
+demands that their scenario does not have. Estimates have their own sequences.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from pipeline.problems.pool.env.workload.synthetic import check_estimates, draw_
 from pipeline.problems.pool.env.workload.windows import Discretised, describe, discretise
 from pipeline.progress import ProgressCallback, no_progress
 
-ESTIMATE, DEMAND = 1, 2  # last part of the key of a jobset's estimates, and of its choice among mixed demands
+ESTIMATE, DEMAND = 1, 2  # last part of the key of a jobset's estimates, and of its choice of mixed demands
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class DrawnSource:
     scenario: PoolScenario
     workload: Synthetic
     fresh_seed: int  # of fresh jobsets and streams
-    mix: tuple[str, ...] = ()  # demands of fresh jobsets, equally often; none: the scenario's
+    mix: tuple[str, ...] = ()  # demands of fresh jobsets, equally often; empty: the scenario's
     notes: tuple[str, ...] = ()
 
     def loads(self, wanted: Sequence[int]) -> Sequence[int]:
@@ -60,7 +60,7 @@ class DrawnSource:
         return self._drawn(key, self._mixed(key, self.scenario), load)
 
     def piece(self, split: str, load: int, number: int, steps: int) -> JobSet:
-        """Return the first steps of an endless stream, which shares no draw with any jobset."""
+        """Return the first steps of an endless stream, which shares no random draws with any jobset."""
         own = self.scenario.arrivals
         size = None if isinstance(own, AtOnce) else own.size
         arrivals = Streaming(name="poisson" if size is None else "bursts", steps=steps, size=size)
@@ -76,7 +76,7 @@ class DrawnSource:
         if demand == scenario.demand:
             return scenario
         arrivals = scenario.arrivals
-        if arrivals.name == "bernoulli":  # at most one job a step, which is hardly any load if jobs are small
+        if arrivals.name == "bernoulli":  # up to one job per step, which is hardly any load if jobs are small
             arrivals = arrivals.model_copy(update={"name": "poisson"})
         return scenario.model_copy(update={"demand": demand, "arrivals": arrivals})
 
@@ -102,7 +102,7 @@ class LogSource:
 
     @property
     def load(self) -> int:
-        """Return the load of the log's training period in steps and units, in whole percent; 100 where it has none."""
+        """Return the load of the training period, in steps and units, in whole percent; 100 if it is undefined."""
         load = self.steps.load_after
         return 100 if np.isnan(load) else max(1, round(100 * load))
 
@@ -113,7 +113,7 @@ class LogSource:
 
     @property
     def size(self) -> int:
-        """Return the jobs of a window."""
+        """Return the number of jobs of a window."""
         arrivals = self.scenario.arrivals
         return arrivals.jobs if isinstance(arrivals, AtOnce) else self.workload.window
 
@@ -128,13 +128,13 @@ class LogSource:
         return {self.load: [self._window(start) for start in first[name]]}
 
     def fresh(self, load: int, number: int) -> JobSet:
-        """Return a window that starts at any job of the training period; a UserError if that is too short."""
+        """Return a window from a random job of the training period on; raise a UserError if the period is too short."""
         rng = np.random.default_rng([self.fresh_seed, SPLIT_NUMBERS["fresh"], number])
         span = periods(len(self.steps.arrival), self.workload)["train"]
         return self._window(random_start(span, self.size, rng))
 
     def piece(self, split: str, load: int, number: int, steps: int) -> JobSet:
-        """Return the jobs of some steps from a random job of a split's period on, fewer if the period ends before."""
+        """Return the jobs of `steps` steps from a random job of a split's period on, fewer where the period ends."""
         period = "train" if split == "fresh" else split
         first, after = periods(len(self.steps.arrival), self.workload)[period]
         seed = self.fresh_seed if split == "fresh" else self.seed
@@ -160,8 +160,8 @@ def source(
 ) -> DrawnSource | LogSource:
     """Return the source of a scenario's jobsets; raise a UserError if estimates are missing or a log is unreadable.
 
-    `log` is its file, or a folder of it and its file of machines, and is not read for a recipe. `mix` has the demands
-    of a recipe's fresh jobsets, `fresh` the seed of fresh jobsets and streams; None: the seed of all others.
+    `log` is the log file, or a folder with it and its file of machines; it is not read for a recipe. `mix` lists the
+    demands of a recipe's fresh jobsets. `fresh` is the seed of fresh jobsets and streams; None: that of params.yaml.
     """
     check_estimates(params)
     chosen = params.pool_scenario(scenario)

@@ -1,7 +1,7 @@
 """DeepRM's synthetic workload (section 4.1): arrivals at a load, short and long jobs, one dominant resource each.
 
-Users set the load: the mean over resources of (jobs a step) * E[duration] * E[demand] / capacity. Demands are the whole
-units inside the range of shares; jobsets without a measured job are drawn again.
+Users set the load: the mean over resources of (jobs per step) * E[duration] * E[demand] / capacity. Demands are whole
+units within the range of shares; jobsets without a measured job are drawn again.
 
 The estimate of a job is its duration times a log-normal factor, exp(noise * N(0, 1)), to the nearest step, at least 1,
 cut to the horizon: half of the factors are below 1, so that about as many jobs overrun as end early.
@@ -31,7 +31,7 @@ def units(share: tuple[float, float], capacity: int) -> tuple[int, int]:
 
 
 def load_of_one(workload: Synthetic, demand: Demand, scenario: PoolScenario) -> float:
-    """Return the load in percent of one job a step."""
+    """Return the load in percent of one job per step."""
     shares = []
     for capacity in scenario.resources.values():
         dominant, other = sum(units(demand.dominant, capacity)) / 2, sum(units(demand.other, capacity)) / 2
@@ -65,7 +65,7 @@ def check_synthetic(params: Params) -> None:
 
 
 def _reachable(params: Params, scenario: PoolScenario, demand: str, place: str) -> float:
-    """Return the load in percent of one job a step, 0 for a log; raise a UserError for a demand without whole units."""
+    """Return the load in percent of one job per step, 0 for a log; raise a UserError if a demand has no whole unit."""
     workload = params.workload_of(scenario)
     try:
         return load_of_one(workload, params.demands[demand], scenario) if isinstance(workload, Synthetic) else 0.0
@@ -102,7 +102,7 @@ def _arrivals(rate: float, scenario: PoolScenario, rng: np.random.Generator) -> 
 
 
 def _in_each_step(rate: float, arrivals: Streaming, rng: np.random.Generator) -> IntArray:
-    """Return the jobs of each step; larger bursts are rarer, so that the rate of jobs stays the same."""
+    """Return the number of jobs in each step; larger bursts are rarer, so that the rate of jobs stays the same."""
     if arrivals.size is not None:
         step = np.repeat(np.arange(arrivals.steps), rng.poisson(rate / arrivals.size, arrivals.steps))
         jobs = rng.geometric(1.0 / arrivals.size, len(step))
@@ -126,7 +126,7 @@ def check_estimates(params: Params) -> None:
 
 
 def estimated(jobs: JobSet, noise: float, horizon: int, rng: np.random.Generator) -> JobSet:
-    """Return the same jobs with estimates up to the horizon; `noise` is the standard deviation of their logarithm.
+    """Return jobs with estimates up to the horizon; `noise` is the standard deviation of log(estimate / duration).
 
     >>> jobs = JobSet(np.array([0, 0]), np.array([3, 15]), np.array([[1], [1]]))
     >>> estimated(jobs, 0.0, 20, np.random.default_rng(1)).estimate

@@ -23,21 +23,21 @@ class Discretised(NamedTuple):
 
     id: IntArray  # [J]
     arrival: IntArray  # [J]     steps since the first job
-    duration: IntArray  # [J]     steps; at most the horizon's 10,000, so that 16 bits hold them
-    demand: IntArray  # [J, R]  units; at most 10,000, too
+    duration: IntArray  # [J]     steps; up to the horizon's maximum of 10,000, which fits into 16 bits
+    demand: IntArray  # [J, R]  units; also up to 10,000
     step_s: int
-    longest: int  # steps at which durations are cut
+    longest: int  # number of steps at which durations are cut
     capped: int  # jobs whose duration was cut
     oversized: dict[str, int]  # per resource: jobs that requested more than the whole machine
-    total: dict[str, float]  # per resource: amount of all its units, in the log's unit
+    total: dict[str, float]  # per resource: total amount, in the log's unit
     unit: dict[str, str]  # per resource: unit of the log
-    capacity: dict[str, int]  # per resource: its units
-    load: dict[str, tuple[float, float]]  # per resource: before and after; nan = all jobs arrive at once
+    capacity: dict[str, int]  # per resource: number of units
+    load: dict[str, tuple[float, float]]  # per resource: in the log and in steps; nan = all jobs arrive at once
     estimate: IntArray | None = None  # [J]  requested steps; None: policies know run times
 
     @property
     def load_after(self) -> float:
-        """Load of the processors in steps and units."""
+        """Load of the processors, in steps and units."""
         return self.load[CPU if CPU in self.load else next(name for name in self.load if name != MEMORY)][1]
 
     def window(self, start: int, size: int) -> JobSet:
@@ -57,7 +57,7 @@ def discretise(
 ) -> Discretised:
     """Return a log in steps and units, by the rules of docs/workloads.md, with estimates if wanted.
 
-    The training period has the first `learned` jobs; None: all. A UserError tells of missing resources or estimates.
+    The training period has the first `learned` jobs; None: all. Missing resources or estimates raise a UserError.
     """
     if estimates and not log.has_estimates:
         raise UserError("policies_know: the log has no estimates; expected durations")
@@ -94,7 +94,7 @@ def discretise(
 
 
 def _columns(log: Trace, resources: Mapping[str, int]) -> dict[str, int | None]:
-    """Return the number of each resource in the log; None = the log has no memory."""
+    """Return the column of each resource in the log; None = the log has no memory."""
     known = {name: place for place, name in enumerate(log.resources)}
     others = [name for name in resources if name not in known and name != MEMORY]
     if CPU not in resources and others:

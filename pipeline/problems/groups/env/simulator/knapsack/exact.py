@@ -5,8 +5,8 @@ Algorithm 2 cannot be run as printed: line 1 has m for k; line 5 bounds the argm
 records a choice even if V[i-1, u] wins; line 14 subtracts from r instead of u, so that u stays u_total. And the number
 of combinations is 30^80, not "80^30".
 
-Departure: a group without units has the value value[0], not 0. Values are measured from there, which subtracts the same
-constant from every choice; if value[0] is 0, this is exactly equation 9.
+Departure: a group without units has the value value[0], not 0. The programme sums gains over value[0], which subtracts
+the same constant from every choice; if value[0] is 0, this is exactly equation 9.
 """
 
 from typing import NamedTuple
@@ -27,9 +27,9 @@ class Planned(NamedTuple):
 
 
 def best_shares(value: FloatArray, units: IntArray, total: int) -> Planned:
-    """Return the levels with the largest value among those whose units the cluster has.
+    """Return the levels with the largest value among those for which the cluster has enough units.
 
-    Among equals, later groups get no units, or the fewest.
+    Among equals, later groups get no units, or as few as possible.
 
     Args:
         value: of each group at each level [B, G, L].
@@ -46,7 +46,7 @@ def best_shares(value: FloatArray, units: IntArray, total: int) -> Planned:
 
 
 def best_shares_two(value: FloatArray, units: IntArray, total: IntArray) -> Planned:
-    """Return the levels with the largest value among those whose units of two resources the cluster has.
+    """Return the levels with the largest value among those for which the cluster has enough units of two resources.
 
     Args:
         value: of each group at each level [B, G, L].
@@ -63,7 +63,7 @@ def best_shares_two(value: FloatArray, units: IntArray, total: IntArray) -> Plan
 
 
 def work(value: FloatArray, units: IntArray, total: IntArray) -> int:
-    """Return the steps of the knapsack for one state: groups * levels * amounts of either resource."""
+    """Return the steps of the knapsack for one state: groups * levels * amounts of one resource * of the other."""
     _, most = reduced(np.broadcast_to(units, (*value.shape[1:], 2)), np.asarray(total))
     return int(value.shape[1] * value.shape[2] * (int(most[0]) + 1) * (int(most[1]) + 1))
 
@@ -74,14 +74,14 @@ def own_best(value: FloatArray) -> IntArray:
 
 
 def squeezed(level: IntArray, units: IntArray, total: int | IntArray) -> IntArray:
-    """Return levels [B, G], for example of `own_best`, reduced until the cluster has the units.
+    """Return levels [B, G], for example of `own_best`, reduced until the cluster has enough units.
 
     While a resource is short, the group with the most units of it goes down by a level (among equals, the lowest
     number); the resource with the largest relative shortage comes first.
 
     Args:
         level: of each group [B, G].
-        units: of each level [L], rising; or [L, R].
+        units: of each level [L], ascending; or [L, R].
         total: units of the cluster; or [R].
 
     >>> squeezed(np.array([[2, 2, 1]]), np.array([0, 2, 5]), total=8)
@@ -113,10 +113,10 @@ def check(value: FloatArray, units: IntArray, total: IntArray) -> None:
 
 
 def reduced(units: IntArray, total: IntArray) -> tuple[IntArray, IntArray]:
-    """Return units [G, L, N] and totals [N] of an equivalent knapsack with the fewest amounts.
+    """Return units [G, L, N] and totals [N] of an equivalent knapsack with as few amounts as possible.
 
-    Amounts are counted in their greatest common divisor, without units that all groups together cannot use. Levels
-    above the total of a resource are ignored for both, and stay above it.
+    Amounts are counted in their greatest common divisor, and units that all groups together cannot use are left out.
+    Levels above the total of a resource do not count for either, and stay above the total.
     """
     fits = np.asarray(units <= total).all(axis=2, keepdims=True)
     common = np.maximum(np.gcd.reduce(np.where(fits, units, 0).reshape(-1, units.shape[2]), axis=0), 1)

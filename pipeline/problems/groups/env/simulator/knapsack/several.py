@@ -1,4 +1,4 @@
-"""Shares of several resources at once: exact if that is fast, else by a Lagrangian relaxation.
+"""Shares of several resources at once: exact if that is fast, otherwise by a Lagrangian relaxation.
 
 Prices of the resources replace their limits: at given prices each group chooses independently, and the total value of
 the choices plus the price of all units is an upper bound of the optimum (Everett 1963). The least bound is found by the
@@ -38,11 +38,11 @@ class Bounded(NamedTuple):
 
 
 def plan(value: FloatArray, units: IntArray, total: IntArray) -> IntArray:
-    """Return the levels [B, G] with the largest value, or nearly, among those whose units the cluster has.
+    """Return levels [B, G] with the largest value, or nearly, among those for which the cluster has enough units.
 
     Exact for one resource; if the optimum by one resource also satisfies the others (always the case if units are
-    proportional to totals, or one resource is the scarcest at every level); and for two resources with few units. Else
-    the result of `lagrangian`.
+    proportional to totals, or one resource is the scarcest at every level); and for two resources with few units.
+    Otherwise, the result is that of `lagrangian`.
 
     Args:
         value: of each group at each level [B, G, L].
@@ -103,7 +103,7 @@ def _relax(gain: FloatArray, units: IntArray, part: FloatArray, total: IntArray,
     if (_holding(units, chosen) <= total).all():
         level[:] = chosen
         return bound
-    # A bound is at least the sum of its prices; so the sum of the best ones does not exceed the bound at prices of 0.
+    # A bound is at least the sum of its prices, so the best prices do not sum to more than the bound at prices of 0.
     price = np.full(len(total), bound / (len(total) + 1))
     ellipsoid = np.eye(len(total)) * bound * bound
     for step in range(PRICES * len(total)):
@@ -127,7 +127,7 @@ def _relax(gain: FloatArray, units: IntArray, part: FloatArray, total: IntArray,
 
 @njit(cache=True)
 def _below_zero(price: FloatArray) -> FloatArray:
-    """Return the slope that raises a negative lowest price to 0; zeros if none is negative."""
+    """Return the slope that raises the lowest price to 0 if it is negative; else zeros."""
     slope = np.zeros(len(price))
     lowest = price.argmin()
     if price[lowest] < 0.0:
@@ -137,7 +137,7 @@ def _below_zero(price: FloatArray) -> FloatArray:
 
 @njit(cache=True)
 def _cut(ellipsoid: FloatArray, price: FloatArray, slope: FloatArray) -> bool:
-    """Move the prices to the centre of the half ellipsoid down the slope; return False if it is a point."""
+    """Move the prices to the centre of the half of the ellipsoid down the slope; return False if it is a point."""
     n = len(price)
     along = np.zeros(n)
     for r in range(n):
@@ -172,7 +172,7 @@ def _keep_better(
     gain: FloatArray, units: IntArray, part: FloatArray, total: IntArray, cost: FloatArray, chosen: IntArray,
     level: IntArray, reached: float,
 ) -> float:  # fmt: skip
-    """Make a choice feasible, fill it up, and write it if it is better than `reached`; return the better value."""
+    """Make a choice feasible, fill it up, and write it if its value is above `reached`; return the better value."""
     trial = chosen.copy()
     _repair(gain, units, part, total, trial)
     _fill(gain, units, total, cost, trial)
@@ -209,7 +209,7 @@ def _fits(held: IntArray, units: IntArray, old: int, new: int, total: IntArray) 
 
 @inlined
 def _relief(held: IntArray, units: IntArray, part: FloatArray, old: int, new: int, total: IntArray) -> float:
-    """Return the relief of the shortage by a lower level; 0 if it needs more of any resource."""
+    """Return the relief of the shortage by another level; 0 if that needs more of any resource."""
     relief = 0.0
     for r in range(len(held)):
         if units[new, r] > units[old, r]:  # units in use must only shrink, so that the loop ends
@@ -221,7 +221,7 @@ def _relief(held: IntArray, units: IntArray, part: FloatArray, old: int, new: in
 
 @njit(cache=True)
 def _repair(gain: FloatArray, units: IntArray, part: FloatArray, total: IntArray, level: IntArray) -> None:
-    """Lower levels until they fit: each time, the one with the least loss per unit of relief."""
+    """Lower levels until they fit, each time the one with the least loss per unit of relief."""
     held = _holding(units, level)
     while (held > total).any():
         least, who, to = np.inf, -1, -1
@@ -236,7 +236,7 @@ def _repair(gain: FloatArray, units: IntArray, part: FloatArray, total: IntArray
 
 @njit(cache=True)
 def _fill(gain: FloatArray, units: IntArray, total: IntArray, cost: FloatArray, level: IntArray) -> None:
-    """Distribute the remaining units: each time, the fitting level with the largest gain less its cost [L]."""
+    """Distribute the remaining units, each time to the fitting level with the largest gain less cost [L]."""
     held = _holding(units, level)
     while True:
         most, who, to = -np.inf, -1, -1
@@ -254,7 +254,7 @@ def _fill(gain: FloatArray, units: IntArray, total: IntArray, cost: FloatArray, 
 
 @njit(cache=True)
 def _better_in_pairs(gain: FloatArray, units: IntArray, total: IntArray, level: IntArray) -> None:
-    """Change the levels of two groups at once, repeatedly, while any such change fits and gains."""
+    """Change the levels of two groups at once, as long as any such change fits and gains."""
     held = _holding(units, level)
     better = True
     while better:
