@@ -1,8 +1,8 @@
 """A learned order: evolved weights of what Slurm knows at submission, minus linear age, so that no job waits for ever.
 
 The score is a sum of logarithms: of the requested limit, of processors, and of the user's last two run times. (The hour
-of day was tried: on HPC2N it made the order worse in later weeks.) It begins as the best order of the families on the
-training period. Evolution then lowers `gain` there, with penalties for what `sites.NAME.most` would veto and for
+of day was tried: on HPC2N it made the order worse in later weeks.) It begins as the training period's best order from
+`FAMILIES`. Evolution then lowers `gain` there, with penalties for what `sites.NAME.most` would veto and for
 distance from the beginning. Learning reads no other period: validation later decides whether the learned order is
 better than the families, and the test period confirms the choice, as for any order.
 

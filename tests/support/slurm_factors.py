@@ -20,11 +20,7 @@ class Submission(NamedTuple):
 
 
 def site_factor(settings: SlurmSettings, job: Submission) -> int:
-    """Compute the site factor of a job exactly as `job_submit.lua` does.
-
-    >>> site_factor(plan_settings(named_order("limit", 28_800), SlurmConfig({}), 86_400), Submission(1, 3600, 4))
-    9078
-    """
+    """Compute the site factor of a job exactly as `job_submit.lua` does."""
     order, parts = settings.order, {part.name: part for part in settings.config.partitions}
     names = job.partitions or tuple(part.name for part in parts.values() if part.default) or ("",)
     past = _within(order.users.get(job.user, order.past_s))

@@ -29,7 +29,7 @@ SITUATIONS = {
     "streams": "jobs keep arriving (stream)",
     "overload": "more jobs keep arriving than the cluster can finish",
     "offline": "all jobs are known before the first starts",
-    "machines": "many machines, in real time, with a last job",
+    "machines": "many machines, in continuous time; arrivals end",
     "machines_steady": "many machines, and jobs keep arriving",
     "shares": "user groups share a cluster",
 }

@@ -81,7 +81,7 @@ class Ranked(Frozen):
 
 
 class Decision(Frozen):
-    """A decision; problems define a start."""
+    """A decision; `starts` differ by problem."""
 
     order: tuple[Ranked, ...]  # all waiting jobs that can run here, the first to start at the head
     starts: tuple[Any, ...]  # one after another

@@ -67,9 +67,9 @@ def sampled(machines: MachineTable, chosen: Sampled, kind_names: Sequence[str], 
 
 
 def kinds_at(park: MachinePark, kinds: KeyArray, kind_names: Sequence[str]) -> KeyArray:
-    """Return the bits of the park's kinds that jobs [J] may run on, given the bits of the log's kinds.
+    """Return the bits of the cluster's kinds that jobs [J] may run on, given the bits of the log's kinds.
 
-    A job that may run on any kind of the log also runs on kinds of the park that the log does not have.
+    A job that may run on any kind of the log also runs on kinds of the cluster that the log does not have.
     """
     found, place = np.unique(kinds, return_inverse=True)
     shared = [(kind_names.index(name), own) for own, name in enumerate(park.kind_names) if name in kind_names]

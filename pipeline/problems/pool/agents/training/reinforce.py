@@ -191,7 +191,7 @@ def advantages(played: Decisions, episodes: int, recipe: Recipe, critic: Critic 
 
 
 def _take_step(network: Network, optimizer: torch.optim.Optimizer, decisions: int, recipe: Recipe, number: int) -> None:
-    """Take an optimizer step along the gradient of the mean over decisions.
+    """Take an optimizer step along the gradient, averaged over decisions.
 
     Raises:
         UserError: the gradient is not finite.
