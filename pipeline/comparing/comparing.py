@@ -108,8 +108,8 @@ def key_metrics(
     """Return a few numbers of each scenario for comparing two runs by eye; lower is better.
 
     Slowdowns and waiting times are means over loads. Only a few heuristics are included: those without parameters
-    change only with the workload. The tables are SUMMARY, COMPARISON, DELAY and OBJECTIVES; agents with another objective also
-    have its mean. `bounded` are scenarios with bounded slowdown.
+    change only with the workload. The tables are SUMMARY, COMPARISON, DELAY and OBJECTIVES; agents with another
+    objective also have its mean. `bounded` are scenarios with bounded slowdown.
     """
     found = {}
     for name, rows in summaries.groupby("scenario"):
