@@ -14,6 +14,7 @@ from pipeline.errors import UserError
 
 OF_QOS = {"all": ("GrpTRES", "GrpJobs"), "user": ("MaxTRESPU", "MaxJobsPU"), "account": ("MaxTRESPA", "MaxJobsPA")}
 NEEDED = ("Name", "Priority", *(name for pair in OF_QOS.values() for name in pair))
+OTHERS = ("GrpTRESMins", "GrpTRESRunMins", "GrpWall", "Flags")  # that change which jobs may run
 OF_ACCOUNT, PARENT = ("Account", "User", "GrpTRES", "GrpJobs", "MaxJobs"), "ParentName"
 EXPECTED = (
     "'sacctmgr --parsable2 show qos' or 'sacctmgr --parsable2 show assoc "
@@ -21,7 +22,7 @@ EXPECTED = (
 )
 
 Row = Mapping[str, str]
-Numbers = Callable[[Iterable[str]], Mapping[str, int]]  # maps names of accounts to numbers in the log
+Numbers = Callable[[Iterable[str]], Mapping[str, int]]  # maps names of accounts and users to numbers in the log
 
 
 def read_quotas(path: Path, numbers: Numbers) -> tuple[list[Quota], dict[str, int], list[str]]:
@@ -35,60 +36,60 @@ def read_quotas(path: Path, numbers: Numbers) -> tuple[list[Quota], dict[str, in
     if rows and "Name" in rows[0][1]:
         for line, row in rows:
             priorities[row["Name"]] = whole(row, "Priority", f"{path}, line {line}", "0")
+            left.update(name for name in OTHERS if row.get(name))
             for each, names in OF_QOS.items():
                 values = _limits(row, names, left, f"{path}, line {line}")
                 found += [Quota(each=each, qos=row["Name"], **values)] if values else []  # type: ignore[arg-type]
     else:
-        found += _of_accounts([row for _, row in rows], numbers, left, path)
-    return (
-        found,
-        priorities,
-        [f"{path}: {count:,} limits not replayed: {what}" for what, count in sorted(left.items()) if count],
-    )
+        found += _of_associations([row for _, row in rows], numbers, left, path)
+    return found, priorities, [f"{path}: {count:,} limits not replayed: {what}" for what, count in sorted(left.items())]
 
 
 def _limits(row: Row, names: tuple[str, ...], left: Counter[str], where: str) -> dict[str, int]:
     """Return the numbers of processors and jobs that a row allows."""
-    values: dict[str, int] = {}
-    tres, jobs = (row[name] for name in names)
-    for part in filter(None, tres.split(",")):
-        name, _, amount = part.partition("=")
-        if name == "cpu":
-            values["cpus"] = _whole(amount, names[0], where)
-        else:
-            left[f"{names[0]} of {name.partition('/')[0]}"] += 1
-    if jobs:
-        values["jobs"] = _whole(jobs, names[1], where)
-    return values
+    found: dict[str, int] = {}
+    tres, jobs = (row.get(name, "") for name in names)
+    parts = dict(part.partition("=")[::2] for part in tres.split(",") if part)
+    left.update(f"{names[0]} of {name}" for name in parts if name != "cpu")
+    for key, name, text in (("cpus", names[0], parts.get("cpu", "")), ("jobs", names[1], jobs)):
+        if text and not text.isdecimal():
+            raise UserError(f"{where}: {name}: expected a whole number, found {text[:40]!r}")
+        if text and int(text) == 0:
+            left[f"{name} of 0, which blocks all jobs"] += 1
+        elif text:
+            found[key] = int(text)
+    return found
 
 
-def _whole(text: str, name: str, where: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise UserError(f"{where}: {name}: expected a whole number above 0, found {text[:40]!r}")
-    return int(text)
-
-
-def _of_accounts(rows: list[Row], numbers: Numbers, left: Counter[str], path: Path) -> Iterator[Quota]:
+def _of_associations(rows: list[Row], numbers: Numbers, left: Counter[str], path: Path) -> Iterator[Quota]:
     """Yield the quotas of accounts with those below them, then those of each of their users."""
-    if len({row.get("Cluster", "") for row in rows}) > 1:
-        raise UserError(f"{path}: expected associations of one cluster, found several: add 'where cluster=NAME'")
     accounts = {row["Account"]: row for row in rows if not row["User"]}
-    above = {name: list(_upward(name, accounts)) for name in accounts}
-    number = {name: str(one) for name, one in numbers(accounts).items()}
+    if len(accounts) < sum(not row["User"] for row in rows):
+        raise UserError(f"{path}: expected associations of one cluster, found several: add 'where cluster=NAME'")
+    limited = [row for row in rows if row["Account"] != "root" and any(row[name] for name in OF_ACCOUNT[2:])]
+    known = numbers([*accounts, *(row["User"] for row in rows if row["User"])]) if limited else {}
+    above = {name: set(_upward(name, accounts)) for name in accounts}
     most: dict[int, list[str]] = {}
-    for name, row in accounts.items():
-        if values := _limits(row, ("GrpTRES", "GrpJobs"), left, f"{path}, account {name}"):
-            mine = () if name == "root" else tuple(sorted(number[one] for one in above if name in above[one]))
-            yield Quota(accounts=mine, cpus=values.get("cpus"), jobs=values.get("jobs"))
-        if row["MaxJobs"]:
-            jobs = _whole(row["MaxJobs"], "MaxJobs", f"{path}, account {name}")
-            most.setdefault(jobs, []).append(number[name])
-    for jobs, members in most.items():
-        yield Quota(each="user", accounts=tuple(sorted(members)), jobs=jobs)
     for row in rows:
-        if row["User"]:
-            own = row["MaxJobs"] != accounts.get(row["Account"], row)["MaxJobs"]
-            left["of single users"] += own + sum(bool(row[name]) for name in ("GrpTRES", "GrpJobs"))
+        name, user = row["Account"], row["User"]
+        where = f"{path}, account {name}" + (f", user {user}" if user else "")
+        group, each = _limits(row, ("GrpTRES", "GrpJobs"), left, where), _limits(row, ("", "MaxJobs"), left, where)
+        own = user and row["MaxJobs"] != accounts.get(name, row)["MaxJobs"]
+        below = [name] if user else [one for one in above if name in above[one]]
+        users = (known[user],) if user and known else ()
+        if group:
+            yield Quota(accounts=_listed(below, accounts, known), users=users, **group)  # type: ignore[arg-type]
+        if own and each:
+            yield Quota(each="association", accounts=_listed(below, accounts, known), users=users, jobs=each["jobs"])
+        elif each and not user:
+            most.setdefault(each["jobs"], []).append(name)
+    for jobs, names in most.items():
+        yield Quota(each="association", accounts=_listed(names, accounts, known), jobs=jobs)
+
+
+def _listed(names: Iterable[str], accounts: Mapping[str, Row], known: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the numbers of accounts; none if they are all that there are."""
+    return () if set(names) >= set(accounts) else tuple(sorted(str(known[name]) for name in names))
 
 
 def _upward(name: str, accounts: Mapping[str, Row]) -> Iterator[str]:

@@ -95,6 +95,7 @@ def site(
     quotas: Annotated[
         list[Path] | None, Option(help="Output of 'sacctmgr -P show qos' or 'assoc'; repeatable.")
     ] = None,
+    key_file: Annotated[Path | None, Option(help="Key of --quotas' accounts (default: users.key beside LOG).")] = None,
     format: Format = None,
     agent: Annotated[bool, Option("--agent", help="Add an agent that is trained on the log.")] = False,
     yes: Annotated[bool, Option("--yes", help="Accept a log that looks implausible.")] = False,
@@ -107,7 +108,7 @@ def site(
     params = read_params()
     from pipeline.stages.site import run
 
-    texts, more = {"config": config, "partitions": partitions}, (outages or [], quotas or [])
+    texts, more = {"config": config, "partitions": partitions}, (outages or [], quotas or [], key_file)
     answer((), run(params, log, name, format, machines or [], yes, agent, nodes, texts, *more), as_json)
 
 

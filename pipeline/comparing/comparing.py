@@ -1,7 +1,7 @@
 """Pairs: all policies are compared with references and the best heuristic, agents also with their pretrained policy.
 
-References are SJF and tuned Tetris; for controllers, shares by demand, dominant resource fairness and the best fixed
-shares. Agents are first compared by their own objective. Then all policies are compared by slowdown or, in real time,
+References are SJF and tuned Tetris; for controllers, `proportional`, `drf`, `fixed` and `lookahead`. Agents
+are first compared by their own objective. Then all policies are compared by slowdown or, in continuous time,
 by bounded slowdown and by mean waiting time.
 """
 

@@ -19,7 +19,7 @@ Batch = TypeVar("Batch", bound=tuple[Any, ...])  # jobs of a problem: `first` [B
 
 
 class Played(NamedTuple):
-    """Jobs of some episodes end to end, and their outcomes so far."""
+    """Concatenated jobs of some episodes, and their outcomes so far."""
 
     first: IntArray  # [B + 1]  as in the batches of every problem
     arrival: TimeArray  # [J]

@@ -61,6 +61,7 @@ def queue_of(fit: Fitted, site: Site) -> Queue:
     tiers, factors = (np.array([max(getattr(one, key) for one in row) for row in named]) for key in ("tier", "factor"))
     most = max([one.factor for one in site.partitions.values()] or [1])
     _, user = np.unique(fit.user, return_inverse=True)
+    priority = {one.name: one.priority for one in site.qos}
     return Queue(
         submit=np.asarray(jobs.arrival - jobs.arrival[0], dtype=np.float64),
         run=np.asarray(jobs.duration, dtype=np.float64),
@@ -69,13 +70,13 @@ def queue_of(fit: Fitted, site: Site) -> Queue:
         demand=np.ascontiguousarray(jobs.demand, dtype=np.int64),
         cpus=np.maximum(jobs.nodes * jobs.demand[:, 0] / THOUSANDTHS, 1.0),
         user=user.astype(np.int64),
-        qos=np.array([site.qos.get(qos, 0) for _, qos in fit.group_names])[fit.group] / max([1, *site.qos.values()]),
+        qos=np.array([priority.get(qos, 0) for _, qos in fit.group_names])[fit.group] / max([1, *priority.values()]),
         partition=partition.astype(np.int64),
         capacity=capacity,
         members=(kinds[kind_of][:, None] >> kind) & np.uint64(1) > 0,
         tier=tiers[name_of].astype(np.int64),
         factor=factors[name_of] / max(most, 1),
-        **quotas_of(site.quotas, user.astype(np.int64), fit.group, fit.group_names)._asdict(),
+        **quotas_of(site.quotas, fit.user, fit.group, fit.group_names)._asdict(),
     )
 
 

@@ -1,8 +1,8 @@
 """Quotas of a site: what the running jobs of a QOS, an account or a user may hold together.
 
 As in Slurm, a quota of a job's QOS replaces those without a QOS. This applies separately to processors and jobs, and to
-`each: all` (Grp...) and the others (Max...). Replaced quotas still count the job. Jobs of unknown users count as those
-of one user, and likewise for accounts.
+`each: all` (Grp...) and the others (Max...). A quota of some users replaces that of all users of an account. Replaced
+quotas still count the job. Jobs of unknown users count as those of one user, and likewise for accounts.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core.config.evaluation import Quota
-from pipeline.core.types import BoolArray, IntArray
+from pipeline.core.types import BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
 
 RESOURCES = ("cpus", "jobs")
@@ -22,7 +22,7 @@ class Counted(NamedTuple):
 
     counted: IntArray  # [J, G]
     bound: BoolArray  # [J, G]
-    most: IntArray  # [Q]
+    most: FloatArray  # [Q]
     of_jobs: BoolArray  # [Q]
 
 
@@ -31,42 +31,58 @@ def quotas_of(rows: Sequence[Quota], user: IntArray, group: IntArray, groups: Se
 
     Args:
         rows: rows of params.yaml.
-        user: [J] user of each job.
+        user: [J] user of each job, as a number in the log.
         group: [J] index in `groups`.
         groups: pairs of account and QOS.
 
     Raises:
         UserError: a quota needs a QOS or accounts that the log does not record.
     """
-    _, names = np.unique([account for account, _ in groups], return_inverse=True)
-    keys = {"all": np.zeros_like(user), "user": user, "account": names[group]}
-    mine = [_members(row, groups)[group] for row in rows]
-    counted, bound, most, of_jobs = list[IntArray](), list[BoolArray](), list[int](), list[bool]()
-    for row, jobs in zip(rows, mine, strict=True):
+    mine = [members(row, groups)[group] & (np.isin(user, row.users) if row.users else True) for row in rows]
+    used = [(row, jobs) for row, jobs in zip(rows, mine, strict=True) if jobs.any()]
+    accounts, people = _numbers([account for account, _ in groups])[group], _numbers(user)
+    pairs = people * (accounts.max(initial=0) + 1) + accounts
+    keys = {"all": np.zeros_like(people), "user": people, "account": accounts, "association": pairs}
+    parts, most, of_jobs = [np.empty((3, 0), dtype=np.int64)], list[int](), list[bool]()
+    for row, jobs in used:
         for resource in (name for name in RESOURCES if getattr(row, name) is not None):
             replaced = np.zeros(len(user), dtype=bool)
-            for other, theirs in zip(rows, mine, strict=True):
-                same = (other.each == "all") == (row.each == "all") and getattr(other, resource) is not None
-                replaced |= theirs & bool(same and other.qos and not row.qos)
-            found, number = np.unique(keys[row.each][jobs], return_inverse=True)
-            column = np.full(len(user), -1, dtype=np.int64)
-            column[jobs] = len(most) + number
-            counted.append(column)
-            bound.append(~replaced)
-            most += [getattr(row, resource)] * len(found)
-            of_jobs += [resource == "jobs"] * len(found)
-    shape = (len(rows) and len(counted), len(user))
-    return Counted(
-        np.ascontiguousarray(np.array(counted, dtype=np.int64).reshape(shape).T),
-        np.ascontiguousarray(np.array(bound, dtype=bool).reshape(shape).T),
-        np.array(most, dtype=np.float64),
-        np.array(of_jobs, dtype=bool),
-    )
+            for other, theirs in used:
+                if _replaces(other, row) and getattr(other, resource) is not None:
+                    replaced |= theirs
+            number, which = _numbers(keys[row.each][jobs]), np.flatnonzero(jobs)
+            parts.append(np.stack([which, len(most) + number, ~replaced[which]]))
+            added = int(number.max()) + 1
+            most += [getattr(row, resource)] * added
+            of_jobs += [resource == "jobs"] * added
+    return Counted(*_packed(np.concatenate(parts, axis=1), len(user)), np.array(most, float), np.array(of_jobs, bool))
 
 
-def _members(row: Quota, groups: Sequence[tuple[str, str]]) -> BoolArray:
-    """Return the groups to which a quota applies, as a mask."""
-    for place, wanted in enumerate((row.accounts or row.each == "account", row.qos)):
+def _replaces(other: Quota, row: Quota) -> bool:
+    if (other.each == "all") != (row.each == "all"):
+        return False
+    of_users = other.each == row.each == "association" and other.users and not row.users
+    return not row.qos and bool(other.qos or of_users)
+
+
+def _numbers(keys: Sequence[str] | IntArray) -> IntArray:
+    return np.asarray(np.unique(np.asarray(keys), return_inverse=True)[1], dtype=np.int64)
+
+
+def _packed(parts: IntArray, jobs: int) -> tuple[IntArray, BoolArray]:
+    """Return the quotas of each job and whether they bind it, from columns of job, quota and whether it binds."""
+    job, quota, binds = parts[:, np.argsort(parts[0], kind="stable")]
+    place = np.arange(len(job)) - np.searchsorted(job, job)
+    counted = np.full((jobs, int(place.max(initial=-1)) + 1), -1, dtype=np.int64)
+    bound = np.zeros(counted.shape, dtype=bool)
+    counted[job, place], bound[job, place] = quota, binds
+    return counted, bound
+
+
+def members(row: Quota, groups: Sequence[tuple[str, str]]) -> BoolArray:
+    """Return the groups to which a quota applies, as a mask; UserError if the log lacks what it refers to."""
+    of_accounts = row.accounts or row.each in ("account", "association")
+    for place, wanted in enumerate((of_accounts, row.qos)):
         if wanted and not any(group[place] for group in groups):
             raise UserError(
                 f"sites: quotas: the log does not name the {('accounts', 'QOS')[place]} of its jobs: import it again "

@@ -36,6 +36,7 @@ class SlurmPartition(NamedTuple):
     job_factor: int
     nodes: str
     cpus: int
+    qos: str = ""
 
 
 class SlurmConfig(NamedTuple):
@@ -120,6 +121,7 @@ def _partition(row: Mapping[str, str]) -> SlurmPartition:
         whole(row, "PriorityJobFactor", where, "1"),
         row.get("Nodes", ""),
         whole(row, "TotalCPUs", where, "0"),
+        row.get("QoS", "").replace("N/A", ""),
     )
 
 
@@ -154,6 +156,7 @@ def unsupported(config: SlurmConfig, replayed: Collection[str] = ()) -> list[str
     accounting, preempt = (config.settings.get(name, "") for name in ("AccountingStorageType", "PreemptType"))
     damping, flags = config.settings.get("FairShareDampeningFactor", ""), config.settings.get("PriorityFlags", "")
     scheduler, select = config.settings.get("SchedulerType", BACKFILLS), config.settings.get("SelectType")
+    qos = sorted({part.qos for part in config.partitions if part.qos})
     tiers, gres = {part.tier for part in config.partitions}, {node.gres for node in config.nodes if node.gres}
     more = [f"{name}={value}" for name, value in config.scheduler_parameters.items() if name not in BACKFILL]
     others = {
@@ -167,6 +170,7 @@ def unsupported(config: SlurmConfig, replayed: Collection[str] = ()) -> list[str
         f"SelectType={select}: allocation of whole nodes, not replayed": select == "select/linear",
         f"PreemptType={preempt}: preemption, not replayed": preempt not in (*UNSET, "preempt/none"),
         f"PriorityTier={sorted(tiers)}: tiers, not replayed": len(tiers) > 1 and "Partition" not in replayed,
+        f"QoS={','.join(qos)[:80]}: quotas of partitions, not replayed": bool(qos),
         f"Gres={','.join(sorted(gres))[:80]}: generic resources of nodes, not replayed": bool(gres),
         f"AccountingStorageType={accounting}: without SlurmDBD, Slurm ignores PriorityWeightAge, so jobs can starve": (
             accounting not in ("", "accounting_storage/slurmdbd")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from pipeline.accounting.quotas import read_quotas
 from pipeline.accounting.slurm_import import KEY
 from pipeline.core import storage
 from pipeline.core.config import PARAMS_FILE, Params, check_params, repository_root
-from pipeline.core.config.evaluation import Quota, too_few
+from pipeline.core.config.evaluation import Quota, Site, too_few
 from pipeline.core.config.parsing import parsed
 from pipeline.core.config.records import NAME, NAMED
 from pipeline.core.logs.registry import log_format, read
@@ -24,6 +25,7 @@ from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS
 from pipeline.sites.multifactor import MULTIFACTOR, replayed, weights_of
 from pipeline.sites.outages import read_all
+from pipeline.sites.quotas import members
 from pipeline.sites.rows import RECIPE, known_nodes, site_rows
 from pipeline.sites.slurm_config import backfill_of, parse_config, partitions_of, unsupported
 
@@ -37,22 +39,25 @@ WORDS = ("null", "true", "false", "yes", "no", "on", "off")  # of YAML
 def run(
     params: Params, log: Path, name: str, format: str | None, machines: Sequence[str],
     sure: bool = False, learns: bool = False, nodes: Path | None = None, texts: Mapping[str, Path | None] = {},
-    outages: Sequence[Path] = (), quotas: Sequence[Path] = (),
+    outages: Sequence[Path] = (), quotas: Sequence[Path] = (), key: Path | None = None,
 ) -> dict[str, Json]:  # fmt: skip
     """Describe a log, then put its scenario and site into params.yaml; an existing site gets the new log.
 
     Return the rows and their changes. `texts` are files with the output of `scontrol`: config, partitions.
     """
     _check_name(params, name)
-    limits = _quotas(quotas, log)
-    known = bool(limits.get("qos") or (name in params.sites and params.sites[name].qos))
-    settings = limits | _settings({what: path for what, path in texts.items() if path is not None}, known)
+    limits, known = _quotas(quotas, key or log.parent / KEY), params.sites[name] if name in params.sites else Site()
+    given = {what: path for what, path in texts.items() if path is not None}
+    settings = limits | _settings(given, bool(limits.get("qos", known.qos)), bool(limits.get("quotas", known.quotas)))
+    if quotas and "config" not in given and known.slurm:
+        say("--quotas without --config: the weight of QOS stays as it is in the site's row")
     format = format or log_format(log)
     if format is None:
         raise UserError(f"{log}: expected a log of docs/logs.md, found another first line; --format names its format")
     nodes = nodes or known_nodes(params, name, format)
     with progress(f"read {log}, percent", 100, brief=True) as advance:
         trace = read(log, format, advance, nodes=nodes)
+    _check_quotas(limits.get("quotas", known.quotas), trace)
     out = [read_all(outages, trace)[1]] if outages else []
     say(*description(trace), *([] if trace.has_estimates else [f"warning: {NO_LIMITS}"]), *out)
     with progress(f"fit {log} to its machines", 1, brief=True):
@@ -76,7 +81,7 @@ def run(
     return {"site": name, "rows": wanted, "changes": changes}
 
 
-def _settings(texts: Mapping[str, Path], qos_known: bool) -> dict[str, Json]:
+def _settings(texts: Mapping[str, Path], qos_known: bool, has_quotas: bool) -> dict[str, Json]:
     """Return the keys of a site's row that its Slurm's configuration sets, and report what is not replayed."""
     rows: dict[str, Json] = {}
     given = {what: storage.read_text(path) for what, path in texts.items()}
@@ -92,6 +97,9 @@ def _settings(texts: Mapping[str, Path], qos_known: bool) -> dict[str, Json]:
         say(f"not modelled: {line}")
     if "config" not in texts:
         return rows
+    enforced = found.settings.get("AccountingStorageEnforce", "none").lower().split(",")
+    if has_quotas and not {"limits", "safe", "all"} & set(enforced):
+        say(f"AccountingStorageEnforce={','.join(enforced)}: this Slurm enforces no quotas, but they are replayed")
     if (weights := weights_of(found, qos_known)) is None:
         kept = "'today: fcfs'; an existing row keeps its order"
         say(f"{texts['config']}: only the order of submission is replayed, {kept}")
@@ -99,18 +107,26 @@ def _settings(texts: Mapping[str, Path], qos_known: bool) -> dict[str, Json]:
     return rows | {"today": MULTIFACTOR, "slurm": weights.model_dump(exclude_unset=True)}
 
 
-def _quotas(files: Sequence[Path], log: Path) -> dict[str, Json]:
-    """Return quotas and priorities of QOS for a site's row, with accounts by their numbers in the log."""
+def _quotas(files: Sequence[Path], key: Path) -> dict[str, Any]:
+    """Return quotas and QOS for a site's row, with accounts and users by their numbers in the log."""
     found, priorities = list[Quota](), dict[str, int]()
     for file in files:
-        some, more, lines = read_quotas(file, lambda names: pseudonyms(names, read_key(log.parent / KEY)))
+        some, more, lines = read_quotas(file, lambda names: pseudonyms(names, read_key(key)))
         found, priorities = found + some, priorities | more
         say(*lines)
-    if not files:
-        return {}
-    say(f"{len(found):,} quotas of QOS and accounts")
-    rows: list[Json] = [one.model_dump(mode="json", exclude_defaults=True) for one in found]
-    return {"quotas": rows, **({"qos": dict(priorities)} if priorities else {})}
+    rows = [one.model_dump(mode="json", exclude_defaults=True) for one in found]
+    qos = [{"name": name, "priority": priority} for name, priority in priorities.items()]
+    return {"quotas": rows, "qos": qos} if files else {}
+
+
+def _check_quotas(rows: Sequence[Any], trace: Trace) -> None:
+    """Report how many quotas apply to jobs of a log; UserError if it lacks what they refer to, or none applies."""
+    quotas = [Quota.model_validate(row) for row in rows]
+    apply = sum(bool(members(one, trace.group_names).any()) for one in quotas)
+    if quotas and not apply:
+        raise UserError("--quotas: none applies to the log: expected its QOS, and the key with which it was imported")
+    if quotas:
+        say(f"{apply:,} of {len(quotas):,} quotas of QOS and accounts apply to the log")
 
 
 def _named(file: Path) -> Path:

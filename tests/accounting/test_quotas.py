@@ -15,12 +15,12 @@ Name|Priority|GraceTime|Preempt|PreemptExemptTime|PreemptMode|Flags|UsageThres|U
 GrpTRESRunMins|GrpJobs|GrpSubmit|GrpWall|MaxTRES|MaxTRESPerNode|MaxTRESMins|MaxWall|MaxTRESPU|MaxJobsPU|MaxSubmitPU|\
 MaxTRESPA|MaxJobsPA|MaxSubmitPA|MinTRES
 normal|0|00:00:00|||cluster|||1.000000|||||||||||||||||
-long|50|00:00:00|||cluster|||1.000000|cpu=512,mem=2T,node=9|||40|||||||cpu=64|3|||||
+long|50|00:00:00|||cluster|NoReserve||1.000000|cpu=512,mem=2T,node=9|||40|||||||cpu=64|3|||||
 short|10|00:00:00|||cluster|||1.000000|||||||||||||||6||
 """
 FEW = "Name|Priority|GrpTRES|GrpJobs|MaxTRESPU|MaxJobsPU|MaxTRESPA|MaxJobsPA\n"
 ASSOCIATIONS = "Account|User|ParentName|GrpJobs|GrpTRES|MaxJobs\n"
-NUMBERS = {"root": 1, "physics": 2, "theory": 3, "bio": 4}
+NUMBERS = {"root": 1, "physics": 2, "theory": 3, "bio": 4, "ann": 5, "bob": 6}
 
 
 def numbers(names: Iterable[str]) -> dict[str, int]:
@@ -41,23 +41,35 @@ def test_a_qos_has_quotas_of_all_of_each_user_and_of_each_account(tmp_path: Path
         Quota(qos="short", each="account", jobs=6),
     ]
     assert priorities == {"normal": 0, "long": 50, "short": 10}
-    assert lines == ["1 limits not replayed: GrpTRES of mem", "1 limits not replayed: GrpTRES of node"]
+    assert lines == [f"1 limits not replayed: {what}" for what in ("Flags", "GrpTRES of mem", "GrpTRES of node")]
 
 
 def test_a_quota_of_an_account_holds_for_those_below_and_its_most_jobs_are_those_of_each_user(tmp_path: Path) -> None:
     rows = (
-        "root||||cpu=900|9\nroot|root||||9\nphysics||root|20|cpu=100|9\nphysics|ann||||4\nphysics|bob||||9\n"
-        "theory||physics||cpu=30|2\nbio||root|||\n"
+        "root||||cpu=900|9\nroot|root||||9\nphysics||root|20|cpu=100|9\nphysics|ann||||4\nphysics|bob|||cpu=7|9\n"
+        "theory||physics|0|cpu=30,gres/gpu=2|2\nbio||root|||\n"
     )
     found, priorities, lines = read(tmp_path, ASSOCIATIONS + rows)
     assert found == [
         Quota(cpus=900),
         Quota(accounts=("2", "3"), cpus=100, jobs=20),
+        Quota(each="association", accounts=("2",), users=(5,), jobs=4),
+        Quota(accounts=("2",), users=(6,), cpus=7),
         Quota(accounts=("3",), cpus=30),
-        Quota(each="user", accounts=("1", "2"), jobs=9),
-        Quota(each="user", accounts=("3",), jobs=2),
+        Quota(each="association", accounts=("1", "2"), jobs=9),
+        Quota(each="association", accounts=("3",), jobs=2),
     ]
-    assert (priorities, lines) == ({}, ["1 limits not replayed: of single users"])
+    assert priorities == {}
+    assert lines == [
+        "1 limits not replayed: GrpJobs of 0, which blocks all jobs",
+        "1 limits not replayed: GrpTRES of gres/gpu",
+    ]
+
+
+def test_limits_of_root_need_no_key_and_hold_for_all_accounts(tmp_path: Path) -> None:
+    (tmp_path / "said.txt").write_text("\ufeff" + ASSOCIATIONS + "root|||5||\nbio||root|||\n")
+    found, _, lines = read_quotas(tmp_path / "said.txt", lambda names: pytest.fail("the key is not needed"))
+    assert (found, lines) == ([Quota(jobs=5)], [])
 
 
 @pytest.mark.parametrize(
@@ -66,10 +78,9 @@ def test_a_quota_of_an_account_holds_for_those_below_and_its_most_jobs_are_those
         ("", "no column Account: expected the output of 'sacctmgr --parsable2 show qos' or "),
         ("Name|Priority|GrpTRES\n", "no column GrpJobs"),
         (FEW + "long|5|cpu=4\n", "line 2: expected 8 columns with bars between them"),
-        (FEW + "long|5|cpu=many|||||\n", "line 2: GrpTRES: expected a whole number above 0, found 'many'"),
-        (FEW + "long|5||0||||\n", "line 2: GrpJobs: expected a whole number above 0, found '0'"),
+        (FEW + "long|5|cpu=many|||||\n", "line 2: GrpTRES: expected a whole number, found 'many'"),
         (FEW + "long|high||||||\n", "line 2: Priority: expected a whole number, found 'high'"),
-        ("Cluster|" + ASSOCIATIONS + "one|root|||||\ntwo|root|||||\n", "expected associations of one cluster, found "),
+        (ASSOCIATIONS + "root|||||\nbio||root|||\nroot|||||\n", "expected associations of one cluster, found several"),
     ],
 )
 def test_other_texts_are_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:

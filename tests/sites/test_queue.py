@@ -97,7 +97,7 @@ def test_jobs_have_the_quotas_of_the_site() -> None:
     assert queue_of(fit(), Site()).counted.shape == (4, 0)
     named = fit()._replace(group=np.array([0, 1, 0, 1]), group_names=(("7", "long"), ("7", "short")))
     found = queue_of(named, Site(quotas=(Quota(qos="long", cpus=64), Quota(each="account", jobs=2))))
-    assert found.counted.tolist() == [[0, 1], [-1, 1], [0, 1], [-1, 1]]
+    assert found.counted.tolist() == [[0, 1], [1, -1], [0, 1], [1, -1]]
     assert (found.most.tolist(), found.of_jobs.tolist()) == ([64, 2], [False, True])
 
 
@@ -105,10 +105,17 @@ def test_a_quota_of_its_qos_replaces_those_without_one_for_the_same() -> None:
     named = fit()._replace(group=np.array([0, 1, 0, 1]), group_names=(("7", "long"), ("7", "short")))
     rows = (Quota(qos="long", cpus=64), Quota(accounts=("7",), cpus=99, jobs=9), Quota(each="user", cpus=5))
     found = queue_of(named, Site(quotas=rows))
-    assert found.counted[:, :3].tolist() == [[0, 1, 2], [-1, 1, 2], [0, 1, 2], [-1, 1, 2]]
-    assert found.bound.tolist() == [[True, False, True, True], [True, True, True, True]] * 2
+    assert found.counted.tolist() == [[0, 1, 2, 3], [1, 2, 5, -1], [0, 1, 2, 5], [1, 2, 4, -1]]  # by user, from 3 on
+    assert found.bound.tolist() == [[True, False, True, True], [True, True, True, False]] * 2
+    rows = (Quota(each="association", jobs=3), Quota(each="association", accounts=("7",), users=(3,), jobs=1))
+    found = queue_of(named, Site(quotas=rows))  # users -1, 7, 7 and 3
+    assert found.counted.tolist() == [[0, -1], [2, -1], [2, -1], [1, 3]]
+    assert found.bound.tolist() == [[True, False], [True, False], [True, False], [False, True]]
+    rows = (Quota(accounts=("7",), cpus=8), Quota(accounts=("7",), users=(3,), cpus=2))
+    assert queue_of(named, Site(quotas=rows)).bound[3].tolist() == [True, True]  # each level of Grp limits holds
+    rows = (Quota(accounts=("7",), cpus=8),)
     with pytest.raises(UserError, match=r"sites: quotas: the log does not name the accounts of its jobs: import it"):
-        queue_of(fit(), Site(quotas=rows[1:2]))
+        queue_of(fit(), Site(quotas=rows))
 
 
 def test_a_part_holds_consecutive_jobs_and_all_machines() -> None:

@@ -10,9 +10,8 @@ from ruamel.yaml import YAML
 from swf_lines import line
 
 from pipeline.core.config import Backfilling, MachinesLog, Partition, check_params, load_params
-from pipeline.core.config.evaluation import Quota
+from pipeline.core.config.evaluation import Qos, Quota
 from pipeline.core.storage import link_log
-from pipeline.errors import UserError
 from pipeline.sites.evidence import SiteLog
 
 DAY_S = 86_400
@@ -229,23 +228,31 @@ def test_quotas_and_priorities_of_qos_are_read_and_replayed(place: Path, command
     (place / "config.txt").write_text(CONFIG)
     words = ("site", "log.csv", "--name", "ours", "--machines", "1 cpu=8,memory=64")
     done = command(*words, "--quotas", "qos.txt", "--config", "config.txt")
-    assert (done.code, "2 quotas of QOS and accounts" in done.out + done.err) == (0, True)
+    assert (done.code, "2 of 2 quotas of QOS and accounts apply to the log" in done.out + done.err) == (0, True)
     assert "PriorityWeightQOS" not in done.out + done.err
     site = load_params().sites["ours"]
     assert site.quotas == (Quota(qos="long", cpus=4), Quota(qos="long", each="user", jobs=2))
-    assert (site.qos, site.slurm and site.slurm.qos) == ({"normal": 0, "long": 40}, 50)
+    assert site.qos == (Qos(name="normal", priority=0), Qos(name="long", priority=40))
+    assert site.slurm is not None
+    assert site.slurm.qos == 50
+    assert "AccountingStorageEnforce=none: this Slurm enforces no quotas, but they are replayed" in done.out + done.err
+    (place / "qos.txt").write_text((place / "qos.txt").read_text().replace("long", "other"))
+    done = command(*words, "--quotas", "qos.txt")
+    assert (done.code, done.err.splitlines()[-1].startswith("error: ")) == (2, True)
+    assert "--quotas: none applies to the log: expected its QOS, and the key with which it was imported" in done.err
     link_log(load_params())
     queue = SiteLog(load_params(), "ours").periods["train"].queue
     assert queue.counted[:3].tolist() == [[-1, -1], [0, 1], [0, 1]]
     assert (queue.most.tolist(), queue.of_jobs.tolist(), queue.qos[:3].tolist()) == ([4, 2], [False, True], [0, 1, 1])
-    associations = "Account|User|ParentName|GrpJobs|GrpTRES|MaxJobs\nroot|||||9\n"
+    associations = "Account|User|ParentName|GrpJobs|GrpTRES|MaxJobs\nroot|||||9\nbio||root||cpu=3|9\n"
     (place / "accounts.txt").write_text(associations)
     done = command(*words, "--quotas", "accounts.txt")
     assert (done.code, done.err) == (2, "error: users.key: cannot be read (No such file or directory)\n")
+    before = (place / "params.yaml").read_bytes()
     (place / "log.csv").write_text("\n".join([head, *(row.rpartition(",")[0].rpartition(",")[0] for row in rows)]))
-    link_log(load_params())
-    with pytest.raises(UserError, match="does not name the QOS of its jobs"):
-        SiteLog(load_params(), "ours").periods  # noqa: B018
+    done = command(*words)
+    assert (done.code, "does not name the QOS of its jobs" in done.err) == (2, True)
+    assert (place / "params.yaml").read_bytes() == before
 
 
 def test_a_site_keeps_its_file_of_nodes_until_its_log_has_none(place: Path, command: Command) -> None:

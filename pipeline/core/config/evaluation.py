@@ -142,11 +142,20 @@ class Partition(Frozen):
 class Quota(Frozen):
     """Limits on what running jobs hold together, from a QOS or an association; `site --quotas` reads them."""
 
-    each: Literal["all", "user", "account"] = "all"  # all these jobs together, or those of each user or account
+    # All these jobs together, or those of each user, account, or user of an account.
+    each: Literal["all", "user", "account", "association"] = "all"
     qos: str = ""  # only jobs of this QOS; replaces their quotas of the same kind without a QOS (as in Slurm)
-    accounts: Annotated[tuple[str, ...], Field(max_length=10_000)] = ()  # only jobs of these accounts
+    accounts: tuple[str, ...] = ()  # only jobs of these accounts
+    users: tuple[int, ...] = ()  # only jobs of these users, as numbers of the log; replaces quotas of all users
     cpus: Annotated[int, Field(ge=1)] | None = None  # GrpTRES=cpu=..., MaxTRESPerUser, MaxTRESPerAccount
     jobs: Annotated[int, Field(ge=1)] | None = None  # GrpJobs, MaxJobsPerUser, MaxJobsPerAccount, MaxJobs
+
+
+class Qos(Frozen):
+    """A QOS of a site's Slurm."""
+
+    name: str  # as in the log
+    priority: Points  # its Priority; PriorityWeightQOS multiplies its share of the highest one
 
 
 class Site(Frozen):
@@ -156,7 +165,7 @@ class Site(Frozen):
     slurm: Multifactor | None = None  # weights of its priority/multifactor; `today: multifactor` is their order
     backfill: Backfilling = Backfilling()  # jobs that start before others of higher priority
     partitions: dict[str, Partition] = Field(default={})  # by name; those that are not listed have tier and factor 1
-    qos: dict[str, Points] = Field(default={})  # priorities by name, 0 for others; `site --quotas` reads them
-    quotas: Annotated[tuple[Quota, ...], Field(max_length=10_000)] = ()  # jobs beyond them wait without a reservation
+    qos: tuple[Qos, ...] = ()  # priorities of QOS, 0 for others; `site --quotas` reads them
+    quotas: tuple[Quota, ...] = ()  # jobs beyond them wait without a reservation
     warm_up_days: Annotated[float, Field(ge=0, le=365)] = 7.0  # days that are replayed before a period, but not counted
     most: Vetoes = Vetoes()  # accepted growth of waits

@@ -18,6 +18,7 @@ DISCRIMINATORS = ("name", "problem", "algorithm")  # keys that select the record
 # Renamed keys, with the message to users.
 RENAMED = {
     "told": "this key is called 'policies_know' now",
+    "each_user": "use a row of 'quotas', as {each: user, cpus: 64}",
     "swing": "this key is called 'amplitude' now",
     "sure": "this key is called 'min_z' now",
     "loads_alike": "this key is called 'equal_loads' now",

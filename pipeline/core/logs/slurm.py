@@ -68,7 +68,7 @@ def whole(row: Mapping[str, str], name: str, where: str, otherwise: str) -> int:
 
 def sacctmgr_rows(path: Path, layouts: Sequence[Sequence[str]], expected: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line and row of what `sacctmgr --parsable2` prints; a UserError if it has the columns of no layout."""
-    head, *lines = read_text(path).splitlines() or [""]
+    head, *lines = read_text(path).removeprefix("\ufeff").splitlines() or [""]
     names = head.split("|")
     if lacking := min(([name for name in layout if name not in names] for layout in layouts), key=len):
         raise UserError(f"{path}: no column {lacking[0]}: expected the output of {expected}")

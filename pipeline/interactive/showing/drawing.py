@@ -86,7 +86,7 @@ def side_by_side(title: str, halves: Sequence[str], grid: Grid, shown: Window) -
 
 
 def shade(norm: "Normalize") -> "ScalarMappable":
-    """Return the colour of a number, without the palest end of the map, which is invisible on paper."""
+    """Return a map of numbers to colours, without the palest end, which is invisible on paper."""
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap
