@@ -95,7 +95,7 @@ def site(
     quotas: Annotated[
         list[Path] | None, Option(help="Output of 'sacctmgr -P show qos' or 'assoc'; repeatable.")
     ] = None,
-    key_file: Annotated[Path | None, Option(help="Key of --quotas' accounts (default: users.key beside LOG).")] = None,
+    key_file: Annotated[Path | None, Option(help="Key of --quotas' accounts (default: users.key next to LOG).")] = None,
     format: Format = None,
     agent: Annotated[bool, Option("--agent", help="Add an agent that is trained on the log.")] = False,
     yes: Annotated[bool, Option("--yes", help="Accept a log that looks implausible.")] = False,

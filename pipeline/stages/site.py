@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from pipeline.accounting.quotas import read_quotas
 from pipeline.accounting.slurm_import import KEY
 from pipeline.core import storage
 from pipeline.core.config import PARAMS_FILE, Params, check_params, repository_root
-from pipeline.core.config.evaluation import Quota, Site, too_few
+from pipeline.core.config.evaluation import Qos, Quota, Site, too_few
 from pipeline.core.config.parsing import parsed
 from pipeline.core.config.records import NAME, NAMED
 from pipeline.core.logs.registry import log_format, read
@@ -46,18 +45,22 @@ def run(
     Return the rows and their changes. `texts` are files with the output of `scontrol`: config, partitions.
     """
     _check_name(params, name)
-    limits, known = _quotas(quotas, key or log.parent / KEY), params.sites[name] if name in params.sites else Site()
+    known = params.sites[name] if name in params.sites else Site()
+    limits, qos = _quotas(quotas, key or log.parent / KEY) if quotas else (known.quotas, known.qos)
     given = {what: path for what, path in texts.items() if path is not None}
-    settings = limits | _settings(given, bool(limits.get("qos", known.qos)), bool(limits.get("quotas", known.quotas)))
+    settings = _settings(given, bool(qos), bool(limits))
+    if quotas:
+        settings["quotas"] = [one.model_dump(mode="json", exclude_defaults=True) for one in limits]
+        settings["qos"] = [one.model_dump() for one in qos]
     if quotas and "config" not in given and known.slurm:
-        say("--quotas without --config: the weight of QOS stays as it is in the site's row")
+        say("--quotas without --config: the weight of QOS in the site's row does not change")
     format = format or log_format(log)
     if format is None:
         raise UserError(f"{log}: expected a log of docs/logs.md, found another first line; --format names its format")
     nodes = nodes or known_nodes(params, name, format)
     with progress(f"read {log}, percent", 100, brief=True) as advance:
         trace = read(log, format, advance, nodes=nodes)
-    _check_quotas(limits.get("quotas", known.quotas), trace)
+    _check_quotas(limits, trace)
     out = [read_all(outages, trace)[1]] if outages else []
     say(*description(trace), *([] if trace.has_estimates else [f"warning: {NO_LIMITS}"]), *out)
     with progress(f"fit {log} to its machines", 1, brief=True):
@@ -107,21 +110,18 @@ def _settings(texts: Mapping[str, Path], qos_known: bool, has_quotas: bool) -> d
     return rows | {"today": MULTIFACTOR, "slurm": weights.model_dump(exclude_unset=True)}
 
 
-def _quotas(files: Sequence[Path], key: Path) -> dict[str, Any]:
-    """Return quotas and QOS for a site's row, with accounts and users by their numbers in the log."""
+def _quotas(files: Sequence[Path], key: Path) -> tuple[list[Quota], list[Qos]]:
+    """Return the quotas and QOS of files, with accounts and users by their numbers in the log."""
     found, priorities = list[Quota](), dict[str, int]()
     for file in files:
         some, more, lines = read_quotas(file, lambda names: pseudonyms(names, read_key(key)))
         found, priorities = found + some, priorities | more
         say(*lines)
-    rows = [one.model_dump(mode="json", exclude_defaults=True) for one in found]
-    qos = [{"name": name, "priority": priority} for name, priority in priorities.items()]
-    return {"quotas": rows, "qos": qos} if files else {}
+    return found, [Qos(name=name, priority=priority) for name, priority in priorities.items()]
 
 
-def _check_quotas(rows: Sequence[Any], trace: Trace) -> None:
+def _check_quotas(quotas: Sequence[Quota], trace: Trace) -> None:
     """Report how many quotas apply to jobs of a log; UserError if it lacks what they refer to, or none applies."""
-    quotas = [Quota.model_validate(row) for row in rows]
     apply = sum(bool(members(one, trace.group_names).any()) for one in quotas)
     if quotas and not apply:
         raise UserError("--quotas: none applies to the log: expected its QOS, and the key with which it was imported")
