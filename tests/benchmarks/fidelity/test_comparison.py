@@ -132,7 +132,7 @@ def test_the_page_says_how_well_the_replay_follows_two_partitions() -> None:
     assert f"share nodes, {sum(row.inside for row in found)} of {len(found)} do" in page
     assert {row.order for row in found if not row.inside} == {"sjf"}
     (sjf,) = [row for row in found if (row.order, row.measure) == ("sjf", "mean_wait")]
-    assert f"mean waits are {100 * (1 - sjf.ours / sjf.mean):.0f} % too short" in page
+    assert f"mean wait is {100 * (1 - sjf.ours / sjf.mean):.0f} % too short" in page
 
 
 def test_short_jobs_overtake_in_a_partition_of_a_higher_tier() -> None:
