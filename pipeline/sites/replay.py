@@ -20,6 +20,7 @@ from pipeline.simulation.compiled import inlined
 LINEAR, WFP3, UNICEP, AREA_AGED = range(4)  # rules of `Order`
 TINY = 1e-15  # keeps UNICEP's logarithm and quotient finite
 SLACK = 1e-6  # processors, for sums of fractions
+NEVER = 1 << 60
 # `_Live.counts`: waiting, running, arrived jobs; steps of the profile; wanted jobs, those not begun; past edges.
 QUEUED, RUNNING, ARRIVED, STEPS, WANTED, LEFT, EDGE = range(7)
 
@@ -85,7 +86,7 @@ class _Live(NamedTuple):
 
     submit: FloatArray  # [J]
     arrivals: IntArray  # [J]  jobs in order of submission
-    free: IntArray  # [K, R]
+    free: IntArray  # [R, K]
     waiting: IntArray  # [J]  in order of the last pass
     score: FloatArray  # [J]  of `waiting`
     running: IntArray  # [J]  in order of `end`
@@ -99,7 +100,8 @@ class _Live(NamedTuple):
     rate: FloatArray  # [U + 1]  processors in use, likewise
     used: FloatArray  # [Q]  of each quota
     made: IntArray  # [P]  reservations of this pass
-    low: IntArray  # [K, R]  least amount free during a job
+    room: IntArray  # [R, K]  of `free`, on machines whose partition no job waits for
+    since: IntArray  # [K]  the step since which each machine has had room for a job; NEVER: not in its partition
     edges: FloatArray  # [2 O]  beginnings of outages, then their ends
     by_time: IntArray  # [2 O]  indices of `edges` in order of time
     counts: IntArray  # [7]  by the indices QUEUED to EDGE
@@ -109,26 +111,51 @@ class _Profile(NamedTuple):
     """Free units in the future, as limits and reservations predict them."""
 
     times: FloatArray  # [S]
-    room: IntArray  # [S, K, R]  from each time to the next
+    row: IntArray  # [S]  of each step in `room` and `total`, so that a new step moves no other
+    room: IntArray  # [S, R, K]  from each time to the next
+    total: IntArray  # [S]  units of the first resource in each row
 
 
 @inlined
-def _eligible(q: Queue, free: IntArray, job: int, k: int) -> bool:
-    """Return whether a machine with these amounts free can take part in running a job."""
-    able = bool(q.members[q.partition[job], k])
-    for r in range(free.shape[1]):
-        able = able and q.demand[job, r] <= free[k, r]
-    return able
+def _fits(q: Queue, s: _Live, free: IntArray, total: int, job: int) -> bool:
+    """Return whether a job fits on machines with `free` [R, K] units, at most `total` of the first resource.
+
+    If so, write which machines have room for it in `since`.
+    """
+    if q.nodes[job] * q.demand[job, 0] > total:
+        return False
+    _from(q, s, job)
+    for r in range(free.shape[0]):
+        room, units = free[r], q.demand[job, r]
+        for k in range(len(s.since)):
+            s.since[k] = max(s.since[k], NEVER * (room[k] < units))
+    return bool(_able(s, 0) >= q.nodes[job])
 
 
 @inlined
-def _fits(q: Queue, free: IntArray, job: int) -> bool:
-    able = 0
-    for k in range(free.shape[0]):
-        able += _eligible(q, free, job, k)
-        if able == q.nodes[job]:
-            return True
-    return False
+def _from(q: Queue, s: _Live, job: int) -> None:
+    """Write the machines of a job's partition in `since`."""
+    members = q.members[q.partition[job]]
+    for k in range(len(s.since)):
+        s.since[k] = 0 if members[k] else NEVER
+
+
+@inlined
+def _able(s: _Live, at: int) -> int:
+    """Return how many machines have had room since a step."""
+    found = 0
+    for k in range(len(s.since)):
+        found += s.since[k] <= at
+    return found
+
+
+@inlined
+def _total(free: IntArray) -> int:
+    """Return the units of the first resource that are free."""
+    found = 0
+    for k in range(free.shape[1]):
+        found += max(free[0, k], 0)
+    return found
 
 
 @inlined
@@ -197,8 +224,8 @@ def _events(q: Queue, s: _Live, now: float) -> None:
     while s.counts[RUNNING] > 0 and s.end[0] <= now:
         job = s.running[0]
         for place in range(s.held_first[job], s.held_first[job + 1]):
-            for r in range(s.free.shape[1]):
-                s.free[s.held[place], r] += q.demand[job, r]
+            for r in range(s.free.shape[0]):
+                s.free[r, s.held[place]] += q.demand[job, r]
         s.rate[q.user[job]] -= q.cpus[job]
         s.rate[-1] -= q.cpus[job]
         _count(q, s, job, -1.0)
@@ -219,29 +246,23 @@ def _events(q: Queue, s: _Live, now: float) -> None:
     while s.counts[EDGE] < len(s.edges) and s.edges[s.by_time[s.counts[EDGE]]] <= now:
         o = s.by_time[s.counts[EDGE]]
         begins = o < len(q.outages.machine)
-        _change(q, s.free, q.outages.machine[o if begins else o - len(q.outages.machine)], -1 if begins else 1)
+        k = q.outages.machine[o if begins else o - len(q.outages.machine)]
+        for r in range(s.free.shape[0]):  # all of the machine, even if jobs hold some of it
+            s.free[r, k] += -q.capacity[k, r] if begins else q.capacity[k, r]
         s.counts[EDGE] += 1
 
 
 @inlined
-def _change(q: Queue, room: IntArray, k: int, sign: int) -> None:
-    """Release all units of a machine, or take them, even if jobs hold some of them."""
-    for r in range(room.shape[1]):
-        room[k, r] += sign * q.capacity[k, r]
-
-
-@inlined
-def _start(q: Queue, s: _Live, job: int, room: IntArray, now: float) -> None:
-    """Start a job on the first machines that have room [K, R] for it."""
+def _start(q: Queue, s: _Live, job: int, now: float) -> None:
+    """Start a job on the first machines that have room for it now, by `since`."""
     left, place = q.nodes[job], s.held_first[job]
-    for k in range(room.shape[0]):
-        if left > 0 and _eligible(q, room, job, k):
+    for k in range(len(s.since)):
+        if left > 0 and s.since[k] == 0:
             left -= 1
             s.held[place] = k
             place += 1
-    for place in range(s.held_first[job], s.held_first[job + 1]):
-        for r in range(s.free.shape[1]):
-            s.free[s.held[place], r] -= q.demand[job, r]
+            for r in range(s.free.shape[0]):
+                s.free[r, k] -= q.demand[job, r]
     s.rate[q.user[job]] += q.cpus[job]
     s.rate[-1] += q.cpus[job]
     _count(q, s, job, 1.0)
@@ -253,81 +274,106 @@ def _start(q: Queue, s: _Live, job: int, room: IntArray, now: float) -> None:
 
 
 @inlined
-def _copy_step(p: _Profile, to: int, at: int) -> None:
-    for k in range(p.room.shape[1]):
-        for r in range(p.room.shape[2]):
-            p.room[to, k, r] = p.room[at, k, r]
+def _add(p: _Profile, row: int, r: int, k: int, units: int) -> None:
+    """Release units of a machine in a row of the profile; its total counts no machine as less than empty."""
+    before = p.room[row, r, k]
+    p.room[row, r, k] = before + units
+    if r == 0:
+        p.total[row] += max(before + units, 0) - max(before, 0)
+
+
+@inlined
+def _copy_row(p: _Profile, to: int, at: int) -> None:
+    p.total[to] = p.total[at]
+    for r in range(p.room.shape[1]):
+        new, old = p.room[to, r], p.room[at, r]
+        for k in range(len(new)):
+            new[k] = old[k]
 
 
 @inlined
 def _project(q: Queue, s: _Live, p: _Profile, now: float) -> None:
     """Write the profile of the running jobs."""
-    p.times[0] = now
-    for k in range(s.free.shape[0]):
-        for r in range(s.free.shape[1]):
-            p.room[0, k, r] = s.free[k, r]
+    p.times[0], p.row[0], p.total[0] = now, 0, 0
+    for r in range(s.free.shape[0]):
+        for k in range(s.free.shape[1]):
+            p.room[0, r, k] = 0
+            _add(p, 0, r, k, s.free[r, k])
     last = 0
     for j in range(s.counts[RUNNING]):
         if s.due[j] > p.times[last]:
             last += 1
-            p.times[last] = s.due[j]
-            _copy_step(p, last, last - 1)
+            p.times[last], p.row[last] = s.due[j], last
+            _copy_row(p, last, last - 1)
         job = s.limited[j]
         for place in range(s.held_first[job], s.held_first[job + 1]):
-            for r in range(s.free.shape[1]):
-                p.room[last, s.held[place], r] += q.demand[job, r]
+            for r in range(s.free.shape[0]):
+                _add(p, last, r, s.held[place], q.demand[job, r])
     s.counts[STEPS] = last + 1
+    _announce(q, s, p, now)
+
+
+@inlined
+def _announce(q: Queue, s: _Live, p: _Profile, now: float) -> None:
+    """Take machines from the profile during their announced outages."""
     for o in range(len(q.outages.machine)):
         if q.outages.announced[o] and q.outages.end[o] > now:
-            begun = q.outages.begin[o] <= now
+            begun, k = q.outages.begin[o] <= now, q.outages.machine[o]
             first = _step(s, p, 0, max(q.outages.begin[o], now))
             after = _step(s, p, first, q.outages.end[o])
             for j in range(after if begun else first, s.counts[STEPS] if begun else after):
-                _change(q, p.room[j], q.outages.machine[o], 1 if begun else -1)
+                for r in range(s.free.shape[0]):
+                    _add(p, p.row[j], r, k, q.capacity[k, r] if begun else -q.capacity[k, r])
 
 
 @inlined
 def _step(s: _Live, p: _Profile, at: int, time: float) -> int:
     """Return the step that begins at a time, which is not before step `at`; insert it if there is none."""
-    to = at
-    while to < s.counts[STEPS] and p.times[to] < time:
+    to, steps = at, s.counts[STEPS]
+    while to < steps and p.times[to] < time:
         to += 1
-    if to == s.counts[STEPS] or p.times[to] > time:
-        for back in range(s.counts[STEPS] - to):
-            j = s.counts[STEPS] - back
-            p.times[j] = p.times[j - 1]
-            _copy_step(p, j, j - 1)
-        p.times[to] = time
-        _copy_step(p, to, to - 1)
+    if to == steps or p.times[to] > time:
+        for back in range(steps - to):
+            j = steps - back
+            p.times[j], p.row[j] = p.times[j - 1], p.row[j - 1]
+        p.times[to], p.row[to] = time, steps
+        _copy_row(p, steps, p.row[to - 1])
         s.counts[STEPS] += 1
     return to
 
 
 @inlined
-def _next_try(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> int:
-    """Return step `at` if a job fits from then on for its whole limit, else the next step to try; write `low`."""
-    j, end = at, p.times[at] + q.limit[job]
-    while j < s.counts[STEPS] and p.times[j] < end:
-        for k in range(s.low.shape[0]):
-            for r in range(s.low.shape[1]):
-                s.low[k, r] = p.room[j, k, r] if j == at else min(s.low[k, r], p.room[j, k, r])
-        if not _fits(q, s.low, job):
-            return at + 1 if _fits(q, p.room[j], job) else j + 1
-        j += 1
-    return at
+def _earliest(q: Queue, s: _Live, p: _Profile, job: int, latest: float) -> int:
+    """Return the first step, begun by `latest`, from which a job fits for its whole limit, or -1; write `since`."""
+    at, total = 0, q.nodes[job] * q.demand[job, 0]
+    _from(q, s, job)
+    for j in range(s.counts[STEPS]):
+        if p.times[at] > latest:
+            return -1
+        if p.times[j] >= p.times[at] + q.limit[job]:
+            return at
+        if p.total[p.row[j]] < total:
+            at = j + 1
+            continue
+        for r in range(p.room.shape[1]):
+            room, units = p.room[p.row[j], r], q.demand[job, r]
+            for k in range(len(s.since)):
+                s.since[k] = max(s.since[k], (j + 1) * (room[k] < units))
+        while at <= j and _able(s, at) < q.nodes[job]:
+            at += 1
+    return at if at < s.counts[STEPS] and p.times[at] <= latest else -1
 
 
 @inlined
 def _take(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> None:
     """Hold a job's machines in the profile from a step on, for its whole limit."""
-    to = _step(s, p, at, p.times[at] + q.limit[job])
-    left = q.nodes[job]
-    for k in range(s.low.shape[0]):
-        if left > 0 and _eligible(q, s.low, job, k):
+    to, left = _step(s, p, at, p.times[at] + q.limit[job]), q.nodes[job]
+    for k in range(len(s.since)):
+        if left > 0 and s.since[k] <= at:
             left -= 1
             for j in range(at, to):
-                for r in range(s.low.shape[1]):
-                    p.room[j, k, r] -= q.demand[job, r]
+                for r in range(p.room.shape[1]):
+                    _add(p, p.row[j], r, k, -q.demand[job, r])
 
 
 @inlined
@@ -356,26 +402,20 @@ def _limited(q: Queue, s: _Live, job: int) -> bool:
 
 @inlined
 def _begins(q: Queue, s: _Live, p: _Profile, job: int, now: float) -> bool:
-    """Start a job if it fits now and delays no reservation; return whether it started."""
-    if not _fits(q, s.free, job):
-        return False
-    if s.counts[STEPS] == 0:
-        _start(q, s, job, s.free, now)
-        return True
-    if _next_try(q, s, p, 0, job) != 0:
-        return False
-    _take(q, s, p, 0, job)
-    _start(q, s, job, s.low, now)
+    """Start a job that fits now, if it delays no reservation; return whether it started."""
+    if s.counts[STEPS] > 0:
+        if _earliest(q, s, p, job, now) < 0:
+            return False
+        _take(q, s, p, 0, job)
+    _start(q, s, job, now)
     return True
 
 
 @inlined
 def _reserve(q: Queue, s: _Live, p: _Profile, backfill: Backfill, job: int, now: float) -> None:
     """Reserve the earliest time at which a job fits, if that is not too far ahead."""
-    at, to = 0, _next_try(q, s, p, 0, job)
-    while to != at and to < s.counts[STEPS] and p.times[to] <= now + backfill.window:
-        at, to = to, _next_try(q, s, p, to, job)
-    if to == at and p.times[at] <= now + backfill.window:
+    at = _earliest(q, s, p, job, now + backfill.window)
+    if at >= 0:
         s.made[q.partition[job]] += 1
         _take(q, s, p, at, job)
 
@@ -386,18 +426,19 @@ def _pass(q: Queue, backfill: Backfill, s: _Live, p: _Profile, now: float) -> No
 
     No job after `last`, the last one that fits now, can start, so reservations from there on would make no difference.
     """
-    left, last, ahead = 0, min(s.counts[QUEUED], backfill.tested) - 1, _ahead(q, now)
+    left, last, ahead, total = 0, min(s.counts[QUEUED], backfill.tested) - 1, _ahead(q, now), _total(s.free)
     s.counts[STEPS] = 0
     for part in range(s.made.shape[0]):
         s.made[part] = 0
     for i in range(s.counts[QUEUED]):
         job = s.waiting[i]
-        while last > i and not _fits(q, s.free, s.waiting[last]):
+        while last > i and not _fits(q, s, s.free, total, s.waiting[last]):
             last -= 1
         limited = _limited(q, s, job)
         if i <= last and s.counts[STEPS] == 0 and now + q.limit[job] > ahead:
             _project(q, s, p, now)
-        if i <= last and not limited and _begins(q, s, p, job, now):
+        if i <= last and not limited and _fits(q, s, s.free, total, job) and _begins(q, s, p, job, now):
+            total -= q.nodes[job] * q.demand[job, 0]
             continue
         s.waiting[left] = job
         s.score[left] = s.score[i]
@@ -422,25 +463,26 @@ def _ahead(q: Queue, now: float) -> float:
 @inlined
 def _start_heads(q: Queue, s: _Live, now: float) -> None:
     """Start jobs in order, but none on machines of a partition in which an earlier job must wait."""
-    left, ahead, room = 0, _ahead(q, now), s.low
-    for k in range(room.shape[0]):
-        for r in range(room.shape[1]):
-            room[k, r] = s.free[k, r]
+    left, ahead, total, room = 0, _ahead(q, now), _total(s.free), s.room
+    for r in range(room.shape[0]):
+        for k in range(room.shape[1]):
+            room[r, k] = s.free[r, k]
     for i in range(s.counts[QUEUED]):
         job = s.waiting[i]
         limited = _limited(q, s, job)
-        if not limited and now + q.limit[job] <= ahead and _fits(q, room, job):
-            _start(q, s, job, room, now)
+        if not limited and now + q.limit[job] <= ahead and _fits(q, s, room, total, job):
+            total -= q.nodes[job] * q.demand[job, 0]
+            _start(q, s, job, now)
             for place in range(s.held_first[job], s.held_first[job + 1]):
-                for r in range(room.shape[1]):
-                    room[s.held[place], r] -= q.demand[job, r]
+                for r in range(room.shape[0]):
+                    room[r, s.held[place]] -= q.demand[job, r]
             continue
         s.waiting[left] = job
         s.score[left] = s.score[i]
         left += 1
-        for k in range(room.shape[0]):
+        for k in range(room.shape[1]):
             if q.members[q.partition[job], k] and not limited:
-                room[k, 0] = -1
+                room[0, k] = -1
     s.counts[QUEUED] = left
 
 
@@ -465,6 +507,12 @@ def _use(s: _Live, half_life: float, gap: float) -> None:
         s.usage[u] = s.usage[u] * decay + s.rate[u] * gap
 
 
+@njit(cache=True)
+def _profile(q: Queue, steps: int) -> _Profile:
+    room = np.empty((steps, *q.capacity.T.shape), np.int64)
+    return _Profile(np.empty(steps), np.empty(steps, np.int64), room, np.empty(steps, np.int64))
+
+
 @njit(cache=True, nogil=True)
 def replay(
     q: Queue, order: Order, backfill: Backfill, submit: FloatArray, arrivals: IntArray, wanted: int = 1 << 60
@@ -483,13 +531,14 @@ def replay(
     held_first = np.zeros(jobs + 1, np.int64)
     held_first[1:] = np.cumsum(q.nodes)
     s = _Live(
-        submit, arrivals, q.capacity.copy(), np.empty(jobs, np.int64), np.empty(jobs), np.empty(jobs, np.int64),
+        submit, arrivals, q.capacity.T.copy(), np.empty(jobs, np.int64), np.empty(jobs), np.empty(jobs, np.int64),
         np.empty(jobs), np.empty(jobs, np.int64), np.empty(jobs), held_first, np.empty(held_first[-1], np.int64),
         np.empty(jobs), np.zeros(users + 1), np.zeros(users + 1), np.zeros(len(q.most)),
-        np.zeros(len(q.tier), np.int64), q.capacity.copy(), edges, np.argsort(edges), np.zeros(7, np.int64),
+        np.zeros(len(q.tier), np.int64), q.capacity.T.copy(),
+        np.zeros(len(q.capacity), np.int64), edges, np.argsort(edges), np.zeros(7, np.int64),
     )  # fmt: skip
     s.counts[WANTED] = s.counts[LEFT] = min(wanted, jobs)
-    p = _Profile(np.empty(0), np.empty((0, *q.capacity.shape), np.int64))
+    p = _profile(q, 0)
     before, due = _next_event(s), np.inf  # due: the next pass that backfills, if there is an interval
     while s.counts[LEFT] > 0:
         now = min(due, _next_event(s))
@@ -500,7 +549,7 @@ def replay(
         if s.counts[QUEUED]:
             steps = s.counts[RUNNING] + 2 * (s.counts[QUEUED] + len(q.outages.machine)) + 1
             if len(p.times) < steps:
-                p = _Profile(np.empty(2 * steps), np.empty((2 * steps, *q.capacity.shape), np.int64))
+                p = _profile(q, 2 * steps)
             _sort(q, order, s, now)
             if backfill.interval == 0.0 or now >= due:
                 _pass(q, backfill, s, p, now)
