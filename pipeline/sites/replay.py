@@ -20,9 +20,9 @@ from pipeline.simulation.compiled import inlined
 LINEAR, WFP3, UNICEP, AREA_AGED = range(4)  # rules of `Order`
 TINY = 1e-15  # keeps UNICEP's logarithm and quotient finite
 SLACK = 1e-6  # processors, for sums of fractions
-NEVER = 1 << 60
-# `_Live.counts`: waiting, running, arrived jobs; steps of the profile; wanted jobs, those not begun; past edges.
-QUEUED, RUNNING, ARRIVED, STEPS, WANTED, LEFT, EDGE = range(7)
+# `_Live.counts`: waiting, running, arrived jobs; planned changes; wanted jobs, those not begun; past edges; machines on
+# which a job fits at a time ahead, those of them on which it fits from its start.
+QUEUED, RUNNING, ARRIVED, PLANNED, WANTED, LEFT, EDGE, OPEN, ABLE = range(9)
 
 
 class Outages(NamedTuple):
@@ -100,53 +100,49 @@ class _Live(NamedTuple):
     rate: FloatArray  # [U + 1]  processors in use, likewise
     used: FloatArray  # [Q]  of each quota
     made: IntArray  # [P]  reservations of this pass
-    room: IntArray  # [R, K]  of `free`, on machines whose partition no job waits for
-    since: IntArray  # [K]  the step since which each machine has had room for a job; NEVER: not in its partition
+    room: IntArray  # [R, K]  what is free at a time ahead, or on machines whose partition no job waits for
+    since: FloatArray  # [K]  the time since which each machine has had room for a job; inf = it has none
     edges: FloatArray  # [2 O]  beginnings of outages, then their ends
     by_time: IntArray  # [2 O]  indices of `edges` in order of time
-    counts: IntArray  # [7]  by the indices QUEUED to EDGE
+    counts: IntArray  # [9]  by the indices QUEUED to ABLE
 
 
-class _Profile(NamedTuple):
-    """Free units in the future, as limits and reservations predict them."""
+class _Plan(NamedTuple):
+    """Changes of the units in use ahead, in order of time: reservations and announced outages, but not running jobs."""
 
-    times: FloatArray  # [S]
-    row: IntArray  # [S]  of each step in `room` and `total`, so that a new step moves no other
-    room: IntArray  # [S, R, K]  from each time to the next
-    total: IntArray  # [S]  units of the first resource in each row
+    time: FloatArray  # [S]
+    sign: IntArray  # [S]  1: units are released, which comes first among equal times; -1: they are taken
+    what: IntArray  # [S]  a job; below 0: all units of machine -1 - `what`
 
 
 @inlined
 def _fits(q: Queue, s: _Live, free: IntArray, total: int, job: int) -> bool:
     """Return whether a job fits on machines with `free` [R, K] units, at most `total` of the first resource.
 
-    If so, write which machines have room for it in `since`.
+    If `total` is enough, write in `since` which machines have room for the job.
     """
     if q.nodes[job] * q.demand[job, 0] > total:
         return False
-    _from(q, s, job)
-    for r in range(free.shape[0]):
+    members, able = q.members[q.partition[job]], 0
+    for k in range(len(s.since)):
+        s.since[k] = -np.inf if members[k] else np.inf
+    for r in range(free.shape[0]):  # one resource after the other, so that the loops over machines use vectors
         room, units = free[r], q.demand[job, r]
         for k in range(len(s.since)):
-            s.since[k] = max(s.since[k], NEVER * (room[k] < units))
-    return bool(_able(s, 0) >= q.nodes[job])
+            s.since[k] = np.inf if room[k] < units else s.since[k]
+    for k in range(len(s.since)):
+        able += s.since[k] < 0
+    s.counts[OPEN] = s.counts[ABLE] = able
+    return bool(able >= q.nodes[job])
 
 
 @inlined
-def _from(q: Queue, s: _Live, job: int) -> None:
-    """Write the machines of a job's partition in `since`."""
-    members = q.members[q.partition[job]]
-    for k in range(len(s.since)):
-        s.since[k] = 0 if members[k] else NEVER
-
-
-@inlined
-def _able(s: _Live, at: int) -> int:
-    """Return how many machines have had room since a step."""
-    found = 0
-    for k in range(len(s.since)):
-        found += s.since[k] <= at
-    return found
+def _look(s: _Live) -> None:
+    """Begin `room` with what is free now."""
+    for r in range(s.room.shape[0]):
+        room, free = s.room[r], s.free[r]
+        for k in range(len(room)):
+            room[k] = free[k]
 
 
 @inlined
@@ -253,16 +249,23 @@ def _events(q: Queue, s: _Live, now: float) -> None:
 
 
 @inlined
-def _start(q: Queue, s: _Live, job: int, now: float) -> None:
-    """Start a job on the first machines that have room for it now, by `since`."""
+def _choose(q: Queue, s: _Live, job: int, at: float) -> None:
+    """Write the first machines that have had room for a job since a time as those it holds."""
     left, place = q.nodes[job], s.held_first[job]
     for k in range(len(s.since)):
-        if left > 0 and s.since[k] == 0:
+        if left > 0 and s.since[k] <= at:
             left -= 1
             s.held[place] = k
             place += 1
-            for r in range(s.free.shape[0]):
-                s.free[r, k] -= q.demand[job, r]
+
+
+@inlined
+def _start(q: Queue, s: _Live, job: int, now: float) -> None:
+    """Start a job on the first machines that have room for it now."""
+    _choose(q, s, job, now)
+    for place in range(s.held_first[job], s.held_first[job + 1]):
+        for r in range(s.free.shape[0]):
+            s.free[r, s.held[place]] -= q.demand[job, r]
     s.rate[q.user[job]] += q.cpus[job]
     s.rate[-1] += q.cpus[job]
     _count(q, s, job, 1.0)
@@ -274,106 +277,119 @@ def _start(q: Queue, s: _Live, job: int, now: float) -> None:
 
 
 @inlined
-def _add(p: _Profile, row: int, r: int, k: int, units: int) -> None:
-    """Release units of a machine in a row of the profile; its total counts no machine as less than empty."""
-    before = p.room[row, r, k]
-    p.room[row, r, k] = before + units
-    if r == 0:
-        p.total[row] += max(before + units, 0) - max(before, 0)
+def _plan(s: _Live, p: _Plan, time: float, sign: int, what: int) -> None:
+    j = s.counts[PLANNED]
+    while j > 0 and (p.time[j - 1] > time or (p.time[j - 1] == time and p.sign[j - 1] < sign)):
+        p.time[j], p.sign[j], p.what[j] = p.time[j - 1], p.sign[j - 1], p.what[j - 1]
+        j -= 1
+    p.time[j], p.sign[j], p.what[j] = time, sign, what
+    s.counts[PLANNED] += 1
 
 
 @inlined
-def _copy_row(p: _Profile, to: int, at: int) -> None:
-    p.total[to] = p.total[at]
-    for r in range(p.room.shape[1]):
-        new, old = p.room[to, r], p.room[at, r]
-        for k in range(len(new)):
-            new[k] = old[k]
-
-
-@inlined
-def _project(q: Queue, s: _Live, p: _Profile, now: float) -> None:
-    """Write the profile of the running jobs."""
-    p.times[0], p.row[0], p.total[0] = now, 0, 0
-    for r in range(s.free.shape[0]):
-        for k in range(s.free.shape[1]):
-            p.room[0, r, k] = 0
-            _add(p, 0, r, k, s.free[r, k])
-    last = 0
-    for j in range(s.counts[RUNNING]):
-        if s.due[j] > p.times[last]:
-            last += 1
-            p.times[last], p.row[last] = s.due[j], last
-            _copy_row(p, last, last - 1)
-        job = s.limited[j]
-        for place in range(s.held_first[job], s.held_first[job + 1]):
-            for r in range(s.free.shape[0]):
-                _add(p, last, r, s.held[place], q.demand[job, r])
-    s.counts[STEPS] = last + 1
-    _announce(q, s, p, now)
-
-
-@inlined
-def _announce(q: Queue, s: _Live, p: _Profile, now: float) -> None:
-    """Take machines from the profile during their announced outages."""
+def _announce(q: Queue, s: _Live, p: _Plan, now: float) -> None:
+    """Plan the announced outages."""
     for o in range(len(q.outages.machine)):
         if q.outages.announced[o] and q.outages.end[o] > now:
-            begun, k = q.outages.begin[o] <= now, q.outages.machine[o]
-            first = _step(s, p, 0, max(q.outages.begin[o], now))
-            after = _step(s, p, first, q.outages.end[o])
-            for j in range(after if begun else first, s.counts[STEPS] if begun else after):
-                for r in range(s.free.shape[0]):
-                    _add(p, p.row[j], r, k, q.capacity[k, r] if begun else -q.capacity[k, r])
+            if q.outages.begin[o] > now:
+                _plan(s, p, q.outages.begin[o], -1, -1 - q.outages.machine[o])
+            _plan(s, p, q.outages.end[o], 1, -1 - q.outages.machine[o])
 
 
 @inlined
-def _step(s: _Live, p: _Profile, at: int, time: float) -> int:
-    """Return the step that begins at a time, which is not before step `at`; insert it if there is none."""
-    to, steps = at, s.counts[STEPS]
-    while to < steps and p.times[to] < time:
-        to += 1
-    if to == steps or p.times[to] > time:
-        for back in range(steps - to):
-            j = steps - back
-            p.times[j], p.row[j] = p.times[j - 1], p.row[j - 1]
-        p.times[to], p.row[to] = time, steps
-        _copy_row(p, steps, p.row[to - 1])
-        s.counts[STEPS] += 1
-    return to
+def _change(q: Queue, s: _Live, sign: int, what: int) -> int:
+    """Release or take units ahead; return how many of the first resource there are more, at most."""
+    if what < 0:
+        for r in range(s.room.shape[0]):
+            s.room[r, -1 - what] += sign * q.capacity[-1 - what, r]
+        return int(q.capacity[-1 - what, 0]) if sign > 0 else 0  # jobs may hold some units of what is taken
+    for place in range(s.held_first[what], s.held_first[what + 1]):
+        for r in range(s.room.shape[0]):
+            s.room[r, s.held[place]] += sign * q.demand[what, r]
+    return int(sign * q.nodes[what] * q.demand[what, 0])
 
 
 @inlined
-def _earliest(q: Queue, s: _Live, p: _Profile, job: int, latest: float) -> int:
-    """Return the first step, begun by `latest`, from which a job fits for its whole limit, or -1; write `since`."""
-    at, total = 0, q.nodes[job] * q.demand[job, 0]
-    _from(q, s, job)
-    for j in range(s.counts[STEPS]):
-        if p.times[at] > latest:
-            return -1
-        if p.times[j] >= p.times[at] + q.limit[job]:
-            return at
-        if p.total[p.row[j]] < total:
-            at = j + 1
-            continue
-        for r in range(p.room.shape[1]):
-            room, units = p.room[p.row[j], r], q.demand[job, r]
-            for k in range(len(s.since)):
-                s.since[k] = max(s.since[k], (j + 1) * (room[k] < units))
-        while at <= j and _able(s, at) < q.nodes[job]:
-            at += 1
-    return at if at < s.counts[STEPS] and p.times[at] <= latest else -1
+def _note(q: Queue, s: _Live, job: int, what: int, time: float, at: float) -> None:
+    """Note which of the machines that changed at a time have room for a job that begins at `at`."""
+    first, after = (0, 1) if what < 0 else (s.held_first[what], s.held_first[what + 1])
+    for place in range(first, after):
+        k = -1 - what if what < 0 else s.held[place]
+        able = bool(q.members[q.partition[job], k])
+        for r in range(s.room.shape[0]):
+            able = able and q.demand[job, r] <= s.room[r, k]
+        if able and s.since[k] == np.inf:
+            s.since[k] = time
+            s.counts[OPEN] += 1
+        elif not able and s.since[k] < np.inf:
+            s.counts[OPEN] -= 1
+            s.counts[ABLE] -= s.since[k] <= at
+            s.since[k] = np.inf
 
 
 @inlined
-def _take(q: Queue, s: _Live, p: _Profile, at: int, job: int) -> None:
-    """Hold a job's machines in the profile from a step on, for its whole limit."""
-    to, left = _step(s, p, at, p.times[at] + q.limit[job]), q.nodes[job]
-    for k in range(len(s.since)):
-        if left > 0 and s.since[k] <= at:
-            left -= 1
-            for j in range(at, to):
-                for r in range(p.room.shape[1]):
-                    _add(p, p.row[j], r, k, -q.demand[job, r])
+def _later(q: Queue, s: _Live, job: int, time: float, at: float) -> float:
+    """Return the next time after `at` since which a job has fitted until a time; inf if it does not fit then."""
+    if s.counts[OPEN] < q.nodes[job]:
+        return np.inf
+    if at == np.inf:
+        s.counts[ABLE] = s.counts[OPEN]
+        return time
+    while s.counts[ABLE] < q.nodes[job]:
+        found, able = np.inf, 0
+        for k in range(len(s.since)):
+            found = min(found, s.since[k] if s.since[k] > at else np.inf)
+        for k in range(len(s.since)):
+            able += s.since[k] <= found
+        at, s.counts[ABLE] = found, able
+    return at
+
+
+@inlined
+def _earliest(q: Queue, s: _Live, p: _Plan, job: int, total: int, now: float, latest: float) -> float:
+    """Return the earliest time at which a job fits for its whole limit, inf if it is after `latest`; write `since`.
+
+    Only what is planned to be taken can end a time in which the job fits. While fewer units are free than it needs,
+    machines are not looked at.
+    """
+    at, noted = now if _fits(q, s, s.free, total, job) else np.inf, q.nodes[job] * q.demand[job, 0] <= total
+    i, j, taken = 0, 0, _taken(s, p, 0)
+    ends, planned = _time(s.due, i, s.counts[RUNNING]), _time(p.time, j, s.counts[PLANNED])
+    if at == np.inf or taken < at + q.limit[job]:
+        _look(s)
+    while (at == np.inf or taken < at + q.limit[job]) and min(ends, planned, at) <= latest:
+        time = min(ends, planned)
+        while min(ends, planned) == time:
+            if ends == time:  # first, since units that are taken at the same time may be those released
+                sign, what, i = 1, s.limited[i], i + 1
+                ends = _time(s.due, i, s.counts[RUNNING])
+            else:
+                sign, what, j = p.sign[j], p.what[j], j + 1
+                planned = _time(p.time, j, s.counts[PLANNED])
+            total += _change(q, s, sign, what)
+            if noted:
+                _note(q, s, job, what, time, at)
+        if total < q.nodes[job] * q.demand[job, 0]:
+            at, noted = np.inf, False
+        elif not noted:
+            at, noted = time if _fits(q, s, s.room, total, job) else np.inf, True
+        elif at == np.inf or s.counts[ABLE] < q.nodes[job]:
+            at = _later(q, s, job, time, at)
+        taken = _taken(s, p, j)
+    return at if at <= latest else np.inf
+
+
+@inlined
+def _taken(s: _Live, p: _Plan, j: int) -> float:
+    """Return when units are next taken, from a planned change on."""
+    while j < s.counts[PLANNED] and p.sign[j] > 0:
+        j += 1
+    return _time(p.time, j, s.counts[PLANNED])
+
+
+@inlined
+def _time(times: FloatArray, j: int, count: int) -> float:
+    return times[j] if j < count else np.inf
 
 
 @inlined
@@ -401,33 +417,24 @@ def _limited(q: Queue, s: _Live, job: int) -> bool:
 
 
 @inlined
-def _begins(q: Queue, s: _Live, p: _Profile, job: int, now: float) -> bool:
-    """Start a job that fits now, if it delays no reservation; return whether it started."""
-    if s.counts[STEPS] > 0:
-        if _earliest(q, s, p, job, now) < 0:
-            return False
-        _take(q, s, p, 0, job)
-    _start(q, s, job, now)
-    return True
-
-
-@inlined
-def _reserve(q: Queue, s: _Live, p: _Profile, backfill: Backfill, job: int, now: float) -> None:
+def _reserve(q: Queue, s: _Live, p: _Plan, job: int, total: int, now: float, latest: float) -> None:
     """Reserve the earliest time at which a job fits, if that is not too far ahead."""
-    at = _earliest(q, s, p, job, now + backfill.window)
-    if at >= 0:
+    at = _earliest(q, s, p, job, total, now, latest)
+    if at < np.inf:
         s.made[q.partition[job]] += 1
-        _take(q, s, p, at, job)
+        _choose(q, s, job, at)
+        _plan(s, p, at, -1, job)
+        _plan(s, p, at + q.limit[job], 1, job)
 
 
 @inlined
-def _pass(q: Queue, backfill: Backfill, s: _Live, p: _Profile, now: float) -> None:
+def _pass(q: Queue, backfill: Backfill, s: _Live, p: _Plan, now: float) -> None:
     """Start every waiting job that may start, in order.
 
     No job after `last`, the last one that fits now, can start, so reservations from there on would make no difference.
     """
     left, last, ahead, total = 0, min(s.counts[QUEUED], backfill.tested) - 1, _ahead(q, now), _total(s.free)
-    s.counts[STEPS] = 0
+    s.counts[PLANNED] = 0
     for part in range(s.made.shape[0]):
         s.made[part] = 0
     for i in range(s.counts[QUEUED]):
@@ -435,18 +442,20 @@ def _pass(q: Queue, backfill: Backfill, s: _Live, p: _Profile, now: float) -> No
         while last > i and not _fits(q, s, s.free, total, s.waiting[last]):
             last -= 1
         limited = _limited(q, s, job)
-        if i <= last and s.counts[STEPS] == 0 and now + q.limit[job] > ahead:
-            _project(q, s, p, now)
-        if i <= last and not limited and _fits(q, s, s.free, total, job) and _begins(q, s, p, job, now):
+        if i <= last and s.counts[PLANNED] == 0 and now + q.limit[job] > ahead:
+            _announce(q, s, p, now)
+        may = i <= last and not limited and _fits(q, s, s.free, total, job)
+        if may and (s.counts[PLANNED] == 0 or _earliest(q, s, p, job, total, now, now) == now):
+            _start(q, s, job, now)
             total -= q.nodes[job] * q.demand[job, 0]
             continue
         s.waiting[left] = job
         s.score[left] = s.score[i]
         left += 1
         if i < last and not limited and s.made[q.partition[job]] < backfill.reservations:
-            if s.counts[STEPS] == 0:
-                _project(q, s, p, now)
-            _reserve(q, s, p, backfill, job, now)
+            if s.counts[PLANNED] == 0:
+                _announce(q, s, p, now)
+            _reserve(q, s, p, job, total, now, now + backfill.window)
     s.counts[QUEUED] = left
 
 
@@ -464,12 +473,12 @@ def _ahead(q: Queue, now: float) -> float:
 def _start_heads(q: Queue, s: _Live, now: float) -> None:
     """Start jobs in order, but none on machines of a partition in which an earlier job must wait."""
     left, ahead, total, room = 0, _ahead(q, now), _total(s.free), s.room
-    for r in range(room.shape[0]):
-        for k in range(room.shape[1]):
-            room[r, k] = s.free[r, k]
+    _look(s)
+    for part in range(s.made.shape[0]):  # 1: a job of the partition waits, so its machines are closed
+        s.made[part] = 0
     for i in range(s.counts[QUEUED]):
-        job = s.waiting[i]
-        limited = _limited(q, s, job)
+        job, part = s.waiting[i], q.partition[s.waiting[i]]
+        limited = s.made[part] > 0 or _limited(q, s, job)
         if not limited and now + q.limit[job] <= ahead and _fits(q, s, room, total, job):
             total -= q.nodes[job] * q.demand[job, 0]
             _start(q, s, job, now)
@@ -480,9 +489,10 @@ def _start_heads(q: Queue, s: _Live, now: float) -> None:
         s.waiting[left] = job
         s.score[left] = s.score[i]
         left += 1
-        for k in range(room.shape[1]):
-            if q.members[q.partition[job], k] and not limited:
-                room[0, k] = -1
+        if not limited:
+            s.made[part] = 1
+            for k in range(room.shape[1]):
+                room[0, k] = -1 if q.members[part, k] else room[0, k]
     s.counts[QUEUED] = left
 
 
@@ -507,12 +517,6 @@ def _use(s: _Live, half_life: float, gap: float) -> None:
         s.usage[u] = s.usage[u] * decay + s.rate[u] * gap
 
 
-@njit(cache=True)
-def _profile(q: Queue, steps: int) -> _Profile:
-    room = np.empty((steps, *q.capacity.T.shape), np.int64)
-    return _Profile(np.empty(steps), np.empty(steps, np.int64), room, np.empty(steps, np.int64))
-
-
 @njit(cache=True, nogil=True)
 def replay(
     q: Queue, order: Order, backfill: Backfill, submit: FloatArray, arrivals: IntArray, wanted: int = 1 << 60
@@ -535,10 +539,10 @@ def replay(
         np.empty(jobs), np.empty(jobs, np.int64), np.empty(jobs), held_first, np.empty(held_first[-1], np.int64),
         np.empty(jobs), np.zeros(users + 1), np.zeros(users + 1), np.zeros(len(q.most)),
         np.zeros(len(q.tier), np.int64), q.capacity.T.copy(),
-        np.zeros(len(q.capacity), np.int64), edges, np.argsort(edges), np.zeros(7, np.int64),
+        np.zeros(len(q.capacity)), edges, np.argsort(edges), np.zeros(9, np.int64),
     )  # fmt: skip
     s.counts[WANTED] = s.counts[LEFT] = min(wanted, jobs)
-    p = _profile(q, 0)
+    p = _Plan(np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64))
     before, due = _next_event(s), np.inf  # due: the next pass that backfills, if there is an interval
     while s.counts[LEFT] > 0:
         now = min(due, _next_event(s))
@@ -547,9 +551,9 @@ def replay(
             before = now
         _events(q, s, now)
         if s.counts[QUEUED]:
-            steps = s.counts[RUNNING] + 2 * (s.counts[QUEUED] + len(q.outages.machine)) + 1
-            if len(p.times) < steps:
-                p = _profile(q, 2 * steps)
+            steps = 2 * (s.counts[QUEUED] + len(q.outages.machine))
+            if len(p.time) < steps:
+                p = _Plan(np.empty(2 * steps), np.empty(2 * steps, np.int64), np.empty(2 * steps, np.int64))
             _sort(q, order, s, now)
             if backfill.interval == 0.0 or now >= due:
                 _pass(q, backfill, s, p, now)
