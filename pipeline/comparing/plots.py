@@ -1,8 +1,9 @@
 """Figures from tables.
 
 matplotlib is imported inside the functions, so that only code that draws loads it, and without pyplot: no window system
-and no global state. Colours are Okabe and Ito's and Paul Tol's, which colour-blind readers can distinguish; lines also
-differ by marker and have their name at their end.
+and no global state. Colours are Okabe and Ito's and Paul Tol's, which colour-blind readers can distinguish. For readers
+without colour, a figure has at most five named lines, which differ by marker and have their name at their end; the
+others are thin and grey. Bars and areas differ by hatching.
 """
 
 import io
@@ -14,12 +15,15 @@ import pandas as pd
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.container import BarContainer
     from matplotlib.figure import Figure
 
 LEARNED = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00")
 HEURISTIC = ("#332288", "#44AA99", "#999933", "#CC6677", "#3E9FCF", "#882255", "#117733", "#A89030", "#AA4499")
 MARKERS = "osD^vPX*<>"
+HATCHES = ("", "///", "...", "xxx", "|||", "\\\\\\", "---", "ooo", "+++", "**")
 GREY = "#777777"
+MOST_LINES, MOST_LEARNED = 5, 3  # named in a figure
 DPI = 150
 LOG_ABOVE = 5.0  # largest over smallest value from which an axis is logarithmic
 LABEL_GAP = 0.045  # of the axis height: a line of text
@@ -36,6 +40,9 @@ class Look(NamedTuple):
     weight: str
 
 
+OTHER = Look("#C8C8C8", "", 0.7, "normal")  # of policies that a figure does not name
+
+
 class Label(NamedTuple):
     """A name to the right of the axes, at the height of a point."""
 
@@ -47,28 +54,46 @@ class Label(NamedTuple):
 
 def slowdown_by_load(summary: pd.DataFrame, title: str, learned: Collection[str] = ()) -> "Figure":
     """Draw the mean slowdown of each policy of one scenario: lines over loads, or bars where there is one load."""
-    return by_load(summary, title, looks(summary["policy"].unique(), learned))
+    policies, named = summary["policy"].unique(), leading(summary, "slowdown", learned)
+    if summary["load"].nunique() == 1:
+        return _bars(summary, title, looks(policies, learned))
+    return by_load(summary, title, looks(policies, learned, named))
 
 
 def by_load(summary: pd.DataFrame, title: str, drawn: Mapping[str, Look]) -> "Figure":
-    """Draw the mean slowdown of policies in given styles."""
-    if summary["load"].nunique() == 1:
-        return _bars(summary, title, drawn)
+    """Draw the mean slowdown of policies over loads in given styles."""
+    figure, axes = lines_by_load(summary, "slowdown", title, drawn)
+    axes.set_ylabel(f"Mean slowdown (band: its interval{'; grey: other policies' * (OTHER in drawn.values())})")
+    return figure
+
+
+def lines_by_load(
+    summary: pd.DataFrame, column: str, title: str, drawn: Mapping[str, Look], above: float = LOG_ABOVE
+) -> "tuple[Figure, Axes]":
+    """Draw a column for each policy over loads; those that are named have their name and, if known, intervals."""
     figure, axes = canvas(title)
     labels = []
     for policy, look in drawn.items():
         rows = summary[summary["policy"] == policy].sort_values("load")
-        line(axes, policy, rows["load"], rows["slowdown"], look)
-        axes.fill_between(
-            rows["load"], rows["slowdown_low"], rows["slowdown_high"], color=look.colour, alpha=0.15, lw=0
-        )
-        labels.append(Label(policy, rows["load"].iloc[-1], rows["slowdown"].iloc[-1], look))
+        line(axes, policy, rows["load"], rows[column], look)
+        if look is OTHER:
+            continue
+        if f"{column}_low" in summary:
+            low, high = rows[f"{column}_low"], rows[f"{column}_high"]
+            axes.fill_between(rows["load"], low, high, color=look.colour, alpha=0.15, lw=0)
+        labels.append(Label(policy, rows["load"].iloc[-1], rows[column].iloc[-1], look))
     axes.set_xticks(sorted(summary["load"].unique()))
     axes.set_xlabel("Load (percent of the cluster)")
-    axes.set_ylabel("Mean slowdown (band: its interval)")
-    scale(axes, summary["slowdown"])
+    scale(axes, summary[column], above)
     write_names(axes, labels)
-    return figure
+    return figure, axes
+
+
+def leading(table: pd.DataFrame, column: str, learned: Collection[str]) -> list[str]:
+    """Return the policies that a figure names: the best learned ones and the best others, by the column's mean."""
+    best = table.groupby("policy", sort=False)[column].mean().sort_values(kind="stable").index
+    agents = [policy for policy in best if policy in learned][:MOST_LEARNED]
+    return agents + [policy for policy in best if policy not in learned][: MOST_LINES - len(agents)]
 
 
 def learning_curve(
@@ -126,15 +151,19 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
     return [min(max(value, 0.0), top) + gap * i for i, value in enumerate(fitted)]
 
 
-def looks(policies: Iterable[str], learned: Collection[str]) -> dict[str, Look]:
-    """Return the style of each policy, by its place in the order."""
-    found, seen = {}, [0, 0]
+def looks(policies: Iterable[str], learned: Collection[str], named: Collection[str] | None = None) -> dict[str, Look]:
+    """Return the style of each policy, by its place in the order; without `named`, all are named."""
+    found, seen, markers = {}, [0, 0], 0
     for policy in policies:
         kind = int(policy in learned)
         palette, place = (LEARNED if kind else HEURISTIC), seen[kind]
         width, weight = (2.8, "bold") if kind else (1.2, "normal")
-        found[policy] = Look(palette[place % len(palette)], MARKERS[place % len(MARKERS)], width, weight)
         seen[kind] += 1
+        if named is not None and policy not in named:
+            found[policy] = OTHER
+            continue
+        found[policy] = Look(palette[place % len(palette)], MARKERS[markers % len(MARKERS)], width, weight)
+        markers += 1
     return found
 
 
@@ -164,6 +193,12 @@ def line(axes: "Axes", name: str, x: pd.Series, y: pd.Series, look: Look) -> Non
     (drawn,) = axes.plot(x, y, color=look.colour, marker=look.marker, linewidth=look.width, label=name)
     drawn.set_markersize(3 + look.width)
     drawn.set_zorder(2 + look.width)
+
+
+def hatch(bars: "BarContainer", k: int) -> None:
+    """Hatch bars as the k-th of several kinds."""
+    for bar in bars:
+        bar.set(hatch=HATCHES[k % len(HATCHES)], edgecolor="white", linewidth=0)
 
 
 def scale(axes: "Axes", values: Iterable[float], above: float = LOG_ABOVE) -> None:

@@ -92,7 +92,8 @@ def _completion(evidence: Evidence, title: str) -> Figure:
             means = [evidence.mean(metric, load, policy) for load in evidence.loads]
             place = [at + (k + 0.5) * width - 0.4 for at in range(len(means))]
             values = [mean.value for mean in means]
-            axes.bar(place, values, 0.9 * width, yerr=whiskers(means), color=look.colour, label=policy)
+            bars = axes.bar(place, values, 0.9 * width, yerr=whiskers(means), color=look.colour, label=policy)
+            plots.hatch(bars, k)
         axes.set_xticks(range(len(evidence.loads)), [str(load) for load in evidence.loads])
         axes.set_ylabel("Time")
     panels[-1].set_xlabel("Load (percent of all machines); whisker: interval")

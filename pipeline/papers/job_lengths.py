@@ -101,7 +101,10 @@ def _draw_withheld(evidence: Evidence, load: int, agent: str, title: str) -> Fig
     for k, (policy, fill) in enumerate({RIVAL: PLAIN, agent: colour}.items()):
         means = [evidence.mean(slowdown_of(steps), load, policy) for steps in lengths.values()]
         place, values = np.arange(len(lengths)) + 0.4 * k - 0.2, [mean.value for mean in means]
-        below.bar(place, values, 0.38, yerr=whiskers(means), color=fill, label=policy, error_kw={"elinewidth": 1.0})
+        bars = below.bar(
+            place, values, 0.38, yerr=whiskers(means), color=fill, label=policy, error_kw={"elinewidth": 1.0}
+        )
+        plots.hatch(bars, k)
     below.set_ylabel("Mean slowdown")
     for axes in (above, below):
         axes.set_ylim(0, ROOM * axes.get_ylim()[1])
@@ -122,7 +125,7 @@ def _draw_lengths(axes: Axes, jobs: pd.DataFrame, agent: str, lengths: Sequence[
         total = int(weight.sum())
         share = [100 * weight[jobs["duration"].isin(steps)].sum() / max(total, 1) for steps in lengths]
         place = np.arange(len(lengths)) + 0.27 * (k - 1)
-        axes.bar(place, share, 0.26, color=fill, alpha=strength, label=f"{name} ({total})")
+        plots.hatch(axes.bar(place, share, 0.26, color=fill, alpha=strength, label=f"{name} ({total})"), k)
     axes.set_ylabel("Percent of them")
 
 

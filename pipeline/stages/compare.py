@@ -93,7 +93,8 @@ def _learning_curve(params: Params, agent: str, run: tracking.StageRun) -> None:
     scenario = params.agents[agent].scenario
     validated = problem_of(params, scenario).comparison.validated(params, agent, storage.read_chosen(scenario))
     curve = {agent: storage.read_curve(agent, "finetune")}
-    about = curve, validated.levels, f"{agent} while learning", "validation", validated.label
+    levels = dict(sorted(validated.levels.items(), key=lambda one: one[1])[: plots.MOST_LINES - 1])
+    about = curve, levels, f"{agent} while learning", "validation", validated.label
     _draw(run, f"learning_{agent}", plots.learning_curve, *about)
 
 

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from pipeline.comparing.plots import LABEL_GAP, learning_curve, png, slowdown_by_load, spread
+from pipeline.comparing.plots import LABEL_GAP, OTHER, by_load, learning_curve, looks, png, slowdown_by_load, spread
 
 HEURISTICS = {"sjf": 4.4, "tetris": 4.39, "packer": 4.41}
 
@@ -71,6 +71,17 @@ def test_learned_policies_are_drawn_thicker_and_above() -> None:
     assert lines["net"].get_zorder() > lines["sjf"].get_zorder()
 
 
+def test_at_most_five_policies_are_named_and_differ_by_marker() -> None:
+    means = {f"policy{k}": [1.0, 9.0 - k] for k in range(6)} | {f"net{k}": [1.0, 10.0 + k] for k in range(4)}
+    axes = only_axes(slowdown_by_load(summary(means, [10, 110]), "online", {f"net{k}" for k in range(4)}))
+    named = {text.get_text() for text in names_beside(axes)}
+    assert named == {"net0", "net1", "net2", "policy4", "policy5"}
+    lines = {str(line.get_label()): line for line in axes.get_lines()}
+    assert len({lines[name].get_marker() for name in named}) == 5
+    assert {lines[name].get_color() for name in set(lines) - named} == {OTHER.colour}
+    assert axes.get_ylabel() == "Mean slowdown (band: its interval; grey: other policies)"
+
+
 @pytest.mark.parametrize(("highest", "scale"), [(4.9, "linear"), (5.1, "log")])
 def test_a_wide_spread_is_drawn_on_a_logarithmic_axis(highest: float, scale: str) -> None:
     axes = only_axes(slowdown_by_load(summary({"sjf": [1, highest]}, [10, 110]), "online"))
@@ -85,7 +96,7 @@ def test_only_major_ticks_of_a_logarithmic_axis_have_numbers() -> None:
 
 def test_names_of_close_lines_do_not_overlap() -> None:
     means = {f"policy{k}": [1.0, 20.0 if k == 0 else 4 + k / 100] for k in range(12)}
-    figure = slowdown_by_load(summary(means, [10, 110]), "online")
+    figure = by_load(summary(means, [10, 110]), "online", looks(means, []))
     png(figure)
     names = names_beside(only_axes(figure))
     assert len(names) == 12

@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.plots import GREY, HEURISTIC, LEARNED, Label, canvas, line, looks, panels, scale, write_names
+from pipeline.comparing.plots import (
+    GREY,
+    HATCHES,
+    HEURISTIC,
+    LEARNED,
+    OTHER,
+    canvas,
+    leading,
+    lines_by_load,
+    looks,
+    panels,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,6 +26,7 @@ MOST_GROUPS = 12  # each with its own colour; of more groups, only the SHOWN tha
 SHOWN = 8
 OTHERS = "others"
 COLOURS = (*LEARNED, *HEURISTIC)
+EDGE = "#FFFFFFB0"  # of hatching
 BINS = 10
 LOG_DELAY_ABOVE = 20.0  # ratio of largest to smallest delay from which the axis is logarithmic
 
@@ -36,7 +48,10 @@ def shares_over_time(frame: pd.DataFrame, title: str, policies: Sequence[str]) -
     for axes, policy in zip(every, policies, strict=True):
         rows = shares.loc[policy]
         rows = pd.concat([rows, rows.iloc[-1:].set_axis([rows.index[-1] + 1])])  # the last share applies to the end
-        axes.stackplot(rows.index, rows.to_numpy().T, labels=rows.columns, colors=colours, step="post", lw=0)
+        areas = rows.to_numpy().T
+        drawn = axes.stackplot(rows.index, areas, labels=rows.columns, colors=colours, step="post", lw=0)
+        for k, area in enumerate(drawn):
+            area.set(hatch=HATCHES[k % len(HATCHES)], edgecolor=EDGE)
         axes.set_xlim(0, right)
         axes.set_ylim(0, top)
         axes.set_ylabel("Share of the cluster")
@@ -77,17 +92,9 @@ def calibration(frame: pd.DataFrame, title: str) -> "Figure":
 
 def delay_by_load(summary: pd.DataFrame, title: str, agents: Collection[str] = ()) -> "Figure":
     """Draw the mean delay of each policy of one scenario over loads, with thicker lines for agents."""
-    figure, axes = canvas(title)
-    labels = []
-    for policy, look in looks(summary["policy"].unique(), agents).items():
-        rows = summary[summary["policy"] == policy].sort_values("load")
-        line(axes, policy, rows["load"], rows["delay"], look)
-        labels.append(Label(policy, rows["load"].iloc[-1], rows["delay"].iloc[-1], look))
-    axes.set_xticks(sorted(summary["load"].unique()))
-    axes.set_xlabel("Load (percent of the cluster)")
-    axes.set_ylabel("Mean delay")
-    scale(axes, summary["delay"], LOG_DELAY_ABOVE)
-    write_names(axes, labels)
+    drawn = looks(summary["policy"].unique(), agents, leading(summary, "delay", agents))
+    figure, axes = lines_by_load(summary, "delay", title, drawn, LOG_DELAY_ABOVE)
+    axes.set_ylabel(f"Mean delay{' (grey: other policies)' * (OTHER in drawn.values())}")
     return figure
 
 

@@ -10,7 +10,7 @@ from pipeline.comparing import words
 from pipeline.comparing.comparing import overload_metrics
 from pipeline.comparing.hindsight import hindsight_markdown, hindsight_table
 from pipeline.comparing.kept import KEPT, picture
-from pipeline.comparing.plots import line, looks, panels
+from pipeline.comparing.plots import OTHER, Label, leading, line, looks, panels, write_names
 from pipeline.comparing.resampling import by_jobset, interval, resample
 from pipeline.core import storage
 from pipeline.core.config import Evaluation, Params, Streaming, Synthetic
@@ -93,6 +93,7 @@ def _without_interval(
 
 
 PANEL = 2.4  # inches
+NAME_GAP = 0.11  # of a panel's height: a line of text
 
 
 def backlog_growth(
@@ -110,16 +111,21 @@ def backlog_growth(
     loads = sorted(frame["load"].unique())
     figure, every = panels([f"Load {load} %" for load in loads], 1.0 + PANEL * len(loads))
     means = frame.groupby(["load", "policy", "step"])["waiting"].mean()
+    drawn = looks(frame["policy"].unique(), learned, leading(frame, "waiting", learned))
     for axes, load in zip(every, loads, strict=True):
         if measured is not None:
             axes.axvspan(*measured, color="#F2F2F2", zorder=0)
-        for policy, look in looks(frame["policy"].unique(), learned).items():
+        labels = []
+        for policy, look in drawn.items():
             waiting = means.loc[load, policy]
             line(axes, policy, waiting.index, waiting, look)
+            labels += [Label(policy, waiting.index[-1], waiting.iloc[-1], look)] if look is not OTHER else []
         axes.set_ylim(bottom=0)
         axes.set_ylabel("Jobs waiting")
-    every[-1].set_xlabel("Step (shaded: measured)" if measured is not None else "Step")
-    figure.legend(*every[0].get_legend_handles_labels(), loc="outside right upper")
+        write_names(axes, labels, NAME_GAP)
+    others = ["grey: other policies"] * (OTHER in drawn.values())
+    notes = ", ".join([*["shaded: measured"] * (measured is not None), *others])
+    every[-1].set_xlabel(f"Step ({notes})" if notes else "Step")
     figure.suptitle(title, x=0.01, ha="left")
     return figure
 
