@@ -29,6 +29,7 @@ TAU_S = 8 * HOUR_S  # of scores during the search; validation then chooses tau, 
 PLANNED = 10  # reservations during the search, which would take five times as long with Slurm's 500
 LEAST_JOBS = 1_000  # of the training period
 REPLAYS, GENERATIONS, POPULATION, SPREAD = 6, 24, 10, 0.2
+MOST_JOBS = 60_000  # in all replays of a score; with a long warm-up, two must do
 NEAR = 0.05  # cost of a distance of 1 from the beginning
 FORBIDDEN = 2.0  # cost of growth beyond what is accepted
 MARGIN = 0.02  # of `gain`, by which a learned order must beat the families on the validation period
@@ -79,7 +80,7 @@ def learn(
         advance(GENERATIONS)
         return None
     period = period._replace(backfill=period.backfill._replace(reservations=min(period.backfill.reservations, PLANNED)))
-    past_s, replays = float(np.median(period.run)), min(REPLAYS, len(period.submit))
+    past_s, replays = float(np.median(period.run)), int(np.clip(MOST_JOBS // len(period.queue.run), 2, REPLAYS))
 
     def outcomes(orders: Sequence[Order]) -> list[Outcome]:
         each = workers.map(lambda pair: _outcome(period, *pair), [(one, e) for one in orders for e in range(replays)])
