@@ -70,7 +70,7 @@ def evaluate(
 ) -> Evaluation:
     """Play a policy on a split's jobsets, and compare it with every heuristic (untuned) on the same ones.
 
-    The comparison is by slowdown or, in real time, bounded slowdown, with intervals of a paired bootstrap over jobsets.
+    The comparison is by slowdown (bounded in continuous time), with intervals of a paired bootstrap over jobsets.
 
     >>> def first(observations, masks):  # the first job that fits
     ...     return masks.argmax(axis=1)

@@ -159,7 +159,7 @@ class PoolGame(PlacingGame):
 
 
 class MachinesGame(PlacingGame):
-    """Many machines in real time."""
+    """Many machines in continuous time."""
 
     def __init__(self, params: Params, name: str, objective: str = "slowdown") -> None:
         row = params.machines_scenario(name)

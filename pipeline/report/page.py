@@ -89,9 +89,9 @@ def html(content: Content) -> str:
 
 
 def overloads(streams: pd.DataFrame, agents: Collection[str], words: Mapping[str, str]) -> Iterator[Answer]:
-    """Yield the answer for every overload in STREAM_SUMMARY, by growth of the backlog and finished jobs.
+    """Yield the answer for every overload in `streams`, by growth of the backlog and finished jobs.
 
-    `words` are names for --policy of policies that are not models.
+    `words` are the --policy names of policies that are not models.
     """
     for scenario, rows in streams[streams["overload"]].groupby("scenario", sort=False):
         order = rows.groupby("policy")["growth"].mean().sort_values(kind="stable")

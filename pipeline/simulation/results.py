@@ -1,4 +1,4 @@
-"""Results of policies on jobsets, their cost by an objective, and job outcomes in real time; the same for all problems.
+"""Results of policies on jobsets, their cost by an objective, job outcomes in continuous time; for all problems.
 
 Slowdown = time from arrival to completion over run time. For bounded slowdown, no job counts as shorter than 10 time
 units (Feitelson), and the minimum is 1. A job that was cut off counts as if it had ended, or had started, at the cut:
@@ -50,7 +50,7 @@ class Results(NamedTuple):
 
     @property
     def curves(self) -> dict[str, dict[int, float]]:
-        """Return the curves over loads that figures show: mean slowdown and, in real time, mean waiting time."""
+        """Return the curves over loads that figures show: mean slowdown and, in continuous time, mean waiting time."""
         drawn = {"slowdown": self.by_load}
         return drawn | {"delay": self.mean_by_load("mean_wait")} if BOUNDED in self.jobsets else drawn
 
@@ -76,7 +76,7 @@ Play = Callable[[Mapping[str, Policy]], dict[str, Results]]  # plays all policie
 
 
 def slowdown_column(jobsets: pd.DataFrame) -> str:
-    """Return the column of jobset results for comparing slowdown: the bounded one in real time.
+    """Return the column of jobset results for comparing slowdown: the bounded one in continuous time.
 
     Otherwise jobs of one second would dominate. In steps no job is shorter than one.
     """

@@ -349,7 +349,7 @@ def _later(q: Queue, s: _Live, job: int, time: float, at: float) -> float:
 def _earliest(q: Queue, s: _Live, p: _Plan, job: int, total: int, now: float, latest: float) -> float:
     """Return the earliest time at which a job fits for its whole limit, inf if it is after `latest`; write `since`.
 
-    Only what is planned to be taken can end a time in which the job fits. While fewer units are free than it needs,
+    A time in which the job fits can end only when planned units are taken. While fewer units are free than it needs,
     machines are not looked at.
     """
     at, noted = now if _fits(q, s, s.free, total, job) else np.inf, q.nodes[job] * q.demand[job, 0] <= total

@@ -98,7 +98,7 @@ class Ledger:
         self.save()
 
     def note(self, factors: Mapping[int, int], submitted: Mapping[int, float]) -> None:
-        """Note the factors that jobs have from now on, and those that they may still have."""
+        """Note jobs' new factors, and the earlier ones that they may still have."""
         for number, factor in factors.items():
             known = self.jobs.get(number)
             earlier = () if known is None else dict.fromkeys((known.factor, *known.before))

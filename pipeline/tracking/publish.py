@@ -167,7 +167,7 @@ def _commit(rev: str) -> str | None:
 
 
 def _restore(store: Store, target: Target, scratch: Path) -> tuple[str, list[Version]]:
-    """Add the missing entries of a revision; return a line on it and the policies to register, or raise a UserError."""
+    """Add the missing entries of a revision; return its line, and the policies to register, or raise a UserError."""
     tree = tree_of(target.rev, target.title) if target.rev else working_tree()
     stored = StoredOutputs(scratch, target.rev)
     stages = done(tree)

@@ -1,6 +1,6 @@
-"""The plain definition of many machines in real time: one episode, written to be read.
+"""The plain definition of many machines in continuous time: one episode, written to be read.
 
-Jobs arrive and end in real time (Deepk8s, section 3). Who dispatches them is one of six rules:
+Jobs arrive and end in continuous time (Deepk8s, section 3). Who dispatches them is one of six rules:
 
     greedy       a decision is asked for when a visible job fits; void lets time pass to the next event, or a pause
     blocking     a decision is asked for when a job waits; the chosen one holds all others until it fits

@@ -33,14 +33,14 @@ def above_zero() -> pa.Column:
 
 
 def timed_jobs(own: Mapping[str, pa.Column], resources: Iterable[str], name: str) -> pa.DataFrameSchema:
-    """Return the schema of jobsets in real time: sorted by (load, jobset), jobs numbered from 0 in order of arrival."""
+    """Return the schema of jobsets in continuous time: sorted by (load, jobset), jobs numbered from 0 by arrival."""
     columns = {"load": integers(1), "jobset": integers(0), "job": integers(0), "arrival": numbers(0.0)}
     columns |= {"duration": above_zero(), "estimate": above_zero(), **own} | {name: integers(0) for name in resources}
     return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name=name)
 
 
 def timed_job_results(first: Mapping[str, pa.Column], last: Mapping[str, pa.Column]) -> dict[str, pa.Column]:
-    """Return the result columns of jobs in real time, between a problem's own first and last columns.
+    """Return the result columns of jobs in continuous time, between a problem's own first and last columns.
 
     The values of an unfinished job are lower bounds at the cut; a job that never started has no start.
     """
@@ -52,7 +52,7 @@ def timed_job_results(first: Mapping[str, pa.Column], last: Mapping[str, pa.Colu
 
 
 def timed_jobset_results(**also: pa.Column) -> dict[str, pa.Column]:
-    """Return the result columns of jobsets in real time, with others inserted before `unfinished`."""
+    """Return the result columns of jobsets in continuous time, with others inserted before `unfinished`."""
     slowdowns = ("mean_slowdown", "p50_slowdown", "p99_slowdown", "worst_slowdown", "mean_bounded_slowdown")
     times = ("mean_wait", "p99_wait", "longest_wait", "completion_time")
     numbered = {"policy": pa.Column(str), "load": integers(1), "jobset": integers(0), "jobs": integers(1)}

@@ -67,7 +67,7 @@ def _paired(name: str, least: float, about: Collection[str] = ()) -> pa.DataFram
     return table(name, columns | {"unfinished": integers(0)}, pair)
 
 
-COMPARISON = _paired("Comparison", 1.0)  # of slowdown; in real time, of bounded slowdown
+COMPARISON = _paired("Comparison", 1.0)  # of slowdown; in continuous time, of bounded slowdown
 DELAY = _paired("Delay", 0.0)  # of waiting time
 OBJECTIVES = _paired("Objectives", 0.0, ["objective"])  # agents only, each by its training objective
 

@@ -70,7 +70,7 @@ class Chosen(Frozen):
     knobs: dict[str, float]  # by heuristic, if it has one
     best: dict[int, str]  # load -> heuristic
     single: bool = False  # is `best` the same for all loads, because policies do not know the load?
-    best_delay: dict[int, str] = Field(default_factory=dict)  # the same by mean waiting time, in real time
+    best_delay: dict[int, str] = Field(default_factory=dict)  # the same by mean waiting time, in continuous time
     validation: dict[str, dict[int, float]]  # heuristic -> load -> mean slowdown
 
     def over(self, loads: Sequence[int]) -> dict[str, float]:

@@ -212,7 +212,7 @@ def edges(values: FloatArray, most: int) -> list[tuple[float, float]]:
 def by_length(results: Mapping[str, Results]) -> dict[str, pd.DataFrame]:
     """Return results on each jobset for all jobs, for short and for long ones (longer than the mean of all jobs)."""
     every = jobsets_of(results)
-    column = slowdown_column(every)  # in real time, the bounded one
+    column = slowdown_column(every)  # in continuous time, the bounded one
     jobs = pd.concat([done.jobs for done in results.values()], ignore_index=True)
     long, parts = jobs["duration"] > jobs["duration"].mean(), {"all": every.assign(mean_slowdown=every[column])}
     for name, which in (("short", ~long), ("long", long)):

@@ -188,7 +188,7 @@ FEATURES: Mapping[str, tuple[str, Callable[[Observation, SharedCluster], FloatAr
 
 
 def ready(params: Params, scenario: str, asked: ExplainRequest) -> Callable[[ProgressCallback], Explained]:
-    """Return a function that compares a controller with shares by demand, on test jobsets that it controls."""
+    """Return a function that compares a controller with another rule, on test jobsets that it controls."""
     row, title = params.groups_scenario(scenario), asked.title
     cluster = cluster_of(row)
     act = _act(params, asked.agent, scenario)

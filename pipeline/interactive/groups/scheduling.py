@@ -139,7 +139,7 @@ def shares(jobset: str, since: float, found: Trajectory, resources: Sequence[str
 
 
 def means(table: Mapping[str, FloatArray]) -> str:
-    """Return a schedule in a few words."""
+    """Return a schedule's means as text."""
     never = int(np.isnan(table["start"]).sum())
     left = f", {never} of them never started, because their groups are given too little" if never else ""
     return f"{left}, " + " and ".join(f"mean {name} {np.nanmean(table[name]):.4g}" for name in ("slowdown", "wait"))

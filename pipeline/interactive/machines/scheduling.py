@@ -47,7 +47,7 @@ POOL_ONLY = dict.fromkeys(("arrivals-end", "load"), "only policies of pooled clu
 HINDSIGHT = "all jobs known beforehand, schedules are made for pooled clusters only"
 REFUSED = {
     "capacity": "it has many machines, each with amounts of its own",
-    "horizon": "it runs in real time and has no horizon",
+    "horizon": "it runs in continuous time and has no horizon",
     **dict.fromkeys(("samples", "search"), HINDSIGHT),
     **POOL_ONLY,
 }

@@ -1,1 +1,1 @@
-"""Many machines in real time, simulated event by event: Deepk8s, RLScheduler's protocol, real logs."""
+"""Many machines in continuous time, simulated event by event: Deepk8s, RLScheduler's protocol, real logs."""

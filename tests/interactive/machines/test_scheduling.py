@@ -139,7 +139,7 @@ def test_a_policy_meets_the_pause_and_the_stall_of_its_scenario(monkeypatch: pyt
     [
         ({"policy": "sjff"}, "unknown policy 'sjff': expected a model directory or a heuristic; .*did you mean 'sjf'"),
         ({"capacity": 3}, "--capacity: not in scenario 'few': it has many machines"),
-        ({"horizon": 3}, "--horizon: not in scenario 'few': it runs in real time and has no horizon"),
+        ({"horizon": 3}, "--horizon: not in scenario 'few': it runs in continuous time and has no horizon"),
         ({"samples": 3}, "--samples: not in scenario 'few': all jobs known beforehand"),
         ({"tries": 3}, "--search: not in scenario 'few': all jobs known beforehand"),
         ({"slots": 0}, "--slots: expected at least 1, got 0"),

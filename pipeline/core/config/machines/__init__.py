@@ -1,1 +1,1 @@
-"""Rows about many machines in real time."""
+"""Rows about many machines in continuous time."""

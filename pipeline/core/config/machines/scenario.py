@@ -1,4 +1,4 @@
-"""Many machines in real time: the machines, the dispatch rule, the source of jobs."""
+"""Many machines in continuous time: the machines, the dispatch rule, the source of jobs."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""Jobs in real time, and the machines that they run on (Deepk8s, section 3).
+"""Jobs in continuous time, and the machines that they run on (Deepk8s, section 3).
 
 Letters are those of `core`. Amounts of resources are whole thousandths of a unit (of a CPU, a GiB, a GPU), so that
 taking and releasing them is exact. A job may request several nodes: it then holds its demand on each of that many

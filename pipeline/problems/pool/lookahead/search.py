@@ -39,7 +39,7 @@ class Copies(Batched):
         self._state, self._rules, self.cluster = state, rules, cluster
 
     def begin(self, view: Seen, known: FloatArray, futures: Futures, chosen: IntArray, limits: Limits) -> None:
-        """Write all copies; those without an action are never played."""
+        """Write all copies; padding (an action below 0) is never played."""
         s, self.shape = self._state, (*view.action.shape, chosen.shape[1])
         decision, _, _ = np.indices(self.shape).reshape(3, -1)
         self.last = np.zeros(len(decision), dtype=np.int64)

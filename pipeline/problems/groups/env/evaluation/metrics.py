@@ -120,7 +120,7 @@ def group_results(
 
 
 def summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
-    """Return the metrics of each policy at each load that only groups have; no rows for scenarios of other problems."""
+    """Return the metrics that only groups have, of each policy at each load; no rows for other problems' scenarios."""
     own = {"jain_delay": "jain_wait", "jain_slowdown": "jain_slowdown", "reward": "reward"}
     return timed_summary(frame, scenario, GROUPS_SUMMARY, "delay", own)
 
