@@ -54,14 +54,14 @@ class Label(NamedTuple):
 
 def slowdown_by_load(summary: pd.DataFrame, title: str, learned: Collection[str] = ()) -> "Figure":
     """Draw the mean slowdown of each policy of one scenario: lines over loads, or bars where there is one load."""
-    policies, named = summary["policy"].unique(), leading(summary, "slowdown", learned)
-    if summary["load"].nunique() == 1:
-        return _bars(summary, title, looks(policies, learned))
-    return by_load(summary, title, looks(policies, learned, named))
+    named = leading(summary, "slowdown", learned) if summary["load"].nunique() > 1 else None
+    return by_load(summary, title, looks(summary["policy"].unique(), learned, named))
 
 
 def by_load(summary: pd.DataFrame, title: str, drawn: Mapping[str, Look]) -> "Figure":
-    """Draw the mean slowdown of policies over loads in given styles."""
+    """Draw the mean slowdown of policies in given styles."""
+    if summary["load"].nunique() == 1:
+        return _bars(summary, title, drawn)
     figure, axes = lines_by_load(summary, "slowdown", title, drawn)
     axes.set_ylabel(f"Mean slowdown (band: its interval{'; grey: other policies' * (OTHER in drawn.values())})")
     return figure

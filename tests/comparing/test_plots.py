@@ -104,7 +104,10 @@ def test_names_of_close_lines_do_not_overlap() -> None:
 
 
 def test_one_load_is_drawn_as_bars_best_on_top() -> None:
-    axes = only_axes(slowdown_by_load(summary({"sjf": [3], "lpt": [5], "net": [2]}, [100]), "offline", {"net"}))
+    table = summary({"sjf": [3], "lpt": [5], "net": [2]}, [100])
+    figure = slowdown_by_load(table, "offline", {"net"})
+    assert png(figure) == png(by_load(table, "offline", looks(table["policy"].unique(), {"net"})))
+    axes = only_axes(figure)
     assert [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)] == [5, 3, 2]
     assert [text.get_text() for text in axes.get_yticklabels()] == ["lpt", "sjf", "net"]
     assert [text.get_text() for text in axes.texts] == ["5.00", "3.00", "2.00"]

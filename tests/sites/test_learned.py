@@ -10,6 +10,7 @@ from slurm_factors import Submission, site_factor
 from pipeline.core.config import Vetoes
 from pipeline.sites import learned
 from pipeline.sites.learned import GENERATIONS, TAU_S, Outcome, features, learn, score_of
+from pipeline.sites.orders import FAMILIES
 from pipeline.sites.queue import Period
 from pipeline.sites.replay import LINEAR, Backfill, Order, Queue, replay
 from pipeline.sites.slurm_config import SlurmConfig
@@ -74,6 +75,22 @@ def test_the_search_has_few_reservations(monkeypatch: pytest.MonkeyPatch, reserv
         site = busy()._replace(backfill=Backfill(reservations, 400))
         learn(site, "fcfs", Vetoes(), 1, workers, lambda _: None)
     assert used == {Backfill(searched, 400)}
+
+
+@pytest.mark.parametrize(("most", "replays"), [(60_000, 6), (3_600, 3), (0, 2)])
+def test_a_long_queue_is_replayed_less_often(monkeypatch: pytest.MonkeyPatch, most: int, replays: int) -> None:
+    calls = []
+
+    def counted(*given: object) -> np.ndarray:
+        calls.append(1)
+        return replay(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(learned, "replay", counted)
+    monkeypatch.setattr(learned, "GENERATIONS", 1)
+    monkeypatch.setattr(learned, "MOST_JOBS", most)
+    with ThreadPoolExecutor(1) as workers:
+        learn(busy(1_200), "fcfs", Vetoes(), 1, workers, lambda _: None)
+    assert len(calls) == replays * (1 + len(FAMILIES) + learned.POPULATION)
 
 
 def test_what_tells_short_jobs_is_learned() -> None:
