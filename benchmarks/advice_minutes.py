@@ -97,7 +97,7 @@ def commands(nodes: int, cpus: int, pool: bool) -> list[list[str]]:
 
 
 def main(
-    log: Annotated[Path | None, typer.Argument(help="A log; else random jobs.")] = None,
+    log: Annotated[Path | None, typer.Argument(exists=True, help="A log; else random jobs.")] = None,
     jobs: Annotated[int, typer.Option(help="Number of random jobs.")] = 200_000,
     nodes: Annotated[int, typer.Option(help="Nodes of the site.")] = 120,
     cpus: Annotated[int, typer.Option(help="Processors of a node.")] = 2,
