@@ -14,7 +14,7 @@ from pipeline.core.config import PARAMS_FILE, Params, check_params, repository_r
 from pipeline.core.config.evaluation import Qos, Quota, Site, too_few
 from pipeline.core.config.parsing import parsed
 from pipeline.core.config.records import NAME, NAMED
-from pipeline.core.logs.registry import log_format, read
+from pipeline.core.logs.registry import guess, read
 from pipeline.core.logs.trace import DAY_S, Trace
 from pipeline.core.storage.params_file import with_rows
 from pipeline.core.types import Json
@@ -54,9 +54,7 @@ def run(
         settings["qos"] = [one.model_dump() for one in qos]
     if quotas and "config" not in given and known.slurm:
         say("--quotas without --config: the weight of QOS in the site's row does not change")
-    format = format or log_format(log)
-    if format is None:
-        raise UserError(f"{log}: expected a log of docs/logs.md, found another first line; --format names its format")
+    format = format or guess(log)
     nodes = nodes or known_nodes(params, name, format)
     with progress(f"read {log}, percent", 100, brief=True) as advance:
         trace = read(log, format, advance, nodes=nodes)

@@ -320,3 +320,9 @@ def test_numbers_of_the_gate_for_a_scenario_that_is_not_there_are_refused() -> N
     raw["gate"]["fewer"]["onlin"] = 50
     with pytest.raises(Exception, match=r"^params\.yaml: gate\.fewer\.onlin: unknown 'onlin'; .*did you mean 'online'"):
         check_params(raw, "params.yaml")
+
+
+@pytest.mark.parametrize("name", ["none.csv", "none.swf"])
+def test_a_missing_log_is_said_to_be_missing(command: Command, name: str) -> None:
+    done = command("site", name)
+    assert (done.code, done.err) == (2, f"error: {name}: cannot be read (No such file or directory)\n")
