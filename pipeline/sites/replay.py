@@ -346,13 +346,31 @@ def _later(q: Queue, s: _Live, job: int, time: float, at: float) -> float:
 
 
 @inlined
+def _bound(q: Queue, s: _Live, p: _Plan, job: int, now: float) -> float:
+    """Return a time before which a job does not fit: the last start planned in this pass for a job needing no more."""
+    for j in range(s.counts[PLANNED] - 1, -1, -1):
+        other = p.what[j]
+        if p.sign[j] < 0 and other >= 0 and q.limit[other] <= q.limit[job] and q.nodes[other] <= q.nodes[job]:
+            less = q.partition[other] == q.partition[job]
+            for r in range(q.demand.shape[1]):
+                less = less and q.demand[other, r] <= q.demand[job, r]
+            if less:
+                return p.time[j]
+    return now
+
+
+@inlined
 def _earliest(q: Queue, s: _Live, p: _Plan, job: int, total: int, now: float, latest: float) -> float:
     """Return the earliest time at which a job fits for its whole limit, inf if it is after `latest`; write `since`.
 
     A time in which the job fits can end only when planned units are taken. While fewer units are free than it needs,
-    machines are not looked at.
+    machines are not looked at, nor before its bound.
     """
-    at, noted = now if _fits(q, s, s.free, total, job) else np.inf, q.nodes[job] * q.demand[job, 0] <= total
+    bound = _bound(q, s, p, job, now)
+    if bound > latest:
+        return np.inf
+    noted = bound == now and q.nodes[job] * q.demand[job, 0] <= total
+    at = now if noted and _fits(q, s, s.free, total, job) else np.inf
     i, j, taken = 0, 0, _taken(s, p, 0)
     ends, planned = _time(s.due, i, s.counts[RUNNING]), _time(p.time, j, s.counts[PLANNED])
     if at == np.inf or taken < at + q.limit[job]:
@@ -369,7 +387,7 @@ def _earliest(q: Queue, s: _Live, p: _Plan, job: int, total: int, now: float, la
             total += _change(q, s, sign, what)
             if noted:
                 _note(q, s, job, what, time, at)
-        if total < q.nodes[job] * q.demand[job, 0]:
+        if time < bound or total < q.nodes[job] * q.demand[job, 0]:
             at, noted = np.inf, False
         elif not noted:
             at, noted = time if _fits(q, s, s.room, total, job) else np.inf, True
