@@ -17,16 +17,21 @@ import pytest
 from browser import loaded, needs_chromium
 from builders import REPOSITORY
 from published import OWN, is_published
+from ruamel.yaml import YAML
+from typer import Context
+from typer.core import TyperGroup
+from typer.main import get_command
 
 import deeprm
 from deeprm.env import Settings
-from pipeline.cli import main
+from pipeline.cli import app, main
 from pipeline.core.config import Counts, PoolScenario, load_params
 from pipeline.core.types import Observation
 from pipeline.problems import problem_of
 from pipeline.stages import confirm
 
 Run = Callable[[str], str]
+README = (REPOSITORY / "README.md").read_text()
 PAGES = [*(REPOSITORY / "docs").rglob("*.md"), *(REPOSITORY / "docs").rglob("*.ipynb")]
 DOCUMENTS = [*REPOSITORY.glob("*.md"), *PAGES]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -48,8 +53,10 @@ def test_the_architecture_is_read_in_a_sitting() -> None:
     assert len((REPOSITORY / "ARCHITECTURE.md").read_text().splitlines()) <= 80
 
 
-def test_the_readme_is_read_in_five_minutes() -> None:
-    assert len((REPOSITORY / "README.md").read_text().splitlines()) <= 120
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 120
+    prose = re.sub(r"```.*?```|<!-- table.*?end of table -->", "", README, flags=re.DOTALL)
+    assert len(prose.split()) <= 600
 
 
 @pytest.fixture(scope="module")
@@ -142,15 +149,15 @@ def test_every_module_that_is_named_is_one_of_the_project(path: Path) -> None:
 # Numbers.
 # If a document lists a command with a number, the command prints that number.
 #
-# The README's own policies need the results of `make repro`; without these, the tests are skipped. Results of hours of
+# Learned policies need the results of `make repro`; without these, the tests are skipped. Results of hours of
 # computing (docs/results/*.md except default.md) are not computed here: their pages name the command and the data, and
 # tests/test_tables.py compares each page with its data.
 
 DOCS = REPOSITORY / "docs"
-ROW = re.compile(r"\| slowdown, (\d+) %: (.*?) \| `confirm (\w+)` \| `schedule jobs\.csv --out plan\.csv (.*?)` \|")
+ROW = re.compile(r"\| `(--scenario (\w+) .*?)` \| [^|]* \| [^|]* \| slowdown, (\d+) %: (.*?) \|")
 ROWS = [
     (int(load), listed, name, words)
-    for load, listed, name, words in ROW.findall((REPOSITORY / "README.md").read_text())
+    for words, name, load, listed in ROW.findall((DOCS / "results" / "situations.md").read_text())
 ]
 TABLED = re.compile(r"mean slowdown [\d.]+ \(([\d.]+) as tables of results have it, over jobsets\)")
 
@@ -197,7 +204,7 @@ def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 
 def scheduled(load: int, scenario: str, words: str, tmp_path: Path, here: Run) -> str:
-    """Return the mean over jobsets that a README command for users' jobs prints for the jobsets of `confirm`."""
+    """Return the mean over jobsets that a listed command for users' jobs prints for the jobsets of `confirm`."""
     confirming(scenario, load, tmp_path / "jobs.csv")
     said = here(f"schedule {tmp_path / 'jobs.csv'} --out {tmp_path / 'plan.csv'} {words}")
     found = TABLED.search(said)
@@ -205,7 +212,7 @@ def scheduled(load: int, scenario: str, words: str, tmp_path: Path, here: Run) -
     return found[1]
 
 
-def test_the_readme_lists_a_command_with_every_number_of_confirming_jobsets() -> None:
+def test_a_command_is_listed_with_every_number_of_confirming_jobsets() -> None:
     params = load_params(REPOSITORY / "params.yaml")
     assert {name for _, _, name, _ in ROWS} == {
         name for name, row in params.scenarios_of(PoolScenario).items() if len(row.loads) > 3
@@ -219,7 +226,7 @@ def test_the_readme_lists_a_command_with_every_number_of_confirming_jobsets() ->
 
 
 @pytest.mark.parametrize(("load", "scenario"), [row[:1] + row[2:3] for row in ROWS])
-def test_the_readmes_command_gives_the_kept_mean_of_a_rule_that_nothing_tunes(
+def test_the_listed_command_gives_the_kept_mean_of_a_rule_that_nothing_tunes(
     load: int, scenario: str, tmp_path: Path, here: Run
 ) -> None:
     kept = pd.read_csv(DOCS / "results/default/jobsets.csv.gz").query("scenario == @scenario and load == @load")
@@ -230,7 +237,7 @@ def test_the_readmes_command_gives_the_kept_mean_of_a_rule_that_nothing_tunes(
 
 
 @pytest.mark.parametrize(("load", "listed", "scenario", "words"), ROWS, ids=lambda value: str(value)[:20])
-def test_the_readmes_command_gives_the_number_beside_it(
+def test_the_listed_command_gives_the_number_in_its_row(
     load: int, listed: str, scenario: str, words: str, tmp_path: Path, here: Run
 ) -> None:
     tuned, models = REPOSITORY / "reports/tables/heuristics" / scenario, REPOSITORY / "models"
@@ -242,7 +249,7 @@ def test_the_readmes_command_gives_the_number_beside_it(
         pytest.skip(OWN)
     number = listed.split(",", maxsplit=1)[0].split()[1]
     digits = len(number.partition(".")[2])
-    printed = float(scheduled(load, scenario, words, tmp_path, here))  # with four digits; the README's number has fewer
+    printed = float(scheduled(load, scenario, words, tmp_path, here))  # with four digits; the page's number has fewer
     assert printed == pytest.approx(float(number), abs=0.5 * 10**-digits + 0.5 * 10**-3)
 
 
@@ -260,7 +267,7 @@ def test_how_to_schedule_prints_its_table(tmp_path: Path) -> None:
 
 
 def test_the_readme_s_program_prints_the_rows_that_follow_it(tmp_path: Path) -> None:
-    program, rows = re.findall(r"```(?:python|text)\n(.*?)```", (REPOSITORY / "README.md").read_text(), flags=re.DOTALL)
+    program, rows = re.findall(r"```(?:python|text)\n(.*?)```", README, flags=re.DOTALL)[:2]
     (tmp_path / "shortest.py").write_text(program)
     done = subprocess.run(
         [sys.executable, "shortest.py"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
@@ -270,15 +277,65 @@ def test_the_readme_s_program_prints_the_rows_that_follow_it(tmp_path: Path) -> 
     assert [line for line in done.stdout.splitlines() if line in rows.splitlines()] == rows.splitlines()
 
 
-def test_the_readme_s_gain_of_a_site_is_that_of_its_page() -> None:
-    """A test of that page derives the numbers."""
-    readme, page = ((REPOSITORY / name).read_text() for name in ("README.md", "docs/how-to/advise-a-site.md"))
-    wait = re.search(r"\| mean wait .*\| -(\d+) % \| -(\d+) to -(\d+) \|", page)
-    longest = re.search(r"\| longest wait \| \+(\d+) % \|", page)
-    assert wait
-    assert longest
-    assert f"falls by {wait[1]} % ({wait[3]} to {wait[2]})" in readme
-    assert f"a longest wait that grows by {longest[1]} %" in " ".join(readme.split())
+def test_the_readme_s_gain_of_a_site_is_that_in_the_printed_line() -> None:
+    """A test of the advice page derives that line."""
+    printed = re.search(r"mean wait -([\d.]+) % \(-([\d.]+) to -([\d.]+)\).* longest wait \+([\d.]+) %", README)
+    assert printed
+    wait, most, least, longest = (round(float(number)) for number in printed.groups())
+    said = " ".join(README.split())
+    assert f"falls by {wait} % ({least} to {most}); the longest wait grows by {longest} %" in said
+
+
+def test_the_readme_changes_a_parameter_that_there_is_and_says_what_its_agent_had() -> None:
+    (key, value), (mean, now, by, low, high) = (
+        re.search(pattern, README).groups()  # type: ignore[union-attr]
+        for pattern in (r"exp run -S (\S+)=(\d+)", r"deeprm: ([\d.]+) -> ([\d.]+) \(\+(\d+) %, (\d+) to (\d+)\)")
+    )
+    row = YAML(typ="safe").load(REPOSITORY / "params.yaml")
+    for name in key.split("."):
+        row = row[name]
+    assert isinstance(row, int)
+    assert row != int(value)
+    kept = pd.read_csv(DOCS / "results/default/tested/online.csv.gz").query("policy == 'deeprm'")
+    assert mean == f"{kept.groupby('load')['mean_slowdown'].mean().mean():.2f}"
+    assert int(by) == round(100 * (float(now) / float(mean) - 1))
+    assert int(low) < int(by) < int(high)
+
+
+def parsed(words: str) -> None:
+    """Parse a command of ours, and read no file.
+
+    Raises:
+        TyperException: there is no such command or option.
+    """
+    command, context, rest = get_command(app), Context(get_command(app), info_name="pipeline"), words.split()
+    while isinstance(command, TyperGroup):
+        command = command.commands[rest[0]]
+        context, rest = Context(command, parent=context), rest[1:]
+    command.parse_args(context, rest)
+
+
+def test_every_command_of_the_readme_is_one_that_there_is() -> None:
+    prose = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
+    lines = re.findall(r"^    (?:\.venv/bin/)?(.*?)(?: +#.*)?$", prose, re.MULTILINE)
+    spans = [words for words in re.findall(r"`([^`]+)`", prose) if words.startswith(("make ", "pip ", "advise "))]
+    targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+    seen = set()
+    for words in [*lines, *spans]:
+        program, *rest = words.split()
+        seen.add(program)
+        match program:
+            case "make":
+                assert rest[0] in targets
+            case "python":
+                parsed(words.removeprefix("python -m pipeline "))
+            case "advise":
+                parsed(words)
+            case "dvc":
+                assert rest[0] in ("repro", "exp")  # tests of the advice and of the changed parameter
+            case _:
+                assert words == "pip install ."  # its wheel is tested
+    assert seen == {"make", "python", "advise", "dvc", "pip"}
 
 
 def test_the_layers_of_the_document_are_those_that_are_checked() -> None:

@@ -1,8 +1,8 @@
 """Measure all simulators: `python -m benchmarks.peers --checkouts DIR` (docs/results/speed.md).
 
-DIR has checkouts of the peers that are not on PyPI; a peer that cannot be installed is listed with the reason. Every
-run is a separate process. Runs of the same size take turns. After a size on which a simulator exceeds the limit of
-processor time, larger ones are skipped. Our simulators are compiled beforehand.
+DIR has checkouts of the peers that are not on PyPI (`CHECKOUTS` in simulators.py); a peer that cannot be installed is
+listed with the reason. Every run is a separate process. Runs of the same size take turns. After a size on which a
+simulator exceeds the limit of processor time, larger ones are skipped. Our simulators are compiled beforehand.
 """
 
 import argparse

@@ -50,6 +50,14 @@ SIMULATORS = {
         ("numpy==1.23.5", "scipy==1.10.1", "gym==0.21.0", "intervaltree==3.1.0", "parallelworkloads"), "sched-rl-gym",
     ),
 }  # fmt: skip
+# Repositories on GitHub, with the commits that were measured.
+CHECKOUTS = {
+    "deep-batch-scheduler": "DIR-LAB/deep-batch-scheduler at cd433e3d62a01705f255bd48cb55b393862800e7",
+    "sched-rl-gym": "renatolfc/sched-rl-gym at 44b7f1471739bc239877e2da3b49c98056d23107",
+    "alea": "aleasimulator/alea at a3315f00d9e0c9e984b6094624703230dd8bf7cb",
+    "spark-sched-sim": "ArchieGertsman/spark-sched-sim at 2ba8d80c2ce57ccb4f20e753476a69295db223c9",
+    "deeprm": "hongzimao/deeprm at fa7841122d4c2993fa0a7ce1667ea1f171865d9d",
+}
 MISSING = {"Batsim": "needs builds of SimGrid, intervalset and batprotocol, for which there are no packages"}
 
 
@@ -74,7 +82,7 @@ def prepare(name: str, checkouts: Path, work: Path) -> Ready | str:
         return Ready([sys.executable, "-m", f"benchmarks.peers.drivers.{entry.driver}", entry.mine], None, False)
     source = [] if entry.checkout is None else [str(checkouts / entry.checkout / entry.inside)]
     if source and not Path(source[0]).is_dir():
-        return f"no checkout {checkouts / str(entry.checkout)}"
+        return f"no checkout {checkouts / str(entry.checkout)} of {CHECKOUTS[str(entry.checkout)]}"
     driver = str(DRIVERS / f"{entry.driver}.py")
     if entry.driver == "run_alea":
         classes = work / "alea-classes"

@@ -18,6 +18,7 @@ from layout import filled  # noqa: E402  in this folder, which need not be the c
 
 PAGES = {
     "README.md": "readme",
+    "docs/results/situations.md": "situations",
     "docs/results/default.md": "default",
     "docs/results/what-learning-is-worth.md": "worth",
     "docs/results/deeprm3.md": "deeprm3",

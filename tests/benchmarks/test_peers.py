@@ -13,7 +13,7 @@ from benchmarks.peers.__main__ import larger, sizes
 from benchmarks.peers.drivers.run_ours import starts
 from benchmarks.peers.rows import cells, disagreements
 from benchmarks.peers.running import parse, run
-from benchmarks.peers.simulators import SIMULATORS, Ready, prepare
+from benchmarks.peers.simulators import CHECKOUTS, SIMULATORS, Ready, prepare
 from benchmarks.peers.workload import LOAD, QueueJobs, draw, read_swf, write_swf
 
 COLUMNS = ["rule", "jobs", "machines", "simulator", "run", "finished", "done", "decisions", "cpu_s", "mean", "peak_mib"]
@@ -83,7 +83,8 @@ def test_a_simulator_with_another_mean_wait_is_named() -> None:
 def test_a_peer_without_a_checkout_is_not_available(tmp_path: Path) -> None:
     for name, entry in SIMULATORS.items():
         if entry.checkout is not None:
-            assert prepare(name, tmp_path, tmp_path) == f"no checkout {tmp_path / entry.checkout}"
+            reason = f"no checkout {tmp_path / entry.checkout} of {CHECKOUTS[entry.checkout]}"
+            assert prepare(name, tmp_path, tmp_path) == reason
 
 
 def test_the_page_says_what_the_raw_numbers_give() -> None:

@@ -11,6 +11,7 @@ from builders import REPOSITORY
 from swf_lines import HPC2N
 
 from pipeline.core.config import Backfilling, Params, load_params
+from pipeline.report.advice import sentence
 from pipeline.sites.advice import advise, waits_of
 from pipeline.sites.evidence import SiteLog, evidence, limits_table
 from pipeline.stages import log, site
@@ -46,6 +47,12 @@ def test_the_page_has_the_numbers_of_hpc2n(params: Params) -> None:
         (said,) = re.findall(rf"^\| {what}.*? \| ([+-]\d+) % \| ([+-]\d+) to ([+-]\d+)", PAGE, re.MULTILINE)
         exact = [100 * found[name][end] for end in ("change", "low", "high")]
         assert [float(number) for number in said] == pytest.approx(exact, abs=2)
+    (printed,) = re.findall(r"^ours: (.*)$", (REPOSITORY / "README.md").read_text(), re.MULTILINE)
+    number = r"[+-]?\d+(?:\.\d+)?"
+    assert re.sub(number, "", printed) == re.sub(number, "", sentence(found))
+    assert [float(one) for one in re.findall(number, printed)] == pytest.approx(
+        [float(one) for one in re.findall(number, sentence(found))], abs=2
+    )
     assert advice.learned is not None
     weights = re.findall(r"The score became ([\d.]+) ln\(limit\) \+ ([\d.]+) ln\(CPUs\) \+ ([\d.]+) ln\(", PROSE)[0]
     assert [float(weight) for weight in weights] == pytest.approx(advice.learned[1:4], abs=0.1)

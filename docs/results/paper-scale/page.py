@@ -19,10 +19,6 @@ from headlines import headline_table  # noqa: E402  in this folder, which is not
 
 PAPER_SECONDS = 80.0  # an iteration on 24 cores: DeepRM section 4.3
 MEAN = "mean of the three"  # its interval includes the variation between seeds
-SHOWN = (  # in the table by load
-    *("hold_until", "hold", "tetris", "sjf", "packer", "random"),
-    *("pair_deeprm2_100", "pair_deeprm_100", "deeprm_70", "deeprm_110", "deeprm_130", "deeprm_184"),
-)
 COUNTED_AT = 110  # percent
 PLAYS = [("train", "sampled"), ("train", "sjf"), ("test", "sampled"), ("test", "greedy"), ("test", "sjf")]
 OWN_TABLE = ("reserving", "all reserve")
@@ -51,14 +47,6 @@ def time_sentence() -> str:
     span = f"{seconds.min():.2f} to {seconds.max():.2f} s on one core; the paper: {PAPER_SECONDS:g} s on 24 cores"
     hours = f"All training together: {found['hours'].sum():.1f} hours of one core"
     return f"An iteration of 100 jobsets x 20 episodes: {span}. {hours}."
-
-
-def load_table() -> str:
-    """Return mean slowdown by policy and load of the scenario with arrivals."""
-    slowdown = read("slowdown")
-    shown = slowdown[(slowdown["scenario"] == "bernoulli") & slowdown["policy"].isin(SHOWN)]
-    wide = shown.pivot(index="policy", columns="load", values="slowdown")
-    return by_load(wide.loc[wide.mean(axis=1).sort_values().index])
 
 
 def seed_table() -> str:
@@ -162,13 +150,6 @@ def weights_table() -> str:
     return layout.table(head, rows)
 
 
-def by_load(wide: pd.DataFrame) -> str:
-    """Return a table of policies by loads."""
-    lines = [f"| policy | {' | '.join(map(str, wide.columns))} |", f"| --- |{' ---: |' * wide.shape[1]}"]
-    lines += [f"| {name} | {' | '.join(f'{value:.2f}' for value in wide.loc[name])} |" for name in wide.index]
-    return "\n".join(lines)
-
-
 def headlines() -> str:
     """Return the papers' headlines with our verdicts."""
     claims = layout.claims(HERE / "claims.csv")
@@ -183,7 +164,7 @@ def short(found: str) -> str:
     """
     found = re.sub(r"\. Ours: .*", "", found).replace("95 % interval ", "").replace(", so at least this slow", "")
     found = re.sub(r"(n = \d+) jobsets", r"\1", found)
-    found = re.sub(r"^from load \d+ to \d+: .*; (?=\d+ of \d+ steps)", "", found)  # the table by load has the means
+    found = re.sub(r"^from load \d+ to \d+: .*; (?=\d+ of \d+ steps)", "", found)  # slowdown.csv has the means
     found = re.sub(r"(\w+)_\d+(?:, \1_\d+)+ (below|above)", r"\1 of each load \2", found)
     return re.sub(r"; (\d+) jobs unfinished", r"; unfinished: \1", found)
 
@@ -191,7 +172,6 @@ def short(found: str) -> str:
 TABLES = {
     "times": time_sentence,
     "headlines": headlines,
-    "loads": load_table,
     "seeds": seed_table,
     "counting": counting_table,
     "weights": weights_table,

@@ -1,185 +1,70 @@
-"""Tables of the README: the recommended policy for each situation, its gain, its measurement and its command.
-
-Policy and runner-up have the lowest means on validation jobsets. The numbers are from confirming jobsets, on which no
-choice was made.
-"""
+"""Tables of the README: the recommended policy for each situation, and gains that have a catch."""
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
-from layout import difference, number, table
-
-from pipeline.comparing.statistics import ALL, comparison
-from pipeline.core.config import Params
+from layout import difference, table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tables import page  # the folder of all pages
 
-ON = "schedule jobs.csv --out plan.csv --scenario"
-SHOWN = 4  # policies in a row
-ALWAYS = ("undivided", "hold_long", "hold_until")  # shown wherever they have results
-MANY = 3  # loads; of more, some also have their own rows
-SITUATIONS = {
-    "online": "jobs arrive for a while, then the cluster drains (short run)",
-    "unknown_load": "a short run, and you do not know the load",
-    "streams": "jobs keep arriving (stream)",
-    "overload": "more jobs keep arriving than the cluster can finish",
-    "offline": "all jobs are known before the first starts",
-    "machines": "many machines, in continuous time; arrivals end",
-    "machines_steady": "many machines, and jobs keep arriving",
-    "shares": "user groups share a cluster",
-}
-WORDS = {"mean_wait": "wait", "mean_bounded_slowdown": "bounded slowdown", "mean_slowdown": "slowdown"}
+SHOWN = ("online", "offline", "streams", "machines", "machines_steady", "shares")
+# Gains over the first rule that are losses, or no gains, against the second one, at some loads or at all (empty).
+CATCHES = (
+    ("online", "deeprm2", "sjf", "hold_long", ()),
+    ("machines", "deepk8s_ppo", "sjf", "sjf_most_allocated", ()),
+    ("shares", "allocator", "expecting", "undivided", (60, 80)),
+)
 GAIN = "openb_ppo"
 
 
-class Row(NamedTuple):
-    """Row of the table: a scenario at some of its loads, and the policies recommended by validation."""
-
-    scenario: str
-    loads: list[int]
-    measure: str
-    best: str
-    runner_up: str
-
-
-def situations() -> str:
-    """Return a row for each scenario over all its loads and, if there are many, rows for some loads."""
-    validation, played = pd.read_csv(page("default").VALIDATION), pd.read_csv(page("default").DATA)
-    params = page("default").repository()
-    rows = [
-        _recommended(validation, scenario, loads)
-        for scenario in validation["scenario"].unique()
-        for loads in _loads(params, scenario)
-    ]
-    head = [
-        "your situation",
-        "policy",
-        "difference from the runner-up",
-        "gate",
-        "measured (lower is better)",
-        "printed by",
-    ]
-    return table([*head, "for your own jobs"], [_cells(params, played, row) for row in rows], words=7)
-
-
-def _loads(params: Params, scenario: str) -> list[list[int]]:
-    """Return the loads of a scenario's rows: all together; if many, also the lowest, middle and highest."""
-    every = sorted(params.scenario(scenario).loads)
-    return [every, *([load] for load in (every[0], every[len(every) // 2 - 1], every[-1]) if len(every) > MANY)]
-
-
-def _recommended(validation: pd.DataFrame, scenario: str, loads: list[int]) -> Row:
-    rows = validation[(validation["scenario"] == scenario) & validation["load"].isin(loads)]
-    means = rows.groupby("policy")["mean"].mean().sort_values(kind="stable")
-    return Row(scenario, loads, str(rows["measure"].iloc[0]), str(means.index[0]), str(means.index[1]))
-
-
-def _cells(params: Params, played: pd.DataFrame, row: Row) -> list[str]:
-    shown = {*pd.read_csv(page("default").VALIDATION)["policy"], *ALWAYS}
-    rows = page("default").paired(played, row.scenario, shown, row.loads)
-    means = rows.groupby("policy")["mean_slowdown"].mean().sort_values(kind="stable")
-    wanted = [row.best, row.runner_up, *(name for name in ALWAYS if name in means)]
-    listed = dict.fromkeys([*wanted, *means.index[:SHOWN]])
-    others = [name for name in listed if name != row.best][: max(SHOWN, len(set(wanted))) - 1]
-    others.sort(key=lambda name: float(means[name]))
-    if getattr(params.scenario(row.scenario), "overload", False):
-        return _overload(params, row, others)
-    measured = ", ".join(f"{name} {_fine(means[name])}" for name in (row.best, *others)) + _tails(rows, row)
-    return [
-        _situation(params, row),
-        f"`{row.best}`",
-        f"`{row.runner_up}`: {_gap(params, rows, row)}",
-        verdict(row.scenario, row.best),
-        f"{_measure(params, row)}: {measured}",
-        f"`confirm {row.scenario}`",
-        f"`{_command(params, row)}`",
-    ]
-
-
-def _overload(params: Params, row: Row, others: list[str]) -> list[str]:
-    """Return the cells of a scenario judged by growth and by finished jobs, on its test jobsets."""
-    kept = pd.read_csv(page("default").ROOT / "reports" / "stream_summary.csv").query("scenario == @row.scenario")
-    means = kept[kept["load"].isin(row.loads)].groupby("policy")[["growth", "finished"]].mean()
-    each = (
-        f"{name} {of['growth']:+.2f}, {of['finished']:.1f}" for name, of in means.loc[[row.best, *others]].iterrows()
-    )
-    gap = means["growth"][row.best] - means["growth"][row.runner_up]
-    loads = f"{row.loads[0]} to {row.loads[-1]} %"
-    return [
-        _situation(params, row),
-        f"`{row.best}`",
-        f"`{row.runner_up}`: growth {gap:+.2f}, no interval",
-        verdict(row.scenario, row.best),
-        f"growth of the jobs waiting, and (higher is better) jobs finished, in 100 steps, mean of {loads}, "
-        f"n = {kept['n'].iloc[0]} test jobsets: {'; '.join(each)}",
-        "`report`",
-        f"`{_command(params, row)}`",
-    ]
-
-
-def _tails(rows: pd.DataFrame, row: Row) -> str:
-    """Return the 99th percentile and the longest wait of the recommended policy and its runner-up."""
-    tails = rows.groupby("policy").agg({"p99": "mean", "longest_wait": "max"}).loc[[row.best, row.runner_up]]
-    said = {"p99": [_fine(mean) for mean in tails["p99"]]}
-    if tails["longest_wait"].notna().all():
-        said["longest wait"] = [f"{longest:,.0f}" for longest in tails["longest_wait"]]
-    return "".join(f"; {name} {own} ({other})" for name, (own, other) in said.items())
-
-
-def _situation(params: Params, row: Row) -> str:
-    words = SITUATIONS.get(row.scenario, f"scenario `{row.scenario}`")
-    return words if len(row.loads) == len(params.scenario(row.scenario).loads) else f"the same, at {row.loads[0]} %"
-
-
-def _measure(params: Params, row: Row) -> str:
-    word, every = WORDS.get(row.measure, row.measure.replace("_", " ")), params.scenario(row.scenario).loads
-    if len(row.loads) > 1:
-        return f"{word}, mean of {row.loads[0]} to {row.loads[-1]} %"
-    return f"{word}, {row.loads[0]} %" if len(every) > 1 else word
-
-
-def _gap(params: Params, rows: pd.DataFrame, row: Row) -> str:
-    """Return the recommended policy's difference from the runner-up on the same confirming jobsets."""
-    two = rows[rows["policy"].isin([row.best, row.runner_up])]
-    to = {row.runner_up: dict.fromkeys(row.loads, row.runner_up)}
-    rng = np.random.default_rng(params.seed)
-    found = comparison(two, row.scenario, to, params.evaluation, rng)
-    return difference(found[(found["policy"] == row.best) & (found["load"] == ALL)].iloc[0])
-
-
-def verdict(scenario: str, policy: str) -> str:
-    """Return the gate's verdict on a policy, over all loads of a scenario."""
-    rows = pd.read_csv(page("gate").VERDICTS, dtype={"load": str})
-    rows = rows[rows["scenario"] == scenario]
-    if policy in set(rows["champion"]):
-        passed = [name for name, part in rows.groupby("candidate", sort=False) if part["passed"].all()]
-        return f"judged against; {', '.join(map(str, passed))} passed" if passed else "stays: no candidate passed"
-    own = rows[rows["candidate"] == policy]
-    return str(page("gate").verdict(own)) if len(own) else "not judged"
-
-
-def _command(params: Params, row: Row) -> str:
-    named = f"models/{row.best}" if row.best in params.agents else row.best
-    scenario = params.scenario(row.scenario)
-    ends, knows = getattr(scenario, "arrivals_end", None), getattr(scenario, "known_load", None)
-    load = knows(row.loads[0]) if knows and len(row.loads) == 1 else None
-    options = (f" --load {load:g}" if load else "") + (f" --arrivals-end {ends}" if ends else "")
-    return f"{ON} {row.scenario} --policy {named}{options}"
-
-
-def _fine(mean: float) -> str:
-    return f"{mean:.3f}" if mean < 2 else number(mean)
+def results() -> str:
+    """Return a row for each scenario over all its loads, with the interval of the gain and the longest waits."""
+    here, data = page("situations"), page("default")
+    params, validation, played = data.repository(), pd.read_csv(data.VALIDATION), pd.read_csv(data.DATA)
+    cells = []
+    for scenario in SHOWN:
+        row = here.recommended(validation, scenario, sorted(params.scenario(scenario).loads))
+        rows = data.paired(played, scenario, {row.best, row.runner_up}, row.loads)
+        means = rows.groupby("policy")["mean_slowdown"].mean()
+        longest = rows.groupby("policy")["longest_wait"].max()
+        both = (row.best, row.runner_up)
+        cells.append(
+            [
+                here.situation(params, row),
+                here.measure(params, row),
+                *(f"`{name}` {here.fine(means[name])}" for name in both),
+                here.gap_of(params, rows, row),
+                " / ".join(f"{longest[name]:,.0f}" for name in both) if longest.notna().all() else "",
+                f"{params.scenario(scenario).jobsets.test} x {len(row.loads)}",
+            ]
+        )
+    head = ["jobs", "measure (lower is better)", "policy", "runner-up", "difference (95 %)", "longest wait, both"]
+    return table([*head, "jobsets x loads"], cells, words=4)
 
 
 def limits() -> str:
-    """Return gains that come with costs, or that other jobs do not confirm."""
+    """Return gains that come with costs, that a better rule does not leave, or that other jobs do not confirm."""
     head = ["gain", "measured", "but"]
-    return table(head, [_openb(), *_ahead()], words=3)
+    return table(head, [*map(_catch, CATCHES), _openb(), *_ahead()], words=3)
+
+
+def _catch(one: tuple[str, str, str, str, tuple[int, ...]]) -> list[str]:
+    """Return an agent's gain over a rule, and its difference from a better one."""
+    scenario, agent, rule, better, some = one
+    here, data = page("situations"), page("default")
+    params, played = data.repository(), pd.read_csv(data.DATA)
+    every = sorted(params.scenario(scenario).loads)
+
+    def against(other: str, loads: list[int]) -> str:
+        rows = data.paired(played, scenario, {agent, other}, loads)
+        said = here.gap_of(params, rows, here.Row(scenario, loads, "", agent, other))
+        return f"{said} against `{other}`" + (f" at {' and '.join(map(str, loads))} %" if loads != every else "")
+
+    words = here.SITUATIONS[scenario]
+    return [f"`{agent}`: {words}", against(rule, every), against(better, list(some) or every)]
 
 
 def _openb() -> list[str]:
@@ -210,4 +95,4 @@ def _ahead() -> Iterator[list[str]]:
         yield cells
 
 
-TABLES = {"situations": situations, "limits": limits}
+TABLES = {"results": results, "limits": limits}
