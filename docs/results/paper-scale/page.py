@@ -20,7 +20,6 @@ from headlines import headline_table  # noqa: E402  in this folder, which is not
 PAPER_SECONDS = 80.0  # an iteration on 24 cores: DeepRM section 4.3
 MEAN = "mean of the three"  # its interval includes the variation between seeds
 COUNTED_AT = 110  # percent
-PLAYS = [("train", "sampled"), ("train", "sjf"), ("test", "sampled"), ("test", "greedy"), ("test", "sjf")]
 OWN_TABLE = ("reserving", "all reserve")
 OTHERS = [title for title in as_published.SHOWN["paper-scale"] if title not in OWN_TABLE]
 REFERENCES = ("sjf", "tetris", "hold", "hold_until")
@@ -136,20 +135,6 @@ def counting_table() -> str:
     return layout.table(head, rows)
 
 
-def weights_table() -> str:
-    """Return each agent's slowdown on training and test jobsets, and the loss by keeping its last weights."""
-    seen = read("seen").set_index(["agent", "split", "policy"])["slowdown"]
-    curves, rows = read("curves"), []
-    for agent in (name for name in seen.index.unique("agent") if not name.startswith("pair_")):
-        judged = curves[(curves["agent"] == agent) & (curves["metric"] == "validation")]["value"]
-        cells = [seen[(agent, *place)] for place in PLAYS]
-        rows.append(
-            [agent, *(f"{value:.2f}" for value in cells), f"{100 * (judged.iloc[-1] / judged.min() - 1):.1f} %"]
-        )
-    head = ["agent", *(f"{split}: {policy}" for split, policy in PLAYS), "last above best weights"]
-    return layout.table(head, rows)
-
-
 def headlines() -> str:
     """Return the papers' headlines with our verdicts."""
     claims = layout.claims(HERE / "claims.csv")
@@ -174,7 +159,6 @@ TABLES = {
     "headlines": headlines,
     "seeds": seed_table,
     "counting": counting_table,
-    "weights": weights_table,
     "other settings": partial(as_published.overall, "paper-scale", OTHERS),
     "one network or one a load": one_network_table,
     "reserving or not": reserving_table,

@@ -143,7 +143,6 @@ TABLES = {
     "schedules": partial(of_schedules, "test", "EASY", "SAF", "F1"),
     "of the way": partial(of_the_way, "test"),
     "kth": partial(of_schedules, "kth", "EASY", "SAF", "SJF"),
-    "curie": partial(of_schedules, "curie", "EASY", "SAF"),
     "looking ahead": of_looking_ahead,
     "learned": of_learned,
 }

@@ -5,7 +5,6 @@ choice was made.
 """
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,9 +18,9 @@ from pipeline.core.config import Params
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tables import page  # the folder of all pages
 
-SHOWN = 4  # policies in a row
+SHOWN = 3  # policies in a row, if no other is always shown
 ALWAYS = ("undivided", "hold_long", "hold_until")  # shown wherever they have results
-MANY = 3  # loads; of more, some also have their own rows
+MANY = 3  # loads; of more, some also have their own rows if they are known
 SITUATIONS = {
     "online": "jobs arrive for a while, then the cluster drains (short run)",
     "unknown_load": "a short run, and you do not know the load",
@@ -59,9 +58,11 @@ def situations() -> str:
 
 
 def _loads(params: Params, scenario: str) -> list[list[int]]:
-    """Return the loads of a scenario's rows: all together; if many, also the lowest, middle and highest."""
-    every = sorted(params.scenario(scenario).loads)
-    return [every, *([load] for load in (every[0], every[len(every) // 2 - 1], every[-1]) if len(every) > MANY)]
+    """Return the loads of a scenario's rows: all together; if many and known, also the lowest, middle and highest."""
+    every, knows = sorted(params.scenario(scenario).loads), getattr(params.scenario(scenario), "known_load", None)
+    known = knows is not None and knows(every[0]) is not None
+    single = (every[0], every[len(every) // 2 - 1], every[-1]) if len(every) > MANY and known else ()
+    return [every, *([load] for load in single)]
 
 
 def recommended(validation: pd.DataFrame, scenario: str, loads: list[int]) -> Row:
