@@ -6,6 +6,7 @@ import os
 import sys
 
 from pipeline.errors import UserError, missing_packages_named
+from pipeline.progress import say
 
 sys.modules["hypothesis"] = None  # type: ignore[assignment]  # no command needs it; pandera imports it if installed
 ended: list[int] = []
@@ -31,7 +32,7 @@ def run() -> None:
         with missing_packages_named():
             from pipeline.cli import main
     except UserError as error:
-        sys.stderr.write(f"error: {error}\n")
+        say(f"error: {error}")
         sys.exit(2)
     try:
         main()

@@ -1,4 +1,8 @@
-"""Progress of long work on stderr: a bar with time left on a terminal, sparse plain lines elsewhere."""
+"""Output on stderr, which is quiet for programs.
+
+Progress is a bar with time left on a terminal. Elsewhere it is a plain line every LINES_EVERY_S seconds, so that a log
+shows what is running, and shorter work is silent. With --json there are no remarks for people.
+"""
 
 import shutil
 import sys
@@ -10,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TextIO
 
 LINES_EVERY_S = 10.0
+for_programs = False  # set by --json
 BAR, TITLE = 12, 32  # columns, so that a line of progress fits a terminal of 80
 
 ShareCallback = Callable[[float], None]  # called with the share of the work that is done
@@ -28,10 +33,9 @@ def progress(title: str, total: float, start: float = 0, brief: bool = False) ->
         title: name of the work.
         total: amount of work.
         start: amount done before.
-        brief: the work is usually short: show no bar before its first progress, and no line for LINES_EVERY_S seconds.
+        brief: the work is usually short: show no bar before its first progress.
     """
-    shown = _bar if sys.stderr.isatty() else _lines
-    return shown(title, total, start, brief)
+    return _bar(title, total, start, brief) if sys.stderr.isatty() else _lines(title, total, start)
 
 
 @contextmanager
@@ -49,23 +53,19 @@ def _bar(title: str, total: float, start: float, brief: bool) -> Iterator[Advanc
 
 
 @contextmanager
-def _lines(title: str, total: float, start: float, brief: bool) -> Iterator[Advance]:
+def _lines(title: str, total: float, start: float) -> Iterator[Advance]:
     begun = shown_at = time.monotonic()
     first: tuple[float, float] | None = None  # amount done first, and its time; the time before may include compilation
-    shown, latest, over = not brief, (start, ""), threading.Event()
-    if shown and not start:
-        say(f"{title}: started")
+    latest, over = (start, ""), threading.Event()
 
     def advance(done: float, note: str = "") -> None:
-        nonlocal shown_at, shown, first, latest
+        nonlocal shown_at, first, latest
         now, latest = time.monotonic(), (done, note)
         if first is None and done > start:
             first = (done, now)
-        if done < total and now - shown_at < LINES_EVERY_S:
+        if now - shown_at < LINES_EVERY_S and (done < total or shown_at == begun):  # short work has no line at all
             return
-        if not shown and now - begun < LINES_EVERY_S:
-            return
-        shown_at, shown = now, True
+        shown_at = now
         when = f"done in {now - begun:.0f} s"
         if done < total:  # the length of a step is unknown before the second one
             left = (now - first[1]) * (total - done) / (done - first[0]) if first and done > first[0] else None
@@ -73,7 +73,7 @@ def _lines(title: str, total: float, start: float, brief: bool) -> Iterator[Adva
         say(f"{title}: {done:g} of {total:g}, {when}{', ' + note if note else ''}")
 
     def say_still() -> None:
-        while not over.wait(LINES_EVERY_S):
+        while not over.wait(max(shown_at + LINES_EVERY_S - time.monotonic(), LINES_EVERY_S / 10)):
             if latest[0] < total:  # a single step may take minutes
                 advance(*latest)
 
@@ -89,6 +89,12 @@ def say(*lines: str) -> None:
     for line in lines:
         sys.stderr.write(folded(line, sys.stderr) + "\n")
         sys.stderr.flush()
+
+
+def remark(*lines: str) -> None:
+    """Write lines for people to stderr; with --json the answer has the same."""
+    if not for_programs:
+        say(*lines)
 
 
 def folded(line: str, stream: TextIO) -> str:

@@ -1136,14 +1136,9 @@ def run_once(label: str) -> Outcome:
     return seen[label]
 
 
-def said_of(found: Outcome) -> list[str]:
-    """Return all lines except those of progress."""
-    return [line for line in found.lines if not line.endswith(": started")]
-
-
 def check(case: Case, found: Outcome) -> None:
     assert found.code == 2
-    (line,) = said_of(found)
+    (line,) = found.lines
     assert line.startswith("error: ")
     assert "Traceback" not in line
     for words in case.says:
@@ -1182,7 +1177,7 @@ def markdown(most: int | None = None) -> str:
     ]
     for title, group in GROUPS.items():
         cases = group[:most]
-        lines = [said_of(run_once(f"{title}: {case.what}"))[0].replace("|", "\\|") for case in cases]
+        lines = [run_once(f"{title}: {case.what}").lines[0].replace("|", "\\|") for case in cases]
         rows = [f"| {case.what} | `{line}` |" for case, line in zip(cases, lines, strict=True)]
         parts.append("\n".join([f"## {title}\n", "| mistake | line |", "| --- | --- |", *rows]))
     rows = []

@@ -42,7 +42,7 @@ def run(folder: Path, words: str, forked: Mapping[str, str] | None = None, **how
     named["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), *filter(None, [(forked or {}).get("PYTHONPATH")])])
     command = ["python" if forked else sys.executable, "-m", "pipeline", *words.split()]
     done = subprocess.run(command, check=False, cwd=folder, env=named, capture_output=True, text=True, **how)  # type: ignore[call-overload]
-    return Said(done.returncode, [line for line in done.stderr.splitlines() if not line.endswith(": started")])
+    return Said(done.returncode, done.stderr.splitlines())
 
 
 def refused(said: Said, line: str) -> None:
@@ -215,10 +215,7 @@ def nobody(tmp_path_factory: pytest.TempPathFactory) -> Nobody:
     named = {**os.environ, "PIPELINE_TRACKING": "off", "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-c", AS_NOBODY, json.dumps(runs)]
     told = json.loads(subprocess.check_output(command, env=named, text=True).splitlines()[-1])
-    said = {
-        name: Said(code, [line for line in lines if not line.endswith(": started")])
-        for name, (code, lines) in zip(words, told, strict=True)
-    }
+    said = {name: Said(code, lines) for name, (code, lines) in zip(words, told, strict=True)}
     return Nobody(said, {name: files(folder) != before[name] for name, folder in folders.items()})
 
 
@@ -274,7 +271,7 @@ def run_in(folder: Folder, words: str) -> Said:
     done = subprocess.run(
         command, check=False, cwd=folder.root, env=folder._environment, capture_output=True, text=True
     )
-    return Said(done.returncode, [line for line in done.stderr.splitlines() if not line.endswith(": started")])
+    return Said(done.returncode, done.stderr.splitlines())
 
 
 def damage(path: Path) -> None:

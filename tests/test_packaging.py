@@ -118,7 +118,8 @@ def module(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize(
-    ("words", "code"), [("--help", 0), ("schedule --help", 0), ("check", 2), ("nothing", 2), ("trace none.swf", 2)]
+    ("words", "code"),
+    [("--help", 0), ("--version", 0), ("schedule --help", 0), ("check", 2), ("nothing", 2), ("trace none.swf", 2)],
 )
 def test_the_console_script_is_the_module(tmp_path: Path, words: str, code: int) -> None:
     one, other = (ask(*words.split(), cwd=tmp_path) for ask in (script, module))

@@ -1,4 +1,4 @@
-"""Progress in plain lines: the remaining time follows from the work of this process."""
+"""Progress in plain lines: none for short work, and a remaining time that follows from the work of this process."""
 
 import sys
 import time
@@ -25,10 +25,18 @@ def test_the_time_left_follows_from_what_is_done(clock: list[float], capsys: pyt
         clock[0] += 20
         advance(100, "loss 1")
     assert capsys.readouterr().err.splitlines() == [
-        "finetune deeprm: started",
         "finetune deeprm: 50 of 400, time left unknown",
         "finetune deeprm: 100 of 400, 120 s left, loss 1",
     ]
+
+
+def test_short_work_is_silent(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("finetune deeprm", 400) as advance:
+        clock[0] += 5
+        advance(200)
+        clock[0] += 4.9
+        advance(400)
+    assert capsys.readouterr().err == ""
 
 
 def test_work_done_before_a_kill_does_not_count_for_the_time_left(
@@ -52,7 +60,9 @@ def test_a_long_step_says_where_the_work_is_though_nothing_moves_on(
 ) -> None:
     monkeypatch.setattr(module, "LINES_EVERY_S", 0.05)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
-    with progress("trial of mine, plays", 80, brief=True) as advance:
+    with progress("trial of mine, plays", 80) as advance:
+        time.sleep(0.15)  # nothing is done yet, but a log shows what is running
+        assert capsys.readouterr().err.startswith("trial of mine, plays: 0 of 80, time left unknown\n")
         advance(1, "fcfs")
         time.sleep(0.4)
     said = capsys.readouterr().err.splitlines()

@@ -7,6 +7,7 @@ import typer
 
 from benchmarks.fidelity.measuring import run
 from benchmarks.slurm.configuration import EVERY_SECOND, Cluster
+from pipeline.cli.base import AsJson, answer
 from pipeline.cli.ending import main
 
 app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
@@ -24,6 +25,7 @@ def fidelity(
     scheduler: Annotated[
         str | None, typer.Option(help="SchedulerParameters to add, as 'bf_job_part_count_reserve=1'.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run short jobs on a real Slurm on loopback and in the simulator, and report where the two differ.
 
@@ -32,8 +34,8 @@ def fidelity(
     Example: python -m pipeline fidelity --repeats 5 --out fidelity.csv
     """
     parameters = ",".join([EVERY_SECOND, *([scheduler] if scheduler else [])])
-    for line in run(out, jobs, repeats, seed, Cluster(parameters=parameters, short=short)):
-        typer.echo(line)
+    found, lines = run(out, jobs, repeats, seed, Cluster(parameters=parameters, short=short))
+    answer(lines, found, as_json)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """`python -m benchmarks.fidelity`: run the jobs, store the plays and compare."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -17,8 +16,8 @@ PLAYERS = ("easy, exact", "easy, drawn", "easy_dynamic, drawn", "planned, drawn"
 DIGITS = 12
 
 
-def run(out: Path, jobs: int, repeats: int, seed: int, cluster: Cluster) -> Iterator[str]:
-    """Run the jobs, write the table of plays and yield the lines to print.
+def run(out: Path, jobs: int, repeats: int, seed: int, cluster: Cluster) -> tuple[dict[str, object], list[str]]:
+    """Run the jobs, write the table of plays and return the comparison, as data and as lines.
 
     Raises:
         UserError: Slurm cannot run here, or a play fails.
@@ -28,16 +27,19 @@ def run(out: Path, jobs: int, repeats: int, seed: int, cluster: Cluster) -> Iter
         found = plays(drawn(jobs, seed), tuple(ORDERS), repeats, cluster, advance)
     found = found[list(PLAYS.columns)]
     write_table(out, found, PLAYS, DIGITS)
-    yield from said(found, cluster)
+    return compared(found, cluster)
 
 
-def said(found: pd.DataFrame, cluster: Cluster) -> Iterator[str]:
-    """Yield a line per figure, then the orders as each player ranks them."""
-    measured = figures(found, cluster)
-    for player in PLAYERS[-1:] if cluster.short else PLAYERS:
+def compared(found: pd.DataFrame, cluster: Cluster) -> tuple[dict[str, object], list[str]]:
+    """Return every figure, and the orders as each player ranks them: as data, and a line for each."""
+    measured, players = figures(found, cluster), PLAYERS[-1:] if cluster.short else PLAYERS
+    rows, lines = list[dict[str, object]](), list[str]()
+    for player in players:
         for row in within(measured, player):
             spread = f"Slurm {row.mean:.3g} ({row.low:.3g} to {row.high:.3g})"
             where = "inside" if row.inside else "OUTSIDE"
-            yield f"{player}: {row.order}: {row.measure.replace('_', ' ')} {row.ours:.3g}, {spread}: {where}"
-    for player in (SLURM, *(PLAYERS[-1:] if cluster.short else PLAYERS)):
-        yield f"{player}: lowest mean wait first: {', '.join(ranked(measured, player))}"
+            lines.append(f"{player}: {row.order}: {row.measure.replace('_', ' ')} {row.ours:.3g}, {spread}: {where}")
+            rows.append({"player": player, **row._asdict(), "inside": bool(row.inside)})
+    orders = {player: list(ranked(measured, player)) for player in (SLURM, *players)}
+    lines += [f"{player}: lowest mean wait first: {', '.join(order)}" for player, order in orders.items()]
+    return {"figures": rows, "lowest_mean_wait_first": orders}, lines

@@ -51,6 +51,18 @@ def account_of(rows: Iterable[tuple[str, str, str, int, int]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(words)).astype(words)
 
 
+def report(
+    out: Path, jobs: pd.DataFrame, account: pd.DataFrame, files: Iterable[str], more: str
+) -> tuple[dict[str, object], list[str]]:
+    """Return the result of an import into a folder: as data, and as lines."""
+    users = jobs["user"].nunique()
+    return {"jobs": len(jobs), "users": users, "account": account, "files": [str(out / name) for name in files]}, [
+        f"{len(jobs):,} jobs of {users:,} users; {more}",
+        *account_lines(account),
+        f"written to {out}: {', '.join(files)}",
+    ]
+
+
 def account_lines(account: pd.DataFrame) -> list[str]:
     """Return a line for each row of an account."""
     return [f"{row.what} {row.rows:,}: {row.why} ({row.file}:{row.first_line})" for row in account.itertuples()]

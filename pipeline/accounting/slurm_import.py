@@ -15,7 +15,7 @@ import pandas as pd
 from pipeline.accounting.dumps import dump_rows
 from pipeline.accounting.fields import Unread, is_unknown, read_each, state
 from pipeline.accounting.jobs import COMPLETED, jobs_among, one_by_one
-from pipeline.accounting.output import account_lines, account_of, output_files, pseudonyms, read_key
+from pipeline.accounting.output import account_of, output_files, pseudonyms, read_key, report
 from pipeline.core.logs.trace import Sieve
 from pipeline.core.storage.files import OWNER, check_out, write
 from pipeline.core.types import FloatArray
@@ -88,8 +88,11 @@ class SlurmImport(NamedTuple):
     cluster: str | None = None  # the cluster to import, if there are several
 
 
-def run(wanted: SlurmImport) -> list[str]:
-    """Import dumps, and return a report; UserError, and no file, if a dump is unreadable or holds no log of a site."""
+def run(wanted: SlurmImport) -> tuple[dict[str, object], list[str]]:
+    """Import dumps, and report them as data and as lines.
+
+    UserError, and no file, if a dump is unreadable or holds no log of a site.
+    """
     sieves = [Sieve() for _ in wanted.files]
     jobs = one_by_one(_read(wanted, sieves), sieves)
     _must_be_a_log(jobs, wanted)
@@ -116,11 +119,7 @@ def run(wanted: SlurmImport) -> list[str]:
     for name, text in content.items():
         write(wanted.out / name, text.encode())
     dropped = int(account.loc[account["what"] == "dropped", "rows"].sum())
-    return [
-        f"{len(jobs):,} jobs of {jobs['user'].nunique():,} users; {dropped:,} of {len(jobs) + dropped:,} rows are none",
-        *account_lines(account),
-        f"written to {wanted.out}: {', '.join(content)}",
-    ]
+    return report(wanted.out, jobs, account, content, f"{dropped:,} of {len(jobs) + dropped:,} rows are none")
 
 
 def _read(wanted: SlurmImport, sieves: Sequence[Sieve]) -> pd.DataFrame:

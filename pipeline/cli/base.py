@@ -5,12 +5,14 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
+from pipeline import progress
 from pipeline.errors import UserError
 from pipeline.progress import folded
 
@@ -19,9 +21,24 @@ if TYPE_CHECKING:
 
     from pipeline.core.config import Params
 
+PACKAGE = "deeprm-pipeline"
 STAGES = "Stages, which DVC runs"  # a heading of the help
 
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"{PACKAGE} {version(PACKAGE)}")
+        raise typer.Exit
+
+
+def _program(
+    _: Annotated[bool, Option("--version", help="Print the version.", is_eager=True, callback=_version)] = False,
+) -> None:
+    progress.for_programs = False  # before the options of a command
+
+
 app = typer.Typer(
+    callback=_program,
     help="Learn cluster schedulers and compare them with the heuristics people already use.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -98,7 +115,14 @@ Decider = Annotated[
         help="'champion', which follows champions.yaml; or a heuristic, or a model directory.", autocompletion=policies
     ),
 ]
-AsJson = Annotated[bool, Option("--json", help="Print the answer as JSON, for programs.")]
+
+
+def _as_json(wanted: bool) -> bool:
+    progress.for_programs = wanted
+    return wanted
+
+
+AsJson = Annotated[bool, Option("--json", help="Print the answer as JSON, for programs.", callback=_as_json)]
 
 
 def answer(lines: Iterable[str], data: object = None, as_json: bool = False) -> None:

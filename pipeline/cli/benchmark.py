@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from pipeline.cli.base import app, group, policies
+from pipeline.cli.base import AsJson, answer, app, group, policies
 from pipeline.errors import UserError
 
 benchmarks = group("benchmark", "Run policies under a published protocol.")
@@ -22,6 +22,7 @@ def rlscheduler(
     policy: Annotated[
         list[str] | None, Option(help="A heuristic or a model directory; repeatable.", autocompletion=policies)
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run policies on RLScheduler's ten sequences of 1,024 jobs (Zhang et al., SC 2020).
 
@@ -32,9 +33,12 @@ def rlscheduler(
     if log is None:
         raise UserError("LOG: expected a log in the Standard Workload Format, got none")
     means = protocol("rlscheduler")(log, slice, backfill, policy or [], out)
-    for row in means.itertuples(index=False):
-        waits = f"p99 wait {row.p99_wait_s:,.0f} s, longest {row.longest_wait_s:,.0f} s"
-        typer.echo(f"{row.policy:>12} mean bounded slowdown {row.avg_bounded_slowdown:10.2f}, {waits}")
+    lines = (
+        f"{row.policy:>12} mean bounded slowdown {row.avg_bounded_slowdown:10.2f}, "
+        f"p99 wait {row.p99_wait_s:,.0f} s, longest {row.longest_wait_s:,.0f} s"
+        for row in means.itertuples(index=False)
+    )
+    answer(lines, means, as_json)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -11,6 +11,7 @@ from typer.exceptions import TyperException
 
 from pipeline.cli.base import app
 from pipeline.errors import UserError, missing_packages_named
+from pipeline.progress import say
 
 STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 RETRY_S = 15.0  # after a signal that was lost
@@ -43,7 +44,8 @@ def main(program: typer.Typer = app) -> None:
         line = _line(error)
         if line is None:
             raise
-        sys.stderr.write(f"error: {' '.join(line.split())}\n" if line else "")
+        if line:
+            say(f"error: {' '.join(line.split())}")
         raise SystemExit(2) from None
     finally:
         signal.signal(signal.SIGALRM, signal.SIG_IGN)

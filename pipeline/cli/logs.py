@@ -109,7 +109,8 @@ def site(
     from pipeline.stages.site import run
 
     texts, more = {"config": config, "partitions": partitions}, (outages or [], quotas or [], key_file)
-    answer((), run(params, log, name, format, machines or [], yes, agent, nodes, texts, *more), as_json)
+    found, lines = run(params, log, name, format, machines or [], yes, agent, nodes, texts, *more)
+    answer(lines, found, as_json)
 
 
 @app.command("what-if")
@@ -195,6 +196,7 @@ def slurm(
     name_users: Annotated[bool, Option(help="Write users.csv, with each user's number.")] = False,
     partial: Annotated[bool, Option(help="Accept a dump of one user, or one that is cut or half unreadable.")] = False,
     cluster: Annotated[str | None, Option(help="The cluster to import, if a dump holds several.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Convert Slurm's accounting data to a job table and logs, and account for every row.
 
@@ -204,7 +206,8 @@ def slurm(
     """
     from pipeline.accounting.slurm_import import SlurmImport, run
 
-    answer(run(SlurmImport(files, out, key_file, name_users, partial, cluster)))
+    found, lines = run(SlurmImport(files, out, key_file, name_users, partial, cluster))
+    answer(lines, found, as_json)
 
 
 @imports.command()
@@ -213,6 +216,7 @@ def journal(
     out: Annotated[Path, Option(help="Folder for jobs.csv, log.csv, log.swf, decisions.csv and account.csv.")] = Path(
         "imported"
     ),
+    as_json: AsJson = False,
 ) -> None:
     """Convert the journal of `steer slurm` to a job table, a log in SWF and a table of decisions.
 
@@ -220,4 +224,5 @@ def journal(
     """
     from pipeline.steering.journal_import import run
 
-    answer(run(folder, out))
+    found, lines = run(folder, out)
+    answer(lines, found, as_json)

@@ -139,5 +139,6 @@ def evaluate_compare(as_json: AsJson = False) -> None:
     from pipeline.stages import compare
     from pipeline.tracking.changes import report_changes
 
-    compare.run(params, report_changes(params))
+    report_changes(params)
+    compare.run(params)
     answer((), Path("reports/metrics.json"), as_json)

@@ -14,7 +14,9 @@ Policy = Annotated[str, Option(help="A heuristic, or a model directory, as model
 
 
 @app.command("try")
-def try_it(out: Annotated[Path, Option(help="Picture to write (.png).")] = Path("try.png")) -> None:
+def try_it(
+    out: Annotated[Path, Option(help="Picture to write (.png).")] = Path("try.png"), as_json: AsJson = False
+) -> None:
     """Show what a trained agent gains over SJF on sixty jobs, side by side; no stage has to run first.
 
     Example: python -m pipeline try
@@ -22,7 +24,8 @@ def try_it(out: Annotated[Path, Option(help="Picture to write (.png).")] = Path(
     os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiling takes longer than running these few jobs uncompiled
     from pipeline.stages import show
 
-    answer(show.try_it(out))
+    found, lines = show.try_it(out)
+    answer(lines, found, as_json)
 
 
 @app.command()
@@ -195,6 +198,7 @@ def explain(
 def export(
     model: Annotated[Path, Argument(help="A model directory, as models/deeprm.")],
     out: Annotated[Path, Argument(help="File to write (.onnx).")],
+    as_json: AsJson = False,
 ) -> None:
     """Write a trained network as an ONNX file; docs/how-to/external-policies.md describes its inputs.
 
@@ -202,4 +206,4 @@ def export(
     """
     from pipeline.stages.export import run
 
-    run(model, out)
+    answer((), run(model, out), as_json)

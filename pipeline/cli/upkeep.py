@@ -10,7 +10,7 @@ from pipeline.cli.base import AsJson, ScenarioName, answer, app, read_params, sc
 
 
 @app.command()
-def prune() -> None:
+def prune(as_json: AsJson = False) -> None:
     """Remove outputs of rows that params.yaml no longer has: curves, models, tables, stages of dvc.lock.
 
     DVC's cache keeps them: if a row returns, dvc repro restores its outputs. Outputs changed by hand stay.
@@ -19,7 +19,7 @@ def prune() -> None:
     """
     from pipeline.stages.prune import run
 
-    run()
+    answer((), run(), as_json)
 
 
 @app.command()
@@ -27,27 +27,31 @@ def promote(
     scenario: Annotated[
         str | None, Argument(help="A scenario (default: all that the gate judged).", autocompletion=scenarios)
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make the candidate that passed the gate the champion of its scenario, in champions.yaml.
 
     Example: python -m pipeline promote online
     """
     params = read_params()
-    from pipeline.stages.promoting import promote as lines
+    from pipeline.stages.promoting import promote as apply
 
-    answer(lines(params, scenario))
+    found = apply(params, scenario)
+    data = {name: verdict.model_dump(mode="json") for name, verdict in found.items()}
+    answer([f"{name}: {verdict.line}" for name, verdict in found.items()], data, as_json)
 
 
 @app.command()
-def rollback(scenario: ScenarioName) -> None:
+def rollback(scenario: ScenarioName, as_json: AsJson = False) -> None:
     """Restore a scenario's previous champion in champions.yaml.
 
     Example: python -m pipeline rollback online
     """
     params = read_params()
-    from pipeline.stages.promoting import rollback as line
+    from pipeline.stages.promoting import rollback as restore
 
-    answer([line(params, scenario)])
+    found, line = restore(params, scenario)
+    answer([line], found, as_json)
 
 
 @app.command()

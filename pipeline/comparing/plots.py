@@ -2,12 +2,13 @@
 
 matplotlib is imported inside the functions, so that only code that draws loads it, and without pyplot: no window system
 and no global state. Colours are Okabe and Ito's and Paul Tol's, which colour-blind readers can distinguish. For readers
-without colour, a figure has at most five named lines, which differ by marker and have their name at their end; the
-others are thin and grey. Bars and areas differ by hatching.
+without colour, the axes of a figure have at most five lines, which differ by marker and dash; bars, boxes and areas
+differ by hatching. Each axis states its unit in brackets.
 """
 
 import io
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,9 +22,13 @@ if TYPE_CHECKING:
 LEARNED = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00")
 HEURISTIC = ("#332288", "#44AA99", "#999933", "#CC6677", "#3E9FCF", "#882255", "#117733", "#A89030", "#AA4499")
 MARKERS = "osD^vPX*<>"
+MOST_MARKS = 20  # on a line, about
 HATCHES = ("", "///", "...", "xxx", "|||", "\\\\\\", "---", "ooo", "+++", "**")
+DASHES = ("-", "--", "-.", ":", (0, (8, 2, 1, 2, 1, 2)))
 GREY = "#777777"
-MOST_LINES, MOST_LEARNED = 5, 3  # named in a figure
+MOST_LINES, MOST_LEARNED = 5, 3  # in the axes of a figure
+REFERENCE = "reference"  # group of lines that show no data: a zero, a bound, parts of a box
+SLOWDOWN = "Mean slowdown (ratio; band: its interval)"
 DPI = 150
 LOG_ABOVE = 5.0  # largest over smallest value from which an axis is logarithmic
 LABEL_GAP = 0.045  # of the axis height: a line of text
@@ -40,9 +45,6 @@ class Look(NamedTuple):
     weight: str
 
 
-OTHER = Look("#C8C8C8", "", 0.7, "normal")  # of policies that a figure does not name
-
-
 class Label(NamedTuple):
     """A name to the right of the axes, at the height of a point."""
 
@@ -54,43 +56,47 @@ class Label(NamedTuple):
 
 def slowdown_by_load(summary: pd.DataFrame, title: str, learned: Collection[str] = ()) -> "Figure":
     """Draw the mean slowdown of each policy of one scenario: lines over loads, or bars where there is one load."""
-    named = leading(summary, "slowdown", learned) if summary["load"].nunique() > 1 else None
-    return by_load(summary, title, looks(summary["policy"].unique(), learned, named))
-
-
-def by_load(summary: pd.DataFrame, title: str, drawn: Mapping[str, Look]) -> "Figure":
-    """Draw the mean slowdown of policies in given styles."""
     if summary["load"].nunique() == 1:
-        return _bars(summary, title, drawn)
-    figure, axes = lines_by_load(summary, "slowdown", title, drawn)
-    axes.set_ylabel(f"Mean slowdown (band: its interval{'; grey: other policies' * (OTHER in drawn.values())})")
+        return bars(summary, title, looks(summary["policy"].unique(), learned))
+    return by_load(summary, "slowdown", SLOWDOWN, title, learned)
+
+
+def by_load(
+    summary: pd.DataFrame, column: str, label: str, title: str, learned: Collection[str], above: float = LOG_ABOVE
+) -> "Figure":
+    """Draw a column for the leading policies over loads."""
+    drawn = leading(summary, column, learned)
+    figure, axes = canvas(counted(title, summary, drawn))
+    lines_by_load(axes, summary, column, label, looks(drawn, learned), above)
     return figure
 
 
 def lines_by_load(
-    summary: pd.DataFrame, column: str, title: str, drawn: Mapping[str, Look], above: float = LOG_ABOVE
-) -> "tuple[Figure, Axes]":
-    """Draw a column for each policy over loads; those that are named have their name and, if known, intervals."""
-    figure, axes = canvas(title)
+    axes: "Axes", summary: pd.DataFrame, column: str, label: str, drawn: Mapping[str, Look], above: float = LOG_ABOVE
+) -> None:
+    """Draw a column for given policies over loads, with their names and, if known, their intervals."""
     labels = []
     for policy, look in drawn.items():
         rows = summary[summary["policy"] == policy].sort_values("load")
         line(axes, policy, rows["load"], rows[column], look)
-        if look is OTHER:
-            continue
         if f"{column}_low" in summary:
             low, high = rows[f"{column}_low"], rows[f"{column}_high"]
             axes.fill_between(rows["load"], low, high, color=look.colour, alpha=0.15, lw=0)
         labels.append(Label(policy, rows["load"].iloc[-1], rows[column].iloc[-1], look))
     axes.set_xticks(sorted(summary["load"].unique()))
-    axes.set_xlabel("Load (percent of the cluster)")
-    scale(axes, summary[column], above)
+    axes.set(xlabel="Load (% of the cluster)", ylabel=label)
+    scale(axes, summary.loc[summary["policy"].isin(list(drawn)), column], above)
     write_names(axes, labels)
-    return figure, axes
+
+
+def counted(title: str, table: pd.DataFrame, drawn: Collection[str]) -> str:
+    """Return a title that says how many of the table's policies are drawn, unless all are."""
+    total = table["policy"].nunique()
+    return title if len(drawn) == total else f"{title}\n{len(drawn)} of {total} policies: best learned, best others"
 
 
 def leading(table: pd.DataFrame, column: str, learned: Collection[str]) -> list[str]:
-    """Return the policies that a figure names: the best learned ones and the best others, by the column's mean."""
+    """Return the policies that a figure draws: the best learned ones and the best others, by the column's mean."""
     best = table.groupby("policy", sort=False)[column].mean().sort_values(kind="stable").index
     agents = [policy for policy in best if policy in learned][:MOST_LEARNED]
     return agents + [policy for policy in best if policy not in learned][: MOST_LINES - len(agents)]
@@ -101,38 +107,55 @@ def learning_curve(
     heuristics: Mapping[str, float],
     title: str,
     metric: str = "validation_slowdown",
-    label: str = "Mean slowdown on validation jobsets",
+    label: str = "Mean slowdown on validation jobsets (ratio)",
 ) -> "Figure":
-    """Draw validation results of agents in training, heuristics as horizontal lines; ValueError without the metric."""
+    """Draw validation results of agents in training, the best heuristics as levels; ValueError without the metric."""
     figure, axes = canvas(title)
-    values = list(heuristics.values())
-    for agent, look in looks(curves, curves).items():
+    best = dict(sorted(heuristics.items(), key=lambda one: one[1])[: MOST_LINES - len(curves)])
+    drawn, values = looks([*curves, *best], curves), list(best.values())
+    for agent in curves:
         points = curves[agent][curves[agent]["metric"] == metric].sort_values("update")
         if points.empty:
             raise ValueError(f"the curve of '{agent}' has no metric '{metric}'")
-        line(axes, agent, points["update"], points["value"], look)
+        line(axes, agent, points["update"], points["value"], drawn[agent])
         values += points["value"].tolist()
-    for level in heuristics.values():
-        axes.axhline(level, color=GREY, linewidth=1, linestyle="--", zorder=1)
-    axes.set_xlabel("Update")
-    axes.set_ylabel(label)
+    axes.set(xlabel="Update (number)", ylabel=label)
     axes.legend(loc="best")
     scale(axes, values)
-    right = axes.get_xlim()[1]
-    look = Look(GREY, "", 1.0, "normal")
-    write_names(axes, [Label(name, right, level, look) for name, level in heuristics.items()])
+    levels(axes, best, drawn)
     return figure
+
+
+def levels(axes: "Axes", values: Mapping[str, float], drawn: Mapping[str, Look], gap: float = LABEL_GAP) -> None:
+    """Draw horizontal lines with their names, across the limits that the axes have."""
+    left, right = axes.get_xlim()
+    for name, level in values.items():
+        line(axes, name, [left, right], [level, level], drawn[name])
+        axes.lines[-1].set_clip_on(False)
+    axes.set_xlim(left, right)
+    write_names(axes, [Label(name, right, level, drawn[name]) for name, level in values.items()], gap)
 
 
 def png(figure: "Figure") -> bytes:
     """Return the figure as PNG, with the same bytes for the same table."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+    _complete_fonts()
     buffer = io.BytesIO()
     figure.dpi = DPI
     # `savefig` would draw it twice, for the layout.
     FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})  # type: ignore[no-untyped-call]
     return buffer.getvalue()
+
+
+def _complete_fonts() -> None:
+    """Add matplotlib's own fonts where its cached list of fonts lacks them; else it warns about each."""
+    from matplotlib import font_manager, get_data_path
+
+    listed = {Path(font.fname).name for font in font_manager.fontManager.ttflist}
+    for file in Path(get_data_path(), "fonts", "ttf").glob("*.ttf"):
+        if file.name not in listed:
+            font_manager.fontManager.addfont(file)
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:
@@ -151,19 +174,15 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
     return [min(max(value, 0.0), top) + gap * i for i, value in enumerate(fitted)]
 
 
-def looks(policies: Iterable[str], learned: Collection[str], named: Collection[str] | None = None) -> dict[str, Look]:
-    """Return the style of each policy, by its place in the order; without `named`, all are named."""
-    found, seen, markers = {}, [0, 0], 0
+def looks(policies: Iterable[str], learned: Collection[str]) -> dict[str, Look]:
+    """Return the style of each policy, by its place in the order."""
+    found, seen = dict[str, Look](), [0, 0]
     for policy in policies:
         kind = int(policy in learned)
         palette, place = (LEARNED if kind else HEURISTIC), seen[kind]
         width, weight = (2.8, "bold") if kind else (1.2, "normal")
         seen[kind] += 1
-        if named is not None and policy not in named:
-            found[policy] = OTHER
-            continue
-        found[policy] = Look(palette[place % len(palette)], MARKERS[markers % len(MARKERS)], width, weight)
-        markers += 1
+        found[policy] = Look(palette[place % len(palette)], MARKERS[len(found) % len(MARKERS)], width, weight)
     return found
 
 
@@ -188,10 +207,11 @@ def panels(titles: Sequence[str], height: float, across: bool = False) -> "tuple
     return figure, every
 
 
-def line(axes: "Axes", name: str, x: pd.Series, y: pd.Series, look: Look) -> None:
-    """Draw a policy's line."""
-    (drawn,) = axes.plot(x, y, color=look.colour, marker=look.marker, linewidth=look.width, label=name)
-    drawn.set_markersize(3 + look.width)
+def line(axes: "Axes", name: str, x: pd.Series | Sequence[float], y: pd.Series | Sequence[float], look: Look) -> None:
+    """Draw a policy's line, with a dash that no other of the first five lines has."""
+    dash = DASHES[len(axes.lines) % len(DASHES)]
+    (drawn,) = axes.plot(x, y, color=look.colour, marker=look.marker, ls=dash, linewidth=look.width, label=name)
+    drawn.set(markersize=3 + look.width, markevery=max(1, len(x) // MOST_MARKS))
     drawn.set_zorder(2 + look.width)
 
 
@@ -233,7 +253,8 @@ def write_names(axes: "Axes", labels: Iterable[Label], gap: float = LABEL_GAP) -
     axes.add_collection(drawn, autolim=False)
 
 
-def _bars(summary: pd.DataFrame, title: str, looks: Mapping[str, Look]) -> "Figure":
+def bars(summary: pd.DataFrame, title: str, looks: Mapping[str, Look]) -> "Figure":
+    """Draw the mean slowdown of policies at one load, in given styles."""
     rows = summary.sort_values(["slowdown", "policy"], ascending=False)
     figure, axes = canvas(title, height=1.2 + 0.32 * len(rows))
     colours = [looks[policy].colour if looks[policy].weight == "bold" else "#BBBBBB" for policy in rows["policy"]]
@@ -242,5 +263,5 @@ def _bars(summary: pd.DataFrame, title: str, looks: Mapping[str, Look]) -> "Figu
     for place, (mean, high) in enumerate(zip(rows["slowdown"], rows["slowdown_high"], strict=True)):
         axes.annotate(f"{mean:.2f}", (high, place), (4, 0), textcoords="offset points", va="center", fontsize=9)
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel("Mean slowdown (whisker: its interval)")
+    axes.set_xlabel("Mean slowdown (ratio; whisker: its interval)")
     return figure

@@ -177,14 +177,14 @@ def picture(table: pd.DataFrame) -> bytes:
         if not together.empty:
             seeds = 100 * rows.loc[rows["seed"] != EVERY, "difference"]
             axes.plot(seeds, [place] * len(seeds), "o", color=plots.LEARNED[1], markersize=4, alpha=0.6, zorder=2)
-    axes.axvline(0, color=plots.GREY, linewidth=1, linestyle="--", zorder=1)
+    axes.axvline(0, color=plots.GREY, linewidth=1, linestyle="--", zorder=1, gid=plots.REFERENCE)
     marked = set(table.loc[table["lowest_validation"], "setting"])
     names = [f"{setting or agent}{' *' if setting in marked else ''}" for setting in settings]
     axes.set_yticks(range(len(settings)), names)
     axes.set_ylim(len(settings) - 0.5, -0.5)
     axes.grid(axis="x", color="#E5E5E5", zorder=0)
     axes.set_xlabel(
-        f"Mean {table['measure'].iloc[0]}, percent from the best heuristic, below 0 is better\n"
+        f"Mean {table['measure'].iloc[0]} against the best heuristic (%), below 0 is better\n"
         "dot: a seed; square: all, with its interval; * lowest on validation jobsets"
     )
     return plots.png(figure)

@@ -59,7 +59,7 @@ def shown(evidence: Evidence) -> list[Shown]:
 
 def _slowdown(evidence: Evidence, title: str) -> Figure:
     loads, policies = evidence.loads, evidence.policies
-    titles = [f"Load {load}" for load in loads]
+    titles = [f"Load {load} %" for load in loads]
     figure, panels = plots.panels(titles, 0.7 + (0.9 + 0.26 * len(policies)) * len(loads))
     figure.suptitle(title, x=0.01, ha="left")
     looks = plots.looks(policies, evidence.roles.agents)
@@ -73,13 +73,13 @@ def _slowdown(evidence: Evidence, title: str) -> Figure:
         axes.invert_yaxis()
         axes.set_xlim(1, 1 + ROOM * (axes.get_xlim()[1] - 1))
         axes.grid(visible=False, axis="y")
-    panels[-1].set_xlabel("Mean slowdown, from 1 on (whisker: its interval)")
+    panels[-1].set_xlabel("Mean slowdown, from 1 on (ratio; whisker: its interval)")
     return figure
 
 
 def _completion(evidence: Evidence, title: str) -> Figure:
     kinds: dict[Metric, str] = {
-        short(evidence): f"Short tasks (at most {evidence.long:.4g})",
+        short(evidence): f"Short tasks (at most {evidence.long:.4g} time units)",
         long(evidence): "Long tasks",
         COMPLETION: "All tasks",
     }
@@ -95,8 +95,8 @@ def _completion(evidence: Evidence, title: str) -> Figure:
             bars = axes.bar(place, values, 0.9 * width, yerr=whiskers(means), color=look.colour, label=policy)
             plots.hatch(bars, k)
         axes.set_xticks(range(len(evidence.loads)), [str(load) for load in evidence.loads])
-        axes.set_ylabel("Time")
-    panels[-1].set_xlabel("Load (percent of all machines); whisker: interval")
+        axes.set_ylabel("Mean (time units)")
+    panels[-1].set_xlabel("Load (% of all machines; whisker: interval)")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right upper")
     return figure

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from pipeline.comparing import plots
 from pipeline.papers.evidence import Evidence, Mean, OfJobs, groups, nearest, rival, slowdown_of, versus, whiskers
@@ -59,24 +58,25 @@ def _draw_boxes(evidence: Evidence, load: int, agent: str, title: str) -> Figure
         boxes = [box(jobs.loc[jobs["duration"].isin(some), "slowdown"]) for some in lengths.values()]
         axes.bxp(
             boxes,
+            label=policy,
             positions=[place + 0.27 * (k - 1) for place in range(len(boxes))],
             widths=0.22,
             showmeans=True,
             showfliers=False,
             patch_artist=True,
             manage_ticks=False,
-            boxprops={"facecolor": colour, "linewidth": 0.7},
-            medianprops={"color": "black", "linewidth": 1.6},
-            whiskerprops={"linewidth": 0.8},
-            capprops={"linewidth": 0.8},
+            boxprops={"facecolor": colour, "linewidth": 0.7, "hatch": plots.HATCHES[k]},
+            medianprops={"color": "black", "linewidth": 1.6, "gid": plots.REFERENCE},
+            whiskerprops={"linewidth": 0.8, "gid": plots.REFERENCE},
+            capprops={"linewidth": 0.8, "gid": plots.REFERENCE},
             meanprops={"marker": "D", "markersize": 4, "markerfacecolor": "white", "markeredgecolor": "black"},
         )
     axes.set_xticks(range(len(lengths)), list(lengths))
     axes.set_xlabel("Job length (steps)")
-    axes.set_ylabel("Slowdown (whiskers: 5 to 95 %; diamond: mean)")
+    axes.set_ylabel("Slowdown (ratio; whiskers: 5 to 95 %; diamond: mean)")
     jobs = evidence.jobs[evidence.jobs["policy"].isin(list(colours))]
     plots.scale(axes, [1.0, float(np.percentile(jobs["slowdown"], ENDS[1]))])
-    axes.legend(handles=[Patch(facecolor=c, edgecolor="black", label=p) for p, c in colours.items()], loc="best")
+    axes.legend(loc="best")
     return figure
 
 
@@ -105,7 +105,7 @@ def _draw_withheld(evidence: Evidence, load: int, agent: str, title: str) -> Fig
             place, values, 0.38, yerr=whiskers(means), color=fill, label=policy, error_kw={"elinewidth": 1.0}
         )
         plots.hatch(bars, k)
-    below.set_ylabel("Mean slowdown")
+    below.set_ylabel("Mean slowdown (ratio)")
     for axes in (above, below):
         axes.set_ylim(0, ROOM * axes.get_ylim()[1])
         axes.set_xticks(range(len(lengths)), list(lengths))
@@ -126,7 +126,7 @@ def _draw_lengths(axes: Axes, jobs: pd.DataFrame, agent: str, lengths: Sequence[
         share = [100 * weight[jobs["duration"].isin(steps)].sum() / max(total, 1) for steps in lengths]
         place = np.arange(len(lengths)) + 0.27 * (k - 1)
         plots.hatch(axes.bar(place, share, 0.26, color=fill, alpha=strength, label=f"{name} ({total})"), k)
-    axes.set_ylabel("Percent of them")
+    axes.set_ylabel("Share of them (%)")
 
 
 def _required(evidence: Evidence, agent: str) -> str:

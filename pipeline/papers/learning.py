@@ -19,11 +19,12 @@ from pipeline.papers.job_lengths import pretrained
 from pipeline.papers.roles import NAMES
 from pipeline.papers.rules import BELOW, NO, NOT_BELOW, UNDECIDED, YES, CannotTellError, Gap, above, below
 from pipeline.papers.verdicts import WHOLE, Finding, Judge, Part, Shown, claims_of, compared, judged
+from pipeline.problems.parts import validation_label
 
 LOAD = {"DeepRM": 70, "DeepRM2": 100}  # percent: what the papers train at
 AFTER, ITERATION = 200, 100 * 20  # iterations, and the episodes of one: DeepRM section 4.1
-LEVELS = ("sjf", "packer", "tetris", "random")
-FAINT = 0.45
+LEVELS = ("sjf", "tetris", "random")  # with two curves, as many lines as are readable
+SAMPLED = plots.Look(plots.GREY, "x", 0.8, "normal")  # while training
 LOG_ABOVE = 2.0  # lower than in other figures: good heuristics are close together, others far apart
 
 
@@ -45,32 +46,32 @@ def _draw(evidence: Evidence, agent: str) -> Figure:
     curve, objective = evidence.curves[agent], evidence.roles.agents[agent].objective
     titles = [
         f"{agent} while learning: total return of an episode",
-        "Mean slowdown (dashed: heuristics, on validation)",
+        "Mean slowdown (level lines: heuristics, on validation)",
     ]
-    titles += [] if objective == "slowdown" else [f"Mean {objective.replace('_', ' ')} on validation jobsets"]
+    titles += [] if objective == "slowdown" else ["Objective"]
     figure, axes = plots.panels(titles, 3.2 * len(titles))
-    look = plots.looks(evidence.policies, evidence.roles.agents)[agent]
     levels = {name: level for name, level in evidence.levels[agent].items() if name in LEVELS}
+    looks = plots.looks([agent, *levels], [agent])
+    look = looks[agent]
     _draw_returns(axes[0], curve, look)
     _draw_slowdown(axes[1], curve, levels, look, validated=objective == "slowdown")
     if objective != "slowdown":
         judgements = points(curve, "validation")
         plots.line(axes[2], "validation", judgements["update"], judgements["value"], look)
+        axes[2].set_ylabel(validation_label(objective, "steps"))
     for panel in axes:
         panel.set_xlim(-0.03 * curve["update"].max(), 1.03 * curve["update"].max())
         panel.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    for level in levels.values():  # once the limits are final
-        axes[1].axhline(level, color=plots.GREY, linewidth=1, linestyle="--", zorder=1)
-    right, grey = axes[1].get_xlim()[1], plots.Look(plots.GREY, "", 1.0, "normal")
-    plots.write_names(axes[1], [plots.Label(name, right, level, grey) for name, level in levels.items()], 0.09)
-    axes[-1].set_xlabel("Update")
+    plots.levels(axes[1], levels, looks, 0.09)  # once the limits are final
+    axes[-1].set_xlabel("Update (number)")
     return figure
 
 
 def _draw_returns(axes: Axes, curve: pd.DataFrame, look: plots.Look) -> None:
     best, mean = points(curve, "best_return"), points(curve, "mean_return")
-    axes.plot(best["update"], best["value"], color=look.colour, alpha=FAINT, label="best of a jobset's episodes")
-    axes.plot(mean["update"], mean["value"], color=look.colour, label="mean")
+    plots.line(axes, "mean", mean["update"], mean["value"], look._replace(width=1.5))
+    plots.line(axes, "best of a jobset's episodes", best["update"], best["value"], SAMPLED)
+    axes.set_ylabel("Return (reward)")
     if len(mean):
         axes.legend(loc="best")
 
@@ -79,11 +80,12 @@ def _draw_slowdown(
     axes: Axes, curve: pd.DataFrame, levels: Mapping[str, float], look: plots.Look, validated: bool
 ) -> None:
     training, judgements = points(curve, "slowdown"), points(curve, "validation")
-    axes.plot(training["update"], training["value"], color=look.colour, alpha=FAINT, label="training, sampled play")
     values = [*training["value"], *levels.values()]
     if validated:
         plots.line(axes, "validation", judgements["update"], judgements["value"], look)
         values += list(judgements["value"])
+    plots.line(axes, "training, sampled play", training["update"], training["value"], SAMPLED)
+    axes.set_ylabel("Mean slowdown (ratio)")
     plots.scale(axes, values, LOG_ABOVE)
     axes.legend(loc="best")
 

@@ -20,7 +20,7 @@ from pipeline.papers.verdicts import WHOLE, Find, Finding, Part, Shown, claims_o
 SECOND = 100  # percent: what DeepRM2's Figure 5 trains at; Figure 3 names no load
 CROSSING = 90  # percent: where the lines of Tetris and Random cross in DeepRM2's Figure 3
 OBJECTIVES = {"slowdown": SLOWDOWN, "completion_time": "completion_time"}
-TITLES = {"slowdown": "Mean slowdown", "completion_time": "Mean completion time (steps)"}
+LABELS = {"slowdown": "Mean slowdown (ratio)", "completion_time": "Mean completion time (steps)"}
 WORDS = {"slowdown": "slowdown", "completion_time": "completion time"}
 PLAIN = "#BBBBBB"
 HIGH, LOW = 130, 70  # percent: the loads of DeepRM's Figure 5 and of DeepRM2's Figure 4
@@ -44,17 +44,27 @@ def loads(evidence: Evidence) -> list[Shown]:
 
 
 def _draw_loads(evidence: Evidence, title: str, agents: list[str]) -> Figure:
-    """Draw the papers' policies (heuristics, random, some agents) and our strong rules."""
-    wanted = ("random", *HEURISTICS, *STRONG, *agents)
-    names = {policy: _label(evidence, policy) for policy in evidence.policies if policy in wanted}
+    """Draw the papers' heuristics and, next to the best of them, agents and our strong rules, in panels."""
+    rules = [*reversed(HEURISTICS), "random"]  # Tetris first
+    others = [*agents, *(name for name in STRONG if name in evidence.policies)]
+    names = {policy: _label(evidence, policy) for policy in (*rules, *others)}
     rows = [
         (name, load, *evidence.mean(SLOWDOWN, load, policy)[:3])
         for policy, name in names.items()
         for load in evidence.loads
     ]
     table = pd.DataFrame(rows, columns=["policy", "load", "slowdown", "slowdown_low", "slowdown_high"])
-    looks = plots.looks(evidence.policies, evidence.roles.agents)
-    return plots.by_load(table, title, {name: looks[policy] for policy, name in names.items()})
+    looks = plots.looks(names.values(), [names[agent] for agent in agents])
+    if len(evidence.loads) == 1:
+        return plots.bars(table, title, looks)
+    shown = [rules, *([rules[0], *others[at : at + 4]] for at in range(0, len(others), 4))]  # of up to five lines
+    titles = ["The papers' heuristics", *["Agents and our rules, compared with tetris"] * (len(shown) - 1)]
+    figure, panels = plots.panels(titles, 0.5 + 3.7 * len(shown))
+    figure.suptitle(title, x=0.01, ha="left")
+    for axes, policies in zip(panels, shown, strict=True):
+        drawn = {names[policy]: looks[names[policy]] for policy in policies}
+        plots.lines_by_load(axes, table, "slowdown", plots.SLOWDOWN, drawn)
+    return figure
 
 
 def _label(evidence: Evidence, policy: str) -> str:
@@ -81,7 +91,7 @@ def _draw_objectives(evidence: Evidence, load: int, title: str) -> Figure:
     here = [name for name in agents if evidence.roles.agents[name].finetune.loads == (load,)]
     wanted = {*HEURISTICS, *({*STRONG, evidence.best[load]} & {*evidence.policies}), *(here or agents)}
     schemes = sorted(wanted, key=lambda name: (-evidence.mean(SLOWDOWN, load, name).value, name))
-    figure, axes = plots.panels(list(TITLES.values()), 1.6 + 0.34 * len(schemes), across=True)
+    figure, axes = plots.panels(list(LABELS.values()), 1.6 + 0.34 * len(schemes), across=True)
     figure.suptitle(title, x=0.01, ha="left")
     for panel, objective in zip(axes, OBJECTIVES, strict=True):
         _draw_bars(panel, evidence, load, objective, schemes)
@@ -103,6 +113,7 @@ def _draw_bars(axes: Axes, evidence: Evidence, load: int, objective: str, scheme
         weight, at = "bold" if own else "normal", (mean.high, place)
         axes.annotate(f"{mean.value:.2f}", at, (4, 0), textcoords="offset points", va="center", fontweight=weight)
     axes.set_yticks(range(len(schemes)), schemes)
+    axes.set_xlabel(LABELS[objective])
     axes.grid(visible=False, axis="y")
     axes.set_xlim(0, 1.18 * max(mean.high for mean in means.values()))
 

@@ -138,6 +138,12 @@ class Validated(NamedTuple):
     label: str  # text at the axis
 
 
+def validation_label(objective: str, time: str) -> str:
+    """Return the axis label of an objective's mean on validation jobsets; `time` is the problem's unit of time."""
+    unit = "ratio" if objective.endswith(("slowdown", "utilisation")) else time
+    return f"Mean {objective.replace('_', ' ')} on validation jobsets ({unit})"
+
+
 class Tested(NamedTuple):
     """The test jobsets of a scenario for a comparison."""
 

@@ -355,7 +355,7 @@ def _bound(q: Queue, s: _Live, p: _Plan, job: int, now: float) -> float:
             for r in range(q.demand.shape[1]):
                 less = less and q.demand[other, r] <= q.demand[job, r]
             if less:
-                return p.time[j]
+                return float(p.time[j])
     return now
 
 

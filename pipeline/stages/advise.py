@@ -6,7 +6,7 @@ from pipeline.core.config import Params
 from pipeline.core.schemas import LIMITS
 from pipeline.core.schemas import ORDERS as ORDERS_TABLE
 from pipeline.core.types import Json
-from pipeline.progress import progress, say
+from pipeline.progress import progress, remark, say
 from pipeline.report.advice import NO_LIMITS, page, sentence
 from pipeline.sites.advice import advise, steps
 from pipeline.sites.evidence import (
@@ -50,10 +50,10 @@ def run(params: Params, site: str) -> None:
         storage.write_json(storage.results_folder("advice", site) / ADVICE, for_gate(kept))
     with progress("update the advice", 1, brief=True):
         renew(params)
-    say(f"{site}: {sentence(kept)}")
+    remark(f"{site}: {sentence(kept)}")
     if not log.trace.has_estimates:
         say(f"{site}: warning: {NO_LIMITS}")
-    say(f"the advice: {PAGE}")
+    remark(f"the advice: {PAGE}")
 
 
 def for_gate(kept: Evidence) -> dict[str, Json]:

@@ -1,6 +1,7 @@
 """`compare`: every policy of every scenario on the same test jobsets, with paired intervals, figures and a table."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -15,18 +16,19 @@ from pipeline.core.config import Params
 from pipeline.core.schemas import COMPARISON, DELAY, LOADS, OBJECTIVES, SUMMARY
 from pipeline.problems import problem, problem_of, scenarios_by_problem
 from pipeline.problems.parts import Evidence
-from pipeline.progress import progress, say
+from pipeline.progress import progress, remark, say
 from pipeline.simulation.results import BOUNDED
+from pipeline.tracking.changes import paired
 from pipeline.tracking.identity import from_best
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def run(params: Params, changes: Mapping[str, float] | None = None) -> None:
-    """Write reports/: summaries, comparison, key metrics, curves, figures and the Markdown table; record `changes`."""
+def run(params: Params) -> None:
+    """Write reports/: summaries, comparison, key metrics, curves, figures and the Markdown table."""
     with tracking.stage("compare", "", params) as run, progress("compare", 1, brief=True):
-        run.inputs(storage.TABLES)
+        run.inputs(storage.TABLES, *map(Path, paired(params, params.agents)))
         tested = {name: problem_of(params, name).comparison.tested(params, name) for name in params.scenarios}
         evidence = [_evidence(params, word, names, run) for word, names in scenarios_by_problem(params).items()]
         overloads = {name for one in evidence for name in one.overloads}
@@ -50,7 +52,7 @@ def run(params: Params, changes: Mapping[str, float] | None = None) -> None:
         metrics = key_metrics(by_slowdown, comparison, delay, objectives, params.judged, bounded)
         metrics |= {name: metric for one in evidence for name, metric in one.overloads.items()}
         storage.write_json(storage.REPORTS / "metrics.json", dict(sorted(metrics.items())))
-        run.parent_numbers({**from_best(metrics), **(changes or {})})
+        run.parent_numbers(from_best(metrics))
         storage.write_json(storage.REPORTS / "slowdown.json", slowdown_curves(summary))
         first = [words.objectives(objectives), loads_markdown(loads)]
         sections = [section for one in evidence for section in one.sections]
@@ -60,7 +62,8 @@ def run(params: Params, changes: Mapping[str, float] | None = None) -> None:
         run.figure(storage.REPORTS / "comparison.md")
         excluded = [f"left out: {line}" for line in storage.failures(params).values()]
         findings = [line for one in evidence for line in one.findings]
-        say(*findings, *(f"compare: {line}" for line in (*short(loads), *excluded)))
+        remark(*findings)
+        say(*(f"compare: {line}" for line in (*short(loads), *excluded)))
 
 
 def _is_bounded(params: Params, scenario: str) -> bool:
@@ -93,8 +96,7 @@ def _learning_curve(params: Params, agent: str, run: tracking.StageRun) -> None:
     scenario = params.agents[agent].scenario
     validated = problem_of(params, scenario).comparison.validated(params, agent, storage.read_chosen(scenario))
     curve = {agent: storage.read_curve(agent, "finetune")}
-    levels = dict(sorted(validated.levels.items(), key=lambda one: one[1])[: plots.MOST_LINES - 1])
-    about = curve, levels, f"{agent} while learning", "validation", validated.label
+    about = curve, validated.levels, f"{agent} while learning", "validation", validated.label
     _draw(run, f"learning_{agent}", plots.learning_curve, *about)
 
 

@@ -13,7 +13,7 @@ from pipeline.core.schemas import COMPARISON
 from pipeline.errors import UserError
 from pipeline.external.guard import PolicyError
 from pipeline.problems import Problem, problem_of
-from pipeline.progress import progress, say
+from pipeline.progress import progress, remark, say
 from pipeline.simulation.results import BOUNDED, Results, slowdown_column
 from pipeline.stages.policy import external_policy
 
@@ -38,12 +38,12 @@ def run(params: Params, scenario: str) -> None:
     storage.write_table(FOLDER / scenario / "jobsets.parquet", frame, problem.tables.jobsets)
     storage.write_table(FOLDER / scenario / "comparison.csv", found.comparison, COMPARISON)
     bounded = [scenario] if BOUNDED in frame else []
-    say(*words.headlines(found.objectives, found.comparison, params.evaluation.confidence, bounded))
+    remark(*words.headlines(found.objectives, found.comparison, params.evaluation.confidence, bounded))
     for measure in (name for name in (slowdown_column(frame), "mean_wait") if name in frame):
         table = frame.pivot_table(index="policy", columns="load", values=measure)
         table = table.assign(all=table.mean(axis=1)).sort_values("all", kind="stable").rename_axis(None, axis=1)
         text = table.to_string(float_format="{:.4g}".format, line_width=LINE)
-        say(f"{measure.replace('_', ' ')} by load:", *text.splitlines())
+        remark(f"{measure.replace('_', ' ')} by load:", *text.splitlines())
 
 
 def fresh_jobsets(problem: Problem, params: Params, scenario: str) -> Mapping[int, Sequence[object]]:

@@ -6,11 +6,11 @@ from pipeline.core import storage
 from pipeline.core.storage.files import check_out
 from pipeline.errors import UserError
 from pipeline.problems import PROBLEMS, problem
-from pipeline.progress import say
+from pipeline.progress import remark
 
 
-def run(folder: Path, out: Path) -> None:
-    """Write the network of a model's folder as an ONNX file."""
+def run(folder: Path, out: Path) -> dict[str, str | int]:
+    """Write the network of a model's folder as an ONNX file; return its name and size."""
     check_out(out, [".onnx"])
     word = storage.problem_of_model(folder)
     if word not in PROBLEMS:
@@ -20,4 +20,5 @@ def run(folder: Path, out: Path) -> None:
     except ModuleNotFoundError as error:
         raise UserError(f"export needs {error.name}: pip install 'deeprm-pipeline[onnx]'") from error
     storage.write(out, content)
-    say(f"{out}: {len(content):,} bytes, from {folder}")
+    remark(f"{out}: {len(content):,} bytes, from {folder}")
+    return {"file": str(out), "bytes": len(content), "model": str(folder)}

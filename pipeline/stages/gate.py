@@ -15,7 +15,7 @@ from pipeline.core.schemas import empty
 from pipeline.core.storage.files import one_line
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
-from pipeline.progress import progress, say
+from pipeline.progress import progress, remark, say
 from pipeline.stages.replaying import measures, seat_of, with_champion
 
 TABLE, VERDICTS = storage.REPORTS / "gate.csv", storage.REPORTS / "gate.json"
@@ -32,7 +32,7 @@ def run(params: Params) -> None:
         for scenario in params.scenarios:
             rows, verdicts[scenario] = _judge(params, scenario, lines.get(scenario))
             tables.append(rows)
-            say(f"gate: {scenario}: {verdicts[scenario].line}")
+            remark(f"gate: {scenario}: {verdicts[scenario].line}")
             if never := too_few(params, scenario):
                 say(never)
         together = pd.concat([rows for rows in tables if len(rows)] or tables, ignore_index=True)

@@ -1,7 +1,5 @@
 """`promote` and `rollback`: change the line of a scenario's champion in champions.yaml; git keeps its history."""
 
-from collections.abc import Iterator
-
 from pydantic import TypeAdapter, ValidationError
 
 from pipeline.champions.gate import Verdict
@@ -17,13 +15,13 @@ READ: TypeAdapter[dict[str, Verdict]] = TypeAdapter(dict[str, Verdict])
 AGAIN = "run 'dvc repro gate' first"
 
 
-def promote(params: Params, scenario: str | None) -> Iterator[str]:
-    """Apply the gate's verdict on one scenario or on all, and yield a line on each."""
+def promote(params: Params, scenario: str | None) -> dict[str, Verdict]:
+    """Apply the gate's verdict on one scenario or on all, and return what was applied."""
     try:
         verdicts = READ.validate_python(storage.read_json(VERDICTS))
     except ValidationError as error:
         raise UserError(f"{VERDICTS}: not what the gate writes ({one_line(error)}): {AGAIN}") from error
-    text, lines = storage.read_text(CHAMPIONS), list[str]()
+    text, applied = storage.read_text(CHAMPIONS), dict[str, Verdict]()
     if scenario is not None:
         params.scenario(scenario)
     for name in [scenario] if scenario else [name for name in params.scenarios if name in verdicts]:
@@ -37,13 +35,13 @@ def promote(params: Params, scenario: str | None) -> Iterator[str]:
             text = with_line(text, name, promoted(line, found.promote))
         elif scenario:
             raise UserError(f"{VERDICTS}: {name}: no candidate passed the gate: {found.line}")
-        lines.append(f"{name}: {found.line}")
+        applied[name] = found
     storage.write(CHAMPIONS, text.encode())
-    yield from lines
+    return applied
 
 
-def rollback(params: Params, scenario: str) -> str:
-    """Restore a scenario's previous champion, and return a line on it."""
+def rollback(params: Params, scenario: str) -> tuple[dict[str, str], str]:
+    """Restore a scenario's previous champion; return both champions, and a line on them."""
     params.scenario(scenario)
     text = storage.read_text(CHAMPIONS)
     lines = champions_in(text)
@@ -51,7 +49,8 @@ def rollback(params: Params, scenario: str) -> str:
         raise UserError(f"{CHAMPIONS}: scenario '{scenario}' has no champion to roll back")
     now = rolled_back(lines[scenario], scenario)
     storage.write(CHAMPIONS, with_line(text, scenario, now).encode())
-    return f"{scenario}: {now.policy} again; this {lines[scenario].policy} is not promoted any more"
+    found = {"scenario": scenario, "champion": now.policy, "before": lines[scenario].policy}
+    return found, f"{scenario}: {now.policy} again; this {found['before']} is not promoted any more"
 
 
 def _check_current(scenario: str, found: Verdict, line: Champion | None) -> None:

@@ -14,14 +14,14 @@ from pipeline.core.storage.files import check_out
 from pipeline.core.types import Json
 from pipeline.interactive.showing.show import ShowRequest, draw
 from pipeline.problems import problem_of
-from pipeline.progress import say
+from pipeline.progress import remark
 
 TRIAL = Path(__file__).parent / "trial"
 AGENT = "deeprm3"
 
 
-def try_it(out: Path) -> list[str]:
-    """Write the picture; return the gain and the next steps."""
+def try_it(out: Path) -> tuple[dict[str, Json], list[str]]:
+    """Write the picture; return the mean slowdowns, and lines on the gain and the next steps."""
     check_out(out, [".png"])
     params = load_params(TRIAL / "params.yaml")
     request, policies = ShowRequest(TRIAL / "jobs.csv", "trial"), ["sjf", str(TRIAL / AGENT)]
@@ -32,7 +32,7 @@ def try_it(out: Path) -> list[str]:
     jobs, model = (
         path.relative_to(here) if path.is_relative_to(here) else path for path in (TRIAL / "jobs.csv", TRIAL / AGENT)
     )
-    return [
+    return {"picture": str(out), "mean_slowdown": {"sjf": sjf, AGENT: agent}}, [
         f"{AGENT} serves 60 jobs with a mean slowdown of {agent:.2f}, SJF (shortest job first) with {sjf:.2f}: "
         f"{100 * abs(change):.0f} % {'lower' if change < 0 else 'higher'}.",
         "Slowdown is the time from a job's arrival to its end over its run time: 1 is best.",
@@ -50,7 +50,7 @@ def run(params: Params, request: ShowRequest, policies: Sequence[str], out: Path
     check_out(out, [".png"])
     picture = draw(problem_of(params, request.scenario).show, params, request, policies)
     storage.write(out, picture.content)
-    say(f"{out}: {picture.title}")
+    remark(f"{out}: {picture.title}")
     for half in picture.halves:
-        say(f"  {half.replace(chr(10), ', ')}")
+        remark(f"  {half.replace(chr(10), ', ')}")
     return {"title": picture.title, "mean_slowdown": dict(zip(policies, picture.slowdowns, strict=True))}

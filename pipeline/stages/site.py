@@ -20,7 +20,7 @@ from pipeline.core.storage.params_file import with_rows
 from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.interactive.logs.overview import tables
-from pipeline.progress import progress, say
+from pipeline.progress import progress, remark, say
 from pipeline.report.advice import NO_LIMITS
 from pipeline.sites.multifactor import MULTIFACTOR, replayed, weights_of
 from pipeline.sites.outages import read_all
@@ -39,10 +39,11 @@ def run(
     params: Params, log: Path, name: str, format: str | None, machines: Sequence[str],
     sure: bool = False, learns: bool = False, nodes: Path | None = None, texts: Mapping[str, Path | None] = {},
     outages: Sequence[Path] = (), quotas: Sequence[Path] = (), key: Path | None = None,
-) -> dict[str, Json]:  # fmt: skip
-    """Describe a log, then put its scenario and site into params.yaml; an existing site gets the new log.
+) -> tuple[dict[str, Json], list[str]]:  # fmt: skip
+    """Put a log's scenario and site into params.yaml; an existing site gets the new log.
 
-    Return the rows and their changes. `texts` are files with the output of `scontrol`: config, partitions.
+    Return the rows and their changes, and lines that also describe the log. `texts` are files with the output of
+    `scontrol`: config, partitions.
     """
     _check_name(params, name)
     known = params.sites[name] if name in params.sites else Site()
@@ -59,8 +60,8 @@ def run(
     with progress(f"read {log}, percent", 100, brief=True) as advance:
         trace = read(log, format, advance, nodes=nodes)
     _check_quotas(limits, trace)
-    out = [read_all(outages, trace)[1]] if outages else []
-    say(*description(trace), *([] if trace.has_estimates else [f"warning: {NO_LIMITS}"]), *out)
+    lines = [*description(trace), *([read_all(outages, trace)[1]] if outages else [])]
+    say(*(f"warning: {doubt}" for doubt in (*trace.doubts, *([] if trace.has_estimates else [NO_LIMITS]))))
     with progress(f"fit {log} to its machines", 1, brief=True):
         place = nodes and _named(nodes)
         own = [_named(file) for file in outages]
@@ -76,10 +77,9 @@ def run(
         say(f"gate: {name}: no agent can pass: {rows.windows} windows of the test period are independent, too few")
     if changes:
         storage.write(PARAMS_FILE, text.encode())
-    for line in changes or ["its rows are those of this log"]:
-        say(f"{PARAMS_FILE}: {line}")
-    say(f"next: dvc repro advise@{name} (only this site), or make repro (all): {storage.REPORTS}/advice.html")
-    return {"site": name, "rows": wanted, "changes": changes}
+    lines += [f"{PARAMS_FILE}: {line}" for line in changes or ["its rows are those of this log"]]
+    lines += [f"next: dvc repro advise@{name} (only this site), or make repro (all): {storage.REPORTS}/advice.html"]
+    return {"site": name, "rows": wanted, "changes": changes}, lines
 
 
 def _settings(texts: Mapping[str, Path], qos_known: bool, has_quotas: bool) -> dict[str, Json]:
@@ -124,7 +124,7 @@ def _check_quotas(quotas: Sequence[Quota], trace: Trace) -> None:
     if quotas and not apply:
         raise UserError("--quotas: none applies to the log: expected its QOS, and the key with which it was imported")
     if quotas:
-        say(f"{apply:,} of {len(quotas):,} quotas of QOS and accounts apply to the log")
+        remark(f"{apply:,} of {len(quotas):,} quotas of QOS and accounts apply to the log")
 
 
 def _named(file: Path) -> Path:

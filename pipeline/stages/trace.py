@@ -9,7 +9,7 @@ from pipeline.core import storage
 from pipeline.core.logs.registry import read
 from pipeline.interactive.logs.figures import figures
 from pipeline.interactive.logs.overview import tables
-from pipeline.progress import progress, say
+from pipeline.progress import progress, remark, say
 
 
 def run(path: Path, format: str | None, nodes: Path | None, out: Path | None) -> dict[str, pd.DataFrame]:
@@ -26,5 +26,5 @@ def run(path: Path, format: str | None, nodes: Path | None, out: Path | None) ->
         storage.write_table(folder / f"{what}.csv", frame, schema)
     for what, figure in figures(name, frames).items():
         storage.write(folder / f"{what}.png", png(figure))
-    say(f"{folder}: {len(trace.id):,} jobs in {len(found)} tables and their figures")
+    remark(f"{folder}: {len(trace.id):,} jobs in {len(found)} tables and their figures")
     return frames

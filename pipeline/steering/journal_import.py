@@ -13,7 +13,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.accounting.jobs import COMPLETED, JOBS, YEAR
-from pipeline.accounting.output import MOST, account_lines, account_of, output_files
+from pipeline.accounting.output import MOST, account_of, output_files, report
 from pipeline.core.schemas.columns import integers, table
 from pipeline.core.storage.files import check_table, write
 from pipeline.errors import UserError
@@ -41,8 +41,11 @@ DECISIONS = table(
 )
 
 
-def run(folder: Path, out: Path) -> list[str]:
-    """Import the journal of a folder, and return a report; UserError, and no file, if no job ended in it."""
+def run(folder: Path, out: Path) -> tuple[dict[str, object], list[str]]:
+    """Import the journal of a folder, and report it as data and as lines.
+
+    UserError, and no file, if no job ended in it.
+    """
     found = list(lines(folder))
     jobs, notes = _jobs(found, folder)
     decisions = check_table(_decisions(found), DECISIONS, str(out / "decisions.csv"))
@@ -56,11 +59,7 @@ def run(folder: Path, out: Path) -> list[str]:
     for name, text in content.items():
         write(out / name, text.encode())
     drawn = f"{len(decisions):,} decisions, {sum(decisions['temperature'] > 0):,} of them drawn"
-    return [
-        f"{len(jobs):,} jobs of {jobs['user'].nunique():,} users; {drawn}",
-        *account_lines(account),
-        f"written to {out}: {', '.join(content)}",
-    ]
+    return report(out, jobs, account, content, drawn)
 
 
 def _jobs(written: Sequence[Line], folder: Path) -> tuple[pd.DataFrame, list[tuple[str, str, Line]]]:

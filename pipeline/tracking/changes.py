@@ -1,10 +1,13 @@
-"""Changes of agents' results between two states of the repository, paired over the same jobsets."""
+"""Changes of agents' results between two states of the repository, paired over the same jobsets.
 
-import tempfile
-from collections.abc import Iterator, Mapping
+`compare` prints those since the last commit. In MLflow, each pipeline run is compared with the one before it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,15 +19,24 @@ from pipeline.core.config import Evaluation, Params
 from pipeline.core.storage import evidence
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
-from pipeline.progress import say
+from pipeline.progress import remark
 from pipeline.simulation.results import COST_COLUMNS
 from pipeline.tracking.digests import StoredOutputs, measured
-from pipeline.tracking.source_tree import SourceTree
+from pipeline.tracking.record import FINISHED
+from pipeline.tracking.source_tree import working_tree
+from pipeline.tracking.store import MOST_CHILDREN, Store
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
 
 JOBSETS = "jobsets.parquet"
 OBJECTIVES_FILE = storage.REPORTS / "objectives.csv"
 BEFORE = "before"
-CHANGE, ENDS = "change", ("", " from", " to")  # parts of metric names, after the agent; MLflow sorts columns
+CHANGE = "Change"  # metric of all changed agents; MLflow sorts columns, capitals first
+ENDS = ("", " lo", " up")  # of metrics: the change, and the ends of its interval
+LETTERS = 8  # of an agent in a metric, or more to be unique: MLflow cuts the heads of columns after about twelve
+AGAINST = "against"  # tag of a run of `compare`: the pipeline run before it
+DESCRIPTION = "mlflow.note.content"  # MLflow's tag
 
 
 class Gap(NamedTuple):
@@ -33,7 +45,7 @@ class Gap(NamedTuple):
     difference: float
     low: float
     high: float
-    n: int  # jobsets, or windows of a log
+    n: float  # jobsets, or windows of a log
 
 
 def changes(
@@ -43,13 +55,14 @@ def changes(
 
     `was` and `now` map the path of each output to its md5; `stored` finds the outputs.
     """
-    for agent, row in params.agents.items():
-        place = storage.results_folder("agents", agent).as_posix()
-        drawn = storage.jobsets_folder(row.scenario).as_posix()
+    for agent in params.agents:
+        place, drawn = paired(params, [agent])
         if place not in now or now[place] == was.get(place):
             continue
         before, here = (stored.find(place, md5s.get(place, "")) for md5s in (was, now))
-        if was.get(drawn) != now.get(drawn):
+        if place not in was:
+            yield agent, "new"
+        elif was.get(drawn) != now.get(drawn):
             yield agent, "other jobsets"
         elif before is None or here is None:
             yield agent, "the previous results are in no cache here"
@@ -59,15 +72,45 @@ def changes(
                 yield agent, gap(agent, then, today, params.evaluation, params.seed)
             except (UserError, ValueError):  # other code wrote them, or they have other loads
                 yield agent, "other columns or loads"
+    for path in (Path(path) for path, md5 in now.items() if md5 != was.get(path)):
+        if path.parent == storage.results_folder("agents", "") and path.name not in params.agents:
+            yield path.name, "not in params.yaml"
 
 
-def between(before: SourceTree, tree: SourceTree, stored: StoredOutputs) -> dict[str, float]:
-    """Return the metrics that `compare` records, for the changes between two source trees, by their dvc.lock."""
-    was, now = (
-        {out["path"]: out.get("md5", "") for entry in one.lock.values() for out in entry.get("outs", [])}
-        for one in (before, tree)
-    )
-    return metrics(dict(changes(tree.params, was, now, stored)))
+def paired(params: Params, agents: Iterable[str]) -> list[str]:
+    """Return the outputs by which agents are compared: the results and the jobsets of each."""
+    folders = ((storage.results_folder("agents", one), params.agents[one].scenario) for one in agents)
+    return [place.as_posix() for results, name in folders for place in (results, storage.jobsets_folder(name))]
+
+
+def compare_runs(store: Store) -> None:
+    """Describe each pipeline run by its changes since the one before it, and log them, unless that was done."""
+    wanted = f"tags.stage = 'compare' AND attributes.status = '{FINISHED}'"
+    seen: dict[str, Run] = {}  # the first `compare` of each pipeline run
+    before: Run | None = None
+    with suppress(UserError), TemporaryDirectory() as scratch, store.exclusive("the changes"):
+        tree, stored = working_tree(), StoredOutputs(Path(scratch))
+        runs = store.client.search_runs([store.experiment], wanted, max_results=MOST_CHILDREN, order_by=["start_time"])
+        for run in runs:
+            if seen.setdefault(run.data.tags["mlflow.parentRunId"], run) is run and AGAINST not in run.data.tags:
+                _describe(store, tree.params, stored, before, run)
+            before = run
+
+
+def _describe(store: Store, params: Params, stored: StoredOutputs, before: "Run | None", run: "Run") -> None:
+    from mlflow.entities import Metric, RunTag
+
+    against, text, values = "none", "first run: no run before it", dict[str, float]()
+    if before is not None:
+        against = before.data.tags.get("dvc.exp.name") or before.data.tags["pipeline.id"]
+        inputs = (of.inputs.dataset_inputs if of.inputs else [] for of in (before, run))
+        was, now = ({one.dataset.name: one.dataset.digest for one in found} for found in inputs)
+        moved = dict(changes(params, was, now, stored))
+        text, values = answer(moved, {agent: row.scenario for agent, row in params.agents.items()})
+        text = f"{text}; vs {against}"
+    points = [Metric(name, value, run.info.start_time, 0) for name, value in values.items()]
+    store.client.log_batch(run.data.tags["mlflow.parentRunId"], metrics=points, tags=[RunTag(DESCRIPTION, text)])
+    store.client.set_tag(run.info.run_id, AGAINST, against)
 
 
 def results(params: Params, agent: str, place: Path) -> pd.DataFrame:
@@ -80,35 +123,32 @@ def results(params: Params, agent: str, place: Path) -> pd.DataFrame:
     return windows(frame) if problem.comparison.tested(params, row.scenario).same_windows else frame
 
 
-def report_changes(params: Params) -> dict[str, float]:
-    """Print a line for each agent that changed since the last commit, and the number of the others; return metrics.
+def report_changes(params: Params) -> None:
+    """Print a line for each agent that changed since the last commit, and the number of the others.
 
     The changes are not written to a file: no output depends on the contents of git and of DVC's cache.
     """
     head, committed = evidence.head(), {out.path: out.md5 for out in evidence.committed_lock().outs}
     if head is None or not committed:
-        return {}
-    folders = {agent: storage.results_folder("agents", agent) for agent in params.agents}
-    drawn = {storage.jobsets_folder(row.scenario) for row in params.agents.values()}
+        return
     now = dict[str, str]()
-    for path in (*folders.values(), *drawn):
+    for path in dict.fromkeys(paired(params, params.agents)):
         with suppress(FileNotFoundError):  # `compare` says what is missing
-            now[path.as_posix()] = measured(path)
+            now[path] = measured(Path(path))
     objectives = evidence.committed_table(OBJECTIVES_FILE, ("policy", "load", "mean"))
     means: dict[str, float] = {}
     if objectives is not None:
         over = objectives[objectives["load"] == ALL].drop_duplicates("policy")
         means = dict(zip(over["policy"], over["mean"].astype(float), strict=True))
-    with tempfile.TemporaryDirectory() as scratch:
+    with TemporaryDirectory() as scratch:
         moved = dict(changes(params, committed, now, StoredOutputs(Path(scratch))))
     for agent, found in moved.items():
-        rows = results(params, agent, folders[agent])
+        rows = results(params, agent, storage.results_folder("agents", agent))
         mean = float(rows[rows["policy"] == agent].groupby("load")["mean_slowdown"].mean().mean())
-        say(line(agent, means.get(agent), mean, found))
+        remark(line(agent, means.get(agent), mean, found))
     same = len(params.agents) - len(moved)
     what = f"against {head.id[:10]}, each by its objective over all loads; " if moved else f"against {head.id[:10]}: "
-    say(f"compare: {what}{same} agent{'s' if same != 1 else ''} unchanged; all of them: reports/comparison.md")
-    return metrics(moved)
+    remark(f"compare: {what}{same} agent{'s' if same != 1 else ''} unchanged; all of them: reports/comparison.md")
 
 
 def gap(agent: str, was: pd.DataFrame, now: pd.DataFrame, settings: Evaluation, seed: int) -> Gap:
@@ -123,23 +163,33 @@ def gap(agent: str, was: pd.DataFrame, now: pd.DataFrame, settings: Evaluation, 
     return Gap(over["difference"], over["difference_low"], over["difference_high"], int(over["n"]))
 
 
-def metrics(moved: Mapping[str, Gap | str]) -> dict[str, float]:
-    """Return changes in percent and the ends of their intervals, by metric name: the mean over agents, then each agent.
+def answer(moved: Mapping[str, Gap | str], agents: Mapping[str, str]) -> tuple[str, dict[str, float]]:
+    """Return where a run changed, the most changed first, and metrics in percent, of all agents and of each.
 
-    The mean's interval is the mean of the intervals, so it is too wide rather than too narrow.
+    `agents` are all agents with their scenarios. The interval of the mean is the mean of the intervals, so it is too
+    wide rather than too narrow. If nothing changed, the metric is 0; without a pair of results there is none.
 
-    >>> metrics({"net": Gap(0.2, 0.1, 0.3, 50), "old": Gap(-0.1, -0.2, 0.0, 50), "other": "other jobsets"})["change"]
-    5.0
-    >>> list(metrics({"net": Gap(0.2, 0.1, 0.3, 50)}).items())[3:]
-    [('net change', 20.0), ('net change from', 10.0), ('net change to', 30.0)]
+    >>> found = {"old": "new", "machines_evolved": Gap(0.25, 0.12, 0.5, 50)}
+    >>> text, values = answer(found, {"machines_evolved": "machines", "old": "shares"})
+    >>> text
+    '+25 %, 12 to 50: machines (machines_evolved), shares (old: new)'
+    >>> list(values.items())[2:]
+    [('Change up', 50.0), ('machines', 25.0), ('machines lo', 12.0), ('machines up', 50.0)]
     """
-    gaps = {f"{agent} ": found[:3] for agent, found in moved.items() if isinstance(found, Gap)}
-    rows = {"": np.mean(list(gaps.values()), axis=0), **gaps} if gaps else {}
-    return {
-        f"{start}{CHANGE}{end}": round(100 * float(value), 2)
-        for start, row in rows.items()
-        for end, value in zip(ENDS, row, strict=True)
-    }
+    gaps = {agent: found for agent, found in moved.items() if isinstance(found, Gap)}
+    over = Gap(*np.mean([*gaps.values()] or [Gap(0.0, 0.0, 0.0, FEW)], axis=0).tolist())
+    shown = {CHANGE: over} if gaps or not moved else {}
+    for agent, found in gaps.items():
+        heads = (agent[:size] for size in range(LETTERS, len(agent)))
+        shown[next((head for head in heads if sum(one.startswith(head) for one in agents) == 1), agent)] = found
+    parts = ((f"{of}{end}", part) for of, one in shown.items() for end, part in zip(ENDS, one[:3], strict=True))
+    where: dict[str, list[str]] = {}
+    for agent in sorted(moved, key=lambda one: -abs(gaps[one].difference) if one in gaps else 0):
+        label = agent if agent in gaps else f"{agent}: {moved[agent]}"
+        where.setdefault(agents.get(agent, "unknown"), []).append(label)
+    listed = ", ".join(f"{scenario} ({', '.join(inside)})" for scenario, inside in where.items())
+    text = f"{percent(over)}: {listed}" if gaps else listed or "no result changed"
+    return text, {name: round(100 * float(part), 2) for name, part in parts}
 
 
 def line(agent: str, was: float | None, now: float, moved: Gap | str) -> str:
@@ -157,8 +207,12 @@ def line(agent: str, was: float | None, now: float, moved: Gap | str) -> str:
     if isinstance(moved, str):
         change = f" ({100 * (now / was - 1):+.0f} %; no interval: {moved})" if was else f" (no interval: {moved})"
         return f"{agent}: {was:.2f} -> {now:.2f}{change}"
-    span = "range " if moved.n < FEW else ""
-    low, high = 100 * moved.low, 100 * moved.high
+    return f"{agent}: {was:.2f} -> {now:.2f} ({percent(moved)})"
+
+
+def percent(found: Gap) -> str:
+    """Return a change with the ends of its interval, or the range of few jobsets."""
+    span = "range " if found.n < FEW else ""
+    low, high = 100 * found.low, 100 * found.high
     digits = 0 if high - low >= 2 else 1  # "1 to 1" would be useless
-    ends = f"{low:.{digits}f} to {high:.{digits}f}"
-    return f"{agent}: {was:.2f} -> {now:.2f} ({100 * moved.difference:+.{digits}f} %, {span}{ends})"
+    return f"{100 * found.difference:+.{digits}f} %, {span}{low:.{digits}f} to {high:.{digits}f}"

@@ -8,7 +8,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +17,7 @@ from pipeline.core.config import repository_root
 from pipeline.core.config.git import CODE, git
 from pipeline.errors import UserError
 from pipeline.tracking import identity as ids
-from pipeline.tracking.changes import CHANGE, between
+from pipeline.tracking.changes import compare_runs, paired
 from pipeline.tracking.delivery import Delivery, reason, send_waiting
 from pipeline.tracking.digests import StoredOutputs, md5_of
 from pipeline.tracking.identity import Identity
@@ -25,7 +25,7 @@ from pipeline.tracking.rebuild import Done, done, evidence, stale
 from pipeline.tracking.record import FINISHED, SOURCE, WITHOUT, Begin, End, Inputs, Pipeline, Tags
 from pipeline.tracking.registry import DELAY, SLOWDOWN, Version, bring_up_to_date, versions
 from pipeline.tracking.source_tree import LOCK, SourceTree, tree_of, working_tree
-from pipeline.tracking.store import Store, lock, open_store, parent_of
+from pipeline.tracking.store import MOST_CHILDREN, Store, lock, open_store, parent_of
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -35,7 +35,6 @@ OTHERS_S = 60  # longest wait for another `publish` of this clone
 CLONES_S = 600.0  # longest wait for other clones that share the store, for one pipeline run
 RESTORED = "restored"
 REUSED_FROM = "reused.from"  # tag: the run in which a restored stage ran
-MOST_CHILDREN = 10_000
 SHOWN = 10  # characters of a commit
 
 
@@ -46,11 +45,6 @@ class Target(NamedTuple):
     rev: str | None
     experiment: str
     commit: str
-
-    @property
-    def before(self) -> str:
-        """Return the commit that the target is compared with."""
-        return f"{self.rev}^" if self.rev and not self.experiment else self.commit
 
     @property
     def at(self) -> int:
@@ -92,6 +86,7 @@ def publish(revs: Sequence[str], everything: bool) -> Iterator[str]:
                 if target.rev is None or not everything:
                     skipped.append(target.title)
                 yield f"publish: skipped: {error}"
+        compare_runs(store)
         if added := bring_up_to_date(store, latest.values()):
             yield f"publish: models: {', '.join(added)} registered"
     if skipped:
@@ -101,8 +96,10 @@ def publish(revs: Sequence[str], everything: bool) -> Iterator[str]:
 def send_left() -> None:
     """Send only the records in the spool, or raise UserError if MLflow cannot be reached."""
     with _one_line(), lock("publish.lock", OTHERS_S), TemporaryDirectory() as scratch:
-        for _ in send_waiting(_open(), StoredOutputs(Path(scratch)).find):
+        store = _open()
+        for _ in send_waiting(store, StoredOutputs(Path(scratch)).find):
             pass
+        compare_runs(store)
 
 
 @contextmanager
@@ -190,22 +187,9 @@ def _restore(store: Store, target: Target, scratch: Path) -> tuple[str, list[Ver
     _tag_commit(store, parent, identity, target)
     fresh = [stage for stage in stages if stage.title not in old]
     counts = _add(store, fresh, pipeline, parent, tree, stored)
-    _add_changes(store, parent, target.before, tree, stored)
     counted = [f"{counts[what]} {what}" for what in ("recorded", "reused", RESTORED) if counts[what]]
     counted += [f"{len(old)} stale ({', '.join(old)})"] if old else []
     return f"{title}: {len(stages)} stages, {', '.join(counted)}", _versions(tree, fresh, stored, title)
-
-
-def _add_changes(store: Store, parent: "Run", before: str, tree: SourceTree, stored: StoredOutputs) -> None:
-    """Log the changes since another commit on a pipeline run, unless `compare` did; the first commit has no changes."""
-    from mlflow.entities import Metric
-
-    if CHANGE in parent.data.metrics:
-        return
-    with suppress(UserError):
-        values = between(tree_of(before, before), tree, stored)
-        points = [Metric(name, value, parent.info.start_time, 0) for name, value in values.items()]
-        store.client.log_batch(parent.info.run_id, metrics=points)
 
 
 def _tag_commit(store: Store, parent: "Run", identity: Identity, target: Target) -> None:
@@ -267,6 +251,9 @@ def _add_stage(
     )
     delivery = Delivery(store, begin, lambda path, _: Path(path))
     data = {path: md5 for path, md5 in stage.deps.items() if not path.startswith("pipeline")}
+    if stage.name == "compare":
+        outs = {out["path"]: out.get("md5") for entry in tree.lock.values() for out in entry.get("outs", [])}
+        data |= {path: outs[path] for path in paired(tree.params, tree.params.agents) if outs.get(path)}
     without = [Tags(tags={WITHOUT: ", ".join(missing)})] if missing else []
     for event in (Inputs(md5=data), *events, *without, End(at=pipeline.at, status=FINISHED)):
         delivery.send(event)

@@ -18,7 +18,7 @@ from pipeline.champions.lines import CHAMPIONS, Champion, champions_in
 from pipeline.comparing.comparing import BEST
 from pipeline.comparing.statistics import ALL
 from pipeline.core.config import Params
-from pipeline.tracking.digests import measured
+from pipeline.tracking.digests import md5_of, measured
 from pipeline.tracking.identity import every_param
 from pipeline.tracking.model import MD5, logged_model
 from pipeline.tracking.store import Store
@@ -32,6 +32,7 @@ PREFIX = "scheduler-"
 MOST_MODELS = 1000  # that MLflow returns at once
 ALIAS = "champion"
 LINKS = "mlflow.modelVersions"  # MLflow's tag of a logged model, from which its pages list the versions
+PARAMS = "params.md5"  # tag of a version
 SLOWDOWN, DELAY = "reports/comparison.csv", "reports/delay.csv"
 
 
@@ -198,7 +199,7 @@ def _register(client: "MlflowClient", logged: "LoggedModel", one: Version) -> st
     mine = {"name": held.name, "version": int(held.version)}
     if mine not in links:
         client.set_logged_model_tags(logged.model_id, {LINKS: json.dumps([*links, mine])})
-    sources = {} if held.tags.get("git.dirty") == "false" else _sources(client, logged)
+    sources = {} if held.tags.get("git.dirty") == "false" and PARAMS in held.tags else _sources(client, logged)
     _update(held.tags, sources | one.tags, partial(client.set_model_version_tag, one.name, held.version))
     if held.description != one.card:
         client.update_model_version(one.name, held.version, one.card)
@@ -206,11 +207,12 @@ def _register(client: "MlflowClient", logged: "LoggedModel", one: Version) -> st
 
 
 def _sources(client: "MlflowClient", logged: "LoggedModel") -> dict[str, str]:
-    """Return the commit of a model's run and the md5 of its data; its parameters are those of the run."""
+    """Return the commit of a model's run, and the md5 of its data and of the run's parameters."""
     run = client.get_run(str(logged.source_run_id))
     tags = client.get_run(run.data.tags["mlflow.parentRunId"]).data.tags  # `publish` adds the commit made later
     read = run.inputs.dataset_inputs if run.inputs else []
     data = {f"dvc.in.{one.dataset.name}": one.dataset.digest for one in read}
+    data[PARAMS] = md5_of(json.dumps(run.data.params, sort_keys=True).encode())
     return data | {key: tags[key] for key in ("git.commit", "git.dirty") if key in tags}
 
 

@@ -1,16 +1,15 @@
 """Ui: MLflow's server on this machine, as light as possible, and the link to this pipeline's charts.
 
-The page opens on a table of runs: how much each changed since the commit before it, with an interval. Its charts begin
-with each agent's distance from the best heuristic, then curves; other sections are folded. The page reads its state
-from a tag of the experiment, by the key in its address. Charts that the state does not name go to the section named by
-the text before the slash in their metric.
+The page opens on a table of runs: where and how much each changed since the run before it, with an interval. Its charts
+begin with each agent's distance from the best heuristic, then curves; other sections are folded. The page reads its
+state from a tag of the experiment, by the key in its address. MLflow's pages store shared views in this tag; no public
+function does. Charts that the state does not name go to the section named by the text before the slash in their metric.
 """
 
 import json
 import os
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import time
@@ -18,17 +17,20 @@ import urllib.request
 import webbrowser
 import zlib
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+import pandas as pd
 
 from pipeline.core.config import repository_root
 from pipeline.core.types import Json
 from pipeline.errors import UserError
-from pipeline.tracking.changes import CHANGE, ENDS
-from pipeline.tracking.identity import FROM_BEST
+from pipeline.tracking.changes import ENDS
+from pipeline.tracking.delivery import reason
+from pipeline.tracking.identity import FROM_BEST, PIPELINE_STAGE
 from pipeline.tracking.publish import send_left
 from pipeline.tracking.record import waiting
-from pipeline.tracking.store import EXPERIMENT, QUIET, database
+from pipeline.tracking.store import QUIET, Store, database, open_store
 
 HOST = "127.0.0.1"
 PAGE = "#/experiments/{experiment}/runs?compareRunsMode=TABLE&workflowType=machine_learning&viewStateShareKey={view}"
@@ -43,20 +45,15 @@ VIEW_KEY = "answer"  # of the view, in the address of the page
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"  # the tag's name in MLflow
 NO_SECTION = "Model metrics"  # MLflow's section of metrics without a slash
 TOP, CURVES = "Percent from best heuristic", "Slowdown by load"
-METRICS = """SELECT key, COUNT(DISTINCT value) > 1 FROM (SELECT latest_metrics.key, latest_metrics.value,
-    ROW_NUMBER() OVER (PARTITION BY latest_metrics.key ORDER BY start_time DESC) AS age FROM latest_metrics
-    JOIN runs USING (run_uuid) JOIN tags USING (run_uuid)
-    WHERE experiment_id = ? AND tags.key = 'stage' AND tags.value = 'pipeline') WHERE age <= 2 GROUP BY 1 ORDER BY 1"""
-PARAMS = """SELECT params.key FROM params JOIN runs USING (run_uuid) JOIN tags USING (run_uuid)
-    WHERE experiment_id = ? AND tags.key = 'stage' AND tags.value = 'pipeline'
-    GROUP BY params.key HAVING COUNT(DISTINCT params.value) > 1 ORDER BY 1 LIMIT 20"""
+MOST_RUNS = 100  # from which columns and charts are made
+MOST_PARAMS = 20  # columns
 
 
 def serve(port: int, browser: bool) -> Iterator[str]:
     """Start the server, yield the link to the charts when it answers, and wait for its end; UserError without runs."""
     if waiting() and not os.environ.get("MLFLOW_TRACKING_URI"):
         send_left()
-    experiment = _experiment()
+    experiment = _keep_view()
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -66,7 +63,6 @@ def serve(port: int, browser: bool) -> Iterator[str]:
     address = f"http://{HOST}:{port}"
     with suppress(KeyboardInterrupt), _server(port) as server:
         _wait(server, port)
-        _keep_view(address, experiment)
         link = f"{address}/{PAGE.format(experiment=experiment, view=VIEW_KEY)}"
         yield link
         if browser:
@@ -74,8 +70,8 @@ def serve(port: int, browser: bool) -> Iterator[str]:
         server.wait()
 
 
-def _experiment() -> str:
-    """Return the id of the experiment from sqlite, because opening MLflow's store takes seconds."""
+def _keep_view() -> str:
+    """Store the state of the page for the runs in the database, and return the id of the experiment."""
     elsewhere = os.environ.get("MLFLOW_TRACKING_URI")
     if elsewhere:
         raise UserError(
@@ -84,14 +80,18 @@ def _experiment() -> str:
     path, remedy = database(), "run 'python -m pipeline publish' (or 'dvc repro')"
     if not path.exists():
         raise UserError(f"{path}: there is no MLflow database yet: {remedy}")
+    from mlflow.exceptions import MlflowException
+
     try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as file:
-            row = file.execute("SELECT experiment_id FROM experiments WHERE name = ?", (EXPERIMENT,)).fetchone()
-    except sqlite3.Error as error:
-        raise UserError(f"{path} cannot be used ({error}): move it away, then {remedy}") from error
-    if row is None:
+        store = open_store()
+    except (OSError, MlflowException) as error:
+        raise UserError(reason(error)) from error
+    shown = view_of(store)
+    if shown is None:
         raise UserError(f"{path}: no runs yet: {remedy}")
-    return str(row[0])
+    short = b64encode(zlib.compress(json.dumps(shown).encode())).decode()
+    store.client.set_experiment_tag(store.experiment, VIEW_TAG, f"deflate;{short}")  # MLflow's own format
+    return store.experiment
 
 
 @contextmanager
@@ -129,16 +129,16 @@ def _wait(server: subprocess.Popen[bytes], port: int) -> None:
     raise UserError(f"MLflow's server did not answer on port {port} in {START_S} s")
 
 
-def view_state(metrics: Mapping[str, bool], params: Sequence[str]) -> Json:
+def view_state(metrics: Mapping[str, bool], moved: Iterable[str], params: Iterable[str]) -> Json:
     """Return the state of the page: columns of the table, and charts, those of changed agents first.
 
-    `metrics` says whether the last two pipeline runs differ in each metric; `params` are those in which runs differ.
+    `metrics` says whether the last two pipeline runs differ in each metric; `moved` are the metrics of changes in them,
+    and `params` those in which runs differ.
     """
     best = sorted((name for name in metrics if FROM_BEST in name), key=lambda name: not metrics[name])
     curves = [f"{scenario}/{policy}" for policy, _, scenario in (name.partition(FROM_BEST) for name in best)]
     charts = [_chart("BAR", TOP, name) for name in best]
     charts += [_chart("LINE", CURVES, name) | {"xAxisKey": "step"} for name in curves if name in metrics]
-    moved = [f"{CHANGE}{end}" for end in ENDS] + [name for name in metrics if name.endswith(f" {CHANGE}")]
     folded = dict.fromkeys(name.rpartition("/")[0] or NO_SECTION for name in metrics)
     return {
         "isAccordionReordered": True,  # or sections would be sorted by name
@@ -148,7 +148,8 @@ def view_state(metrics: Mapping[str, bool], params: Sequence[str]) -> Json:
         ],
         "compareRunCharts": charts,
         "selectedColumns": [
-            *(f"metrics.`{name}`" for name in moved if name in metrics),
+            "attributes.`Description`",
+            *(f"metrics.`{name}{end}`" for name in moved for end in ENDS),
             *(f"params.`{name}`" for name in params),
             "attributes.`Created`",
         ],
@@ -160,7 +161,7 @@ def _chart(kind: str, section: str, metric: str) -> dict[str, Json]:
         "type": kind,
         "uuid": f"{section} {metric}",
         "metricSectionId": section,
-        "displayName": metric,
+        "displayName": metric.replace(FROM_BEST, " "),  # a long name is cut off
         "metricKey": metric,
         "selectedMetricKeys": [metric],  # several in one chart would be covered by their legend
         "runsCountToCompare": 10,
@@ -169,17 +170,13 @@ def _chart(kind: str, section: str, metric: str) -> dict[str, Json]:
     }
 
 
-def view_of(experiment: str) -> Json:
-    """Return the state of the page for the runs in the database."""
-    with closing(sqlite3.connect(f"file:{database()}?mode=ro", uri=True)) as file:
-        metrics = {str(name): bool(differ) for name, differ in file.execute(METRICS, (experiment,))}
-        return view_state(metrics, [str(row[0]) for row in file.execute(PARAMS, (experiment,))])
-
-
-def _keep_view(address: str, experiment: str) -> None:
-    shown = view_of(experiment)
-    short = "deflate;" + b64encode(zlib.compress(json.dumps(shown).encode())).decode()  # MLflow's own format
-    body = json.dumps({"experiment_id": experiment, "key": VIEW_TAG, "value": short}).encode()
-    request = urllib.request.Request(f"{address}/api/2.0/mlflow/experiments/set-experiment-tag", body)
-    request.add_header("Content-Type", "application/json")
-    urllib.request.urlopen(request, timeout=30).close()
+def view_of(store: Store) -> Json | None:
+    """Return the state of the page for the runs in the database, if there are any."""
+    wanted = f"tags.stage = '{PIPELINE_STAGE}'"
+    found = store.client.search_runs([store.experiment], wanted, max_results=MOST_RUNS, order_by=["start_time DESC"])
+    metrics = pd.DataFrame([run.data.metrics for run in found]).sort_index(axis=1)
+    params = pd.DataFrame([run.data.params for run in found]).sort_index(axis=1)
+    differ = {str(name): values.dropna()[:2].nunique() > 1 for name, values in metrics.items()}
+    last = metrics[:2].dropna(axis=1, how="all")
+    moved = [str(name).removesuffix(ENDS[1]) for name in last if str(name).endswith(ENDS[1])]
+    return view_state(differ, moved, list(params.columns[params.nunique() > 1])[:MOST_PARAMS]) if found else None

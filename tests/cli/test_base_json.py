@@ -9,6 +9,9 @@ import pandas as pd
 import pytest
 from commands import Command
 
+from pipeline import progress
+from pipeline.champions.gate import Verdict
+
 JOBS = "jobset,job,arrival,duration,cpu,memory\n0,a,0,3,6,2\n0,b,0,1,6,2\n0,c,1,2,4,8\n"
 LOG = """; MaxProcs: 8
 1 0 5 100 4 -1 -1 4 200 -1 1 3 -1 -1 -1 -1 -1 -1
@@ -16,10 +19,16 @@ LOG = """; MaxProcs: 8
 """
 
 
+@pytest.fixture(autouse=True)
+def no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No command here is long, unless code has to be compiled first."""
+    monkeypatch.setattr(progress, "LINES_EVERY_S", 600.0)
+
+
 def asked(command: Command, *words: object) -> tuple[Any, str]:
     """Return a command's data, and what it prints on stdout and stderr without --json."""
     data, text = command(*words, "--json"), command(*words)
-    assert (data.code, data.out.count("\n")) == (text.code, 1)
+    assert (data.code, data.out.count("\n"), data.err) == (text.code, 1, "")
     return json.loads(data.out), text.out + text.err
 
 
@@ -71,7 +80,7 @@ def test_a_stage_prints_what_it_has_written(
     """The stage is replaced by a no-op: its file exists already."""
     stage, name = RESULTS[words]
     monkeypatch.setattr(f"pipeline.stages.{stage}", lambda *_: None)
-    monkeypatch.setattr("pipeline.tracking.changes.report_changes", lambda _: {})
+    monkeypatch.setattr("pipeline.tracking.changes.report_changes", lambda _: None)
     rows, file = [{"policy": "sjf", "mean": 1.5}, {"policy": "hold", "mean": None}], Path("reports", name)
     file.parent.mkdir(parents=True)
     match file.suffix:
@@ -84,6 +93,35 @@ def test_a_stage_prints_what_it_has_written(
     found, said = asked(command, *words)
     assert found == ({"outcomes": rows} if words[0] == "explain" else rows)
     assert said == ""
+
+
+ROWS = [{"policy": "sjf", "p99_wait_s": 4.0, "longest_wait_s": 5.0, "avg_bounded_slowdown": 2.0}]
+TABLE = pd.DataFrame(ROWS)
+NO_CHAMPION: dict[str, object] = {"champion": None, "promote": None, "stays": "sjf", "reasons": {}}
+ANSWERS = {  # command: what it calls; what that returns; the JSON
+    "try": ("pipeline.stages.show.try_it", ({"picture": "try.png"}, ["a picture"]), {"picture": "try.png"}),
+    "prune": ("pipeline.stages.prune.run", {"stages": []}, {"stages": []}),
+    "export models/mine mine.onnx": ("pipeline.stages.export.run", {"bytes": 7}, {"bytes": 7}),
+    "rollback online": ("pipeline.stages.promoting.rollback", ({"champion": "sjf"}, "sjf"), {"champion": "sjf"}),
+    "promote": (
+        "pipeline.stages.promoting.promote",
+        {"online": Verdict(champion=None, stays="sjf")},
+        {"online": NO_CHAMPION},
+    ),
+    "import slurm dump.txt": ("pipeline.accounting.slurm_import.run", ({"account": TABLE}, []), {"account": ROWS}),
+    "import journal steering": ("pipeline.steering.journal_import.run", ({"jobs": 2}, ["2 jobs"]), {"jobs": 2}),
+    "benchmark rlscheduler a.swf --out a.csv": ("pipeline.interactive.machines.benchmark.run", TABLE, ROWS),
+    "fidelity": ("benchmarks.fidelity.__main__.run", ({"figures": []}, ["inside"]), {"figures": []}),
+}
+
+
+@pytest.mark.parametrize("words", ANSWERS)
+def test_a_task_prints_only_its_data(command: Command, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    function, returned, data = ANSWERS[words]
+    monkeypatch.setattr(function, lambda *_: returned)
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")  # restored afterwards: `try` sets it
+    done = command(*words.split(), "--json")
+    assert (done.code, json.loads(done.out), done.err) == (0, data, "")
 
 
 def test_a_mistake_is_still_one_line(command: Command) -> None:

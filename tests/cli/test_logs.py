@@ -110,5 +110,8 @@ def test_it_warns_of_what_is_implausible_and_says_so_in_its_tables(folder: Path)
     result = CliRunner().invoke(app, ["trace", "small.swf"], catch_exceptions=False)
     doubt = "size: 6 cpu were in use at once, and the machines have 4: are the machines larger?"
     assert f"warning: {doubt}\n" in result.stderr
+    for_programs = CliRunner().invoke(app, ["trace", "small.swf", "--json"], catch_exceptions=False)
+    warnings = [line for line in result.stderr.splitlines() if line.startswith("warning: ")]
+    assert for_programs.stderr.splitlines() == warnings
     quarantine = pd.read_csv(folder / "reports/trace/small/quarantine.csv")
     assert quarantine[quarantine["what"] == "doubtful"]["reason"].tolist()[0] == doubt

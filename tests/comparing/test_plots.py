@@ -12,8 +12,19 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
+from readable import faults
 
-from pipeline.comparing.plots import LABEL_GAP, OTHER, by_load, learning_curve, looks, png, slowdown_by_load, spread
+from pipeline.comparing.plots import (
+    LABEL_GAP,
+    bars,
+    canvas,
+    learning_curve,
+    lines_by_load,
+    looks,
+    png,
+    slowdown_by_load,
+    spread,
+)
 
 HEURISTICS = {"sjf": 4.4, "tetris": 4.39, "packer": 4.41}
 
@@ -71,15 +82,15 @@ def test_learned_policies_are_drawn_thicker_and_above() -> None:
     assert lines["net"].get_zorder() > lines["sjf"].get_zorder()
 
 
-def test_at_most_five_policies_are_named_and_differ_by_marker() -> None:
+def test_at_most_five_policies_are_drawn_and_can_be_distinguished_in_grey() -> None:
     means = {f"policy{k}": [1.0, 9.0 - k] for k in range(6)} | {f"net{k}": [1.0, 10.0 + k] for k in range(4)}
-    axes = only_axes(slowdown_by_load(summary(means, [10, 110]), "online", {f"net{k}" for k in range(4)}))
-    named = {text.get_text() for text in names_beside(axes)}
-    assert named == {"net0", "net1", "net2", "policy4", "policy5"}
-    lines = {str(line.get_label()): line for line in axes.get_lines()}
-    assert len({lines[name].get_marker() for name in named}) == 5
-    assert {lines[name].get_color() for name in set(lines) - named} == {OTHER.colour}
-    assert axes.get_ylabel() == "Mean slowdown (band: its interval; grey: other policies)"
+    figure = slowdown_by_load(summary(means, [10, 110]), "online", {f"net{k}" for k in range(4)})
+    axes, named = only_axes(figure), ["net0", "net1", "net2", "policy5", "policy4"]
+    assert [line.get_label() for line in axes.get_lines()] == named
+    assert {text.get_text() for text in names_beside(axes)} == set(named)
+    assert list(faults(figure)) == []
+    assert axes.get_title(loc="left") == "online\n5 of 10 policies: best learned, best others"
+    assert axes.get_ylabel() == "Mean slowdown (ratio; band: its interval)"
 
 
 @pytest.mark.parametrize(("highest", "scale"), [(4.9, "linear"), (5.1, "log")])
@@ -96,17 +107,20 @@ def test_only_major_ticks_of_a_logarithmic_axis_have_numbers() -> None:
 
 def test_names_of_close_lines_do_not_overlap() -> None:
     means = {f"policy{k}": [1.0, 20.0 if k == 0 else 4 + k / 100] for k in range(12)}
-    figure = by_load(summary(means, [10, 110]), "online", looks(means, []))
+    figure, axes = canvas("online")
+    lines_by_load(axes, summary(means, [10, 110]), "slowdown", "Mean slowdown (ratio)", looks(means, []))
     png(figure)
-    names = names_beside(only_axes(figure))
+    names = names_beside(axes)
     assert len(names) == 12
     assert overlapping(names) == []
+    assert next(faults(figure)).startswith("12 lines: policy0, policy1, ")
 
 
 def test_one_load_is_drawn_as_bars_best_on_top() -> None:
     table = summary({"sjf": [3], "lpt": [5], "net": [2]}, [100])
     figure = slowdown_by_load(table, "offline", {"net"})
-    assert png(figure) == png(by_load(table, "offline", looks(table["policy"].unique(), {"net"})))
+    assert png(figure) == png(bars(table, "offline", looks(table["policy"].unique(), {"net"})))
+    assert list(faults(figure)) == []
     axes = only_axes(figure)
     assert [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)] == [5, 3, 2]
     assert [text.get_text() for text in axes.get_yticklabels()] == ["lpt", "sjf", "net"]
@@ -121,10 +135,17 @@ def test_a_learning_curve_shows_validation_and_the_heuristics() -> None:
     axes = only_axes(figure)
     drawn, *levels = axes.get_lines()
     assert (x_of(drawn), y_of(drawn)) == ([0, 25], [6.0, 4.0])
-    assert [y_of(line)[0] for line in levels] == [4.4, 4.39, 4.41]
+    assert [y_of(line) for line in levels] == [[4.39] * 2, [4.4] * 2, [4.41] * 2]
+    assert list(faults(figure)) == []
     png(figure)
     assert sorted(name.get_text() for name in names_beside(axes)) == ["packer", "sjf", "tetris"]
     assert overlapping(names_beside(axes)) == []
+
+
+def test_levels_that_would_be_too_many_lines_are_those_of_the_best_heuristics() -> None:
+    figure = learning_curve({name: curve() for name in ("net", "a", "b")}, HEURISTICS, "three")
+    assert [line.get_label() for line in only_axes(figure).get_lines()] == ["net", "a", "b", "tetris", "sjf"]
+    assert list(faults(figure)) == []
 
 
 def test_a_curve_without_the_metric_is_refused() -> None:

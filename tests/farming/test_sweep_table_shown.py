@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from readable import faults
 
 from pipeline.farming import sweep_table
 from pipeline.farming.sweep_table import EVERY
@@ -32,8 +33,12 @@ def test_lines_mark_what_validation_says_and_nothing_is_chosen(table: pd.DataFra
     assert said[-1].endswith("No point is chosen.")
 
 
-def test_a_picture_is_the_same_bytes_again(table: pd.DataFrame) -> None:
+def test_a_picture_is_the_same_bytes_again(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
     drawn = sweep_table.picture(table)
     assert drawn.startswith(b"\x89PNG")
     assert sweep_table.picture(table) == drawn
+    monkeypatch.setattr(sweep_table.plots, "png", lambda figure: found.extend(faults(figure)))
+    sweep_table.picture(table)
+    assert found == []
     assert sweep_table.picture(table.assign(difference=table["difference"] + 0.01)) != drawn

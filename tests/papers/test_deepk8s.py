@@ -21,6 +21,7 @@ from deepk8s_evidence import (
 )
 from machine_rows import AGENT, DAGGER_RECIPE, PPO_RECIPE, rows
 from papers_evidence import OURS
+from readable import faults
 
 from pipeline.comparing.plots import png
 from pipeline.comparing.statistics import comparison
@@ -176,6 +177,7 @@ def test_every_figure_is_drawn_and_names_its_scenario() -> None:
     for shown, again in zip(found, repeated, strict=True):
         assert shown.drawing is not None
         assert again.drawing is not None
+        assert list(faults(shown.drawing)) == []
         assert png(shown.drawing) == png(again.drawing)
     assert PAPERS.validate(table(found))["claim"].nunique() == 13
 
@@ -184,11 +186,11 @@ def test_bars_show_the_means_of_every_policy_at_every_load() -> None:
     slow, took, _ = (shown.drawing for shown in deepk8s.shown(few()))
     assert slow is not None
     assert took is not None
-    assert [axes.get_title(loc="left") for axes in slow.axes] == ["Load 50", "Load 110"]
+    assert [axes.get_title(loc="left") for axes in slow.axes] == ["Load 50 %", "Load 110 %"]
     widths = [bar.get_width() for bar in slow.axes[0].patches]
     np.testing.assert_allclose(widths, [value - 1 for value in SLOWDOWN.values()])
     short, long, _ = took.axes
-    assert short.get_title(loc="left") == "Short tasks (at most 55)"
+    assert short.get_title(loc="left") == "Short tasks (at most 55 time units)"
     heights = [bar.get_height() for bar in long.patches]
     assert sorted(set(np.round(heights, 6))) == [110.0, 130.0]
     assert len(heights) == len(LOADS) * len(SLOWDOWN)
@@ -200,7 +202,8 @@ def test_learning_is_drawn_beside_the_papers_heuristics_on_validation() -> None:
     (axes,) = shown.drawing.axes
     lines = {str(drawn.get_label()): list(np.asarray(drawn.get_ydata())) for drawn in axes.get_lines()}
     assert lines["ppo"] == list(VALIDATION["ppo"].values())
-    assert {text.get_text() for text in axes.texts} == set(HEURISTICS)
+    assert {text.get_text() for text in axes.texts} < set(HEURISTICS)  # the best ones, so that there are five lines
+    assert len(lines) == 5
     assert deepk8s.shown(few({}))[-1].drawing is None
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from papers_evidence import LENGTHS, agent, curve, evidence, job_table
+from readable import faults
 
 from pipeline.comparing.plots import png
 from pipeline.core.schemas import PAPERS
@@ -32,6 +33,7 @@ def drawn(found: Sequence[Shown]) -> set[str]:
     """The same, after all of them were drawn, which takes most of the time."""
     for shown in found:
         if shown.drawing is not None:
+            assert list(faults(shown.drawing)) == [], shown.figure
             assert png(shown.drawing).startswith(b"\x89PNG")
     return there(found)
 
@@ -141,8 +143,8 @@ def test_the_same_evidence_gives_the_same_bytes() -> None:
 def test_lines_over_load_go_through_the_means() -> None:
     (shown,) = means.loads(evidence(TWO))
     assert shown.drawing is not None
-    (axes,) = shown.drawing.axes
-    found = {str(drawing.get_label()): list(np.asarray(drawing.get_ydata())) for drawing in axes.get_lines()}
+    drawings = [drawing for axes in shown.drawing.axes for drawing in axes.get_lines()]
+    found = {str(drawing.get_label()): list(np.asarray(drawing.get_ydata())) for drawing in drawings}
     assert set(found) == {"random", "sjf", "packer", "tetris", "shallow", "deep"}
     np.testing.assert_allclose(found["sjf"], [2.7, 2.9, 3.1, 3.3])
 
@@ -152,8 +154,8 @@ def test_our_strong_rules_are_in_every_figure_of_means_where_they_were_scored() 
     for draw in (means.loads, means.objectives):
         for shown in draw(made):
             assert shown.drawing is not None
-            axes = shown.drawing.axes[0]
-            said = {str(label.get_text()) for label in (*axes.texts, *axes.get_yticklabels())}
+            every = shown.drawing.axes
+            said = {str(label.get_text()) for axes in every for label in (*axes.texts, *axes.get_yticklabels())}
             assert {"hold_until", "hold_long"} <= said
             assert "wspt" not in said
 
@@ -169,6 +171,7 @@ def test_boxes_stand_beside_each_other_for_every_length() -> None:
     (axes,) = shown.drawing.axes
     assert [text.get_text() for text in axes.get_xticklabels()] == [str(steps) for steps in LENGTHS]
     assert len(axes.patches) == 3 * len(LENGTHS)
+    assert len({box.get_hatch() for box in axes.patches}) == 3
     legend = axes.get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["random", "shallow_pretrained", "shallow"]

@@ -73,7 +73,7 @@ def test_the_rival_of_a_second_was_trained_under_equal_conditions(first: Mapping
 
 
 def drawn_loads(shown: Any) -> set[str]:
-    return {str(line.get_label()) for line in shown.drawing.axes[0].get_lines()}
+    return {str(line.get_label()) for axes in shown.drawing.axes for line in axes.get_lines()}
 
 
 def test_each_paper_has_a_figure_over_loads_with_its_own_agents() -> None:

@@ -20,9 +20,9 @@ from pipeline.stages import compare
 @pytest.mark.parametrize(
     ("agent", "shown", "label"),
     [
-        ("deeprm", {"sjf": 3.5}, "Mean slowdown on validation jobsets"),
-        ("deeprm3", {}, "Slowdown to that of sjf_align, validation jobsets and streams"),
-        ("controller", {}, "Mean delay on validation jobsets"),
+        ("deeprm", {"sjf": 3.5}, "Mean slowdown on validation jobsets (ratio)"),
+        ("deeprm3", {}, "Validation slowdown relative to sjf_align (ratio)"),
+        ("controller", {}, "Mean delay on validation jobsets (time units)"),
     ],
 )
 def test_levels_of_heuristics_are_drawn_where_they_are_of_the_same_jobsets(

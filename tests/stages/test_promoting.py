@@ -32,8 +32,15 @@ def test_who_passed_is_champion_and_the_one_before_comes_back(place: Path, lines
     said = command("promote")
     assert said.out == "online: hold: there was none\nshares: sjf stays (controller: +3.0 % over all loads)\n"
     judge(place, online=Verdict(champion=HOLD, promote=LEARNED))
+    before = lines.read_text()
+    assert json.loads(command("promote", "--json").out)["online"]["promote"]["policy"] == "deeprm3"
+    lines.write_text(before)
     assert command("promote", "online").out == f"online: deeprm3 in place of hold: {LEARNED.verdict}\n"
     assert champions_in(lines.read_text()) == {"online": Champion(**LEARNED.model_dump(), previous=HOLD)}
+    judged = lines.read_text()
+    both = {"scenario": "online", "champion": "hold", "before": "deeprm3"}
+    assert json.loads(command("rollback", "online", "--json").out) == both
+    lines.write_text(judged)
     assert command("rollback", "online").out.startswith("online: hold again; this deeprm3 is not promoted any")
     assert champions_in(lines.read_text()) == {"online": Champion(**HOLD.model_dump(), rolled_back=("cd.dir",))}
     assert lines.read_text().startswith(HEAD)

@@ -1,5 +1,6 @@
 """`prune`: what it removes, what it keeps, and what it prints."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,5 +39,11 @@ def test_nothing_is_left_of_a_row_and_the_rows_are_named(left: Path, command: Ca
 def test_what_somebody_changed_stays(left: Path, command: Callable[..., Any]) -> None:
     weights = left / "models" / "old" / "policy" / "weights"
     weights.write_text("mine")
-    assert "prune: models/old/policy is left: it was changed since its stage ran" in command("prune").err
+    done = command("prune", "--json")
+    assert done.err == "prune: models/old/policy is left: it was changed since its stage ran\n"
+    assert json.loads(done.out) == {
+        "stages": ["finetune@old"],
+        "removed": ["reports/curves/old_finetune.csv"],
+        "left": ["models/old/policy"],
+    }
     assert weights.read_text() == "mine"

@@ -85,7 +85,8 @@ def test_a_longer_log_of_the_same_name_changes_what_follows_from_it_and_no_edit_
         text = text.replace(old, new)
     params.write_text(text)
     done = command("site", str(log(place / "longer.swf", 120, gap=1_080)), "--name", "mine")
-    assert [row for row in done.err.splitlines() if row.startswith("params.yaml: ")] == [
+    assert done.err == ""  # quiet; the answer is on stdout
+    assert [row for row in done.out.splitlines() if row.startswith("params.yaml: ")] == [
         "params.yaml: changed scenarios.mine.workload.path: longer.swf, before ours.swf",
         "params.yaml: changed scenarios.mine.loads: [42], before [21]",
         "params.yaml: changed scenarios.mine.jobsets.test: 15, before 20",
@@ -96,7 +97,7 @@ def test_a_longer_log_of_the_same_name_changes_what_follows_from_it_and_no_edit_
     wanted = wanted.replace("overload: 10}", "overload: 10, mine: 15}")
     ours = wanted.index("  mine:\n")
     assert params.read_text() == wanted[:ours] + wanted[ours:].replace("test: 20}", "test: 15}", 1)
-    again = command("site", "longer.swf", "--name", "mine").err
+    again = command("site", "longer.swf", "--name", "mine").out
     assert "params.yaml: its rows are those of this log" in again
 
 
@@ -125,8 +126,8 @@ def test_an_agent_is_added_on_request_and_stays(place: Path, command: Command) -
     assert "mine_ppo" not in load_params().agents
     assert "no agent can pass" not in command("site", "ours.swf", "--name", "mine").err
     done = command("site", "ours.swf", "--name", "mine", "--agent")
-    assert "params.yaml: added agents.mine_ppo" in done.err
-    assert "params.yaml: its rows are those of this log" in command("site", "ours.swf", "--name", "mine").err
+    assert "params.yaml: added agents.mine_ppo" in done.out
+    assert "params.yaml: its rows are those of this log" in command("site", "ours.swf", "--name", "mine").out
     assert load_params().agents["mine_ppo"].scenario == "mine"
 
 
@@ -310,7 +311,7 @@ def test_a_log_without_limits_needs_confirmation_and_is_said_to_assume_perfect_k
     assert done.code == 0
     assert load_params().machines_scenario("mine").policies_know == "durations"
     again = command(*words)
-    assert (again.code, "its rows are those of this log" in again.err) == (0, True)
+    assert (again.code, "its rows are those of this log" in again.out) == (0, True)
     assert "warning: the log has no run-time limits (estimates)" in done.err
     assert command("site", str(log(place / "theirs.swf", 60)), "--name", "theirs").err.count("warning") == 0
 

@@ -37,8 +37,9 @@ def recorded(folder: Path) -> None:
 
 def test_jobs_and_decisions_are_those_of_the_journal(tmp_path: Path) -> None:
     recorded(tmp_path)
-    said = run(tmp_path, tmp_path / "out")
+    found, said = run(tmp_path, tmp_path / "out")
     assert said[0] == "2 jobs of 1 users; 2 decisions, 1 of them drawn"
+    assert (found["jobs"], found["users"]) == (2, 1)
     jobs = pd.read_csv(tmp_path / "out" / "jobs.csv")
     assert jobs.to_dict("list") == {
         "job": [2, 1],

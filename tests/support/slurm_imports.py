@@ -24,7 +24,7 @@ class Imported:
     def run(self, *files: Path, **how: bool | Path) -> pd.DataFrame:
         """Import files and return the jobs by name."""
         wanted = SlurmImport(files, self.out)._replace(**how)
-        self.said = run(wanted)
+        _, self.said = run(wanted)
         return self.table("jobs.csv").set_index("job")
 
     def table(self, name: str) -> pd.DataFrame:

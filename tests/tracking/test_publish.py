@@ -151,6 +151,9 @@ def test_a_restored_run_says_what_the_outputs_tell(published_once: Published) ->
     assert set(parent.data.metrics) == {"online/sjf", "online/fcfs", "online/deeprm"}
     assert parent.data.params["agents.deeprm.finetune.updates"] == "2000"  # of all rows, on the pipeline's own run
     assert len(parent.data.params) > LARGEST_BATCH
+    assert parent.data.tags["mlflow.note.content"] == "first run: no run before it"
+    compared = {item.dataset.name for item in seen.only("compare").inputs.dataset_inputs}
+    assert {"reports/tables/agents/deeprm", "data/jobsets/online"} < compared
     learned = seen.only("finetune")
     assert seen.points(learned, "validation") == [(1, 2.5), (2, 2.25)]
     assert learned.data.params["agents.deeprm.finetune.updates"] == "2000"

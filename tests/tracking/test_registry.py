@@ -1,5 +1,7 @@
 """Agents as registered models: versions, cards and verdicts, added once."""
 
+import hashlib
+import json
 from pathlib import Path
 
 import mlflow
@@ -65,6 +67,8 @@ def test_a_published_agent_is_a_model_with_a_card_and_its_verdict(laid: LaidOut)
         f"dvc.in.{of.dataset.name}": of.dataset.digest for of in seen.only("finetune").inputs.dataset_inputs
     }
     assert len(data) > 0
+    learned = json.dumps(seen.only("finetune").data.params, sort_keys=True)
+    assert one.tags["params.md5"] == hashlib.md5(learned.encode()).hexdigest()
     assert one.tags["git.commit"] == laid.git("rev-parse", "HEAD").strip()
     assert one.tags["git.dirty"] == "false"
     (logged,) = seen.client.search_logged_models([seen.experiment.experiment_id])

@@ -69,6 +69,7 @@ def test_the_last_stage_sends_what_the_others_left(root: Path, params: Params) -
     assert seen.only("generate").data.metrics == {"jobs": 1.0}
     assert [one.path for one in seen.client.list_artifacts(seen.only("compare").info.run_id)] == ["figure.png"]
     (parent,) = seen.parents()
+    assert parent.data.tags["mlflow.note.content"] == "first run: no run before it"
     assert parent.info.start_time == seen.only("generate").info.start_time
     assert parent.info.end_time == seen.only("papers").info.end_time
 

@@ -16,7 +16,7 @@ STYLES = {  # distinct in grey as well: colours of different lightness, and a ma
     "deeprm3": ("#000000", "-", "o", 2.4),
     "hold_long": ("#d55e00", "--", "s", 1.8),
     "linear": ("#0072b2", "-.", "^", 1.6),
-    "easy": ("#56b4e9", "-", "D", 1.6),
+    "easy": ("#56b4e9", (0, (8, 2, 1, 2, 1, 2)), "D", 1.6),
     "tetris": ("#999999", ":", "v", 1.6),
 }
 
@@ -29,12 +29,12 @@ def main() -> None:
     for panel, (scenario, title) in zip(panels, PANELS.items(), strict=True):
         for policy, (colour, line, marker, width) in STYLES.items():
             curve = 100 * (means[scenario, policy] / means[scenario, BASE] - 1)
-            look = {"color": colour, "linewidth": width, "marker": marker, "markersize": 5}
-            panel.plot(curve.index, curve, line, label=policy, **look)
+            look = {"color": colour, "linestyle": line, "linewidth": width, "marker": marker, "markersize": 5}
+            panel.plot(curve.index, curve, label=policy, **look)
         panel.axhline(0, color="#444444", linewidth=0.8)
-        panel.set(title=title, xlabel="load, percent of the cluster")
+        panel.set(title=title, xlabel="load (% of the cluster)")
         panel.grid(alpha=0.3)
-    panels[0].set_ylabel("mean slowdown compared with SJF,\npercent (lower is better)")
+    panels[0].set_ylabel("mean slowdown compared with SJF\n(%; lower is better)")
     panels[1].legend(fontsize=9, loc="lower left")
     figure.savefig(OUT, dpi=110, metadata={"Software": None})
 

@@ -51,9 +51,11 @@ def time_sentence() -> str:
 def seed_table() -> str:
     """Return agents that differ only in their seed against rules at their load, on the same jobsets."""
     found, keys = read("times"), ["network", "objective", "load", "updates", "jobsets", "episodes"]
+    rows = pd.read_csv(HERE / "jobsets.csv.gz").query("scenario == 'bernoulli'")
+    found = found[found["agent"].isin(rows["policy"])]
     several = found[found.groupby(keys)["agent"].transform("size") > 1]
     seeds, load = list(several["agent"]), int(several["load"].iloc[0])
-    rows = pd.read_csv(HERE / "jobsets.csv.gz").query("scenario == 'bernoulli' and load == @load")
+    rows = rows[rows["load"] == load]
     references = {rule: {load: rule} for rule in REFERENCES}
     settings = load_params(HERE.parents[2] / "params.yaml").evaluation
     against = comparison(rows, "bernoulli", references, settings, np.random.default_rng(1), {MEAN: seeds})

@@ -13,7 +13,7 @@ from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.core.schemas.columns import integers, numbers, table
 from pipeline.interactive.scheduling.schedule import must_apply
-from pipeline.progress import ProgressCallback, progress, say
+from pipeline.progress import ProgressCallback, progress, remark
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,8 +69,8 @@ def explain(how: Explaining, params: Params, request: ExplainRequest) -> None:
     for name, text in found.files.items():
         storage.write(folder / name, text.encode())
     for line in found.lines:
-        say(line)
-    say(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
+        remark(line)
+    remark(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
 
 
 # Rank 0 is the base's own action. A duration of 0 means no job: time passes. The demand is the largest share of all

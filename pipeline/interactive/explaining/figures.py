@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.plots import GREY, LEARNED, by_load, canvas, looks, panels
+from pipeline.comparing.plots import GREY, LEARNED, REFERENCE, canvas, hatch, panels, slowdown_by_load
 from pipeline.comparing.statistics import ALL
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ PARTS = {
     "another_job": ("another job", LEARNED[0]),
     "waits": ("none", LEARNED[2]),
 }
-LABELS = {"load": "Load (percent)", "waiting": "Jobs waiting", "free": "Least percent free of a resource"}
+LABELS = {"load": "Load (%)", "waiting": "Waiting (jobs)", "free": "Least free of a resource (%)"}
 
 
 def figures(agent: str, tables: Mapping[str, pd.DataFrame], labels: Mapping[str, str]) -> "dict[str, Figure]":
@@ -30,7 +30,7 @@ def figures(agent: str, tables: Mapping[str, pd.DataFrame], labels: Mapping[str,
     drawn = {
         "differences": _differences(agent, tables["differences"]),
         "classes": _classes(agent, tables["classes"], labels["duration"]),
-        "effects": by_feature(title, tables["effects"], "withheld", labels, (-0.05, 1.05)),
+        "effects": by_feature(title, tables["effects"], "withheld", labels, (-0.05, 1.05), "Withheld (fraction)"),
         "outcomes": _slowdowns(f"{agent}, its tree and rules", compared[compared["jobs"] == "all"], policies),
     }
     return {name: figure for name, figure in drawn.items() if name == "differences" or len(tables[name])}
@@ -43,13 +43,13 @@ def _differences(agent: str, table: pd.DataFrame) -> "Figure":
         times, rows_of = (100 if by == "free" else 1), zip(rows["from"], rows["to"], rows["decisions"], strict=True)
         names = [f"{_span(times * low, times * high)}\nn = {n:,}" for low, high, n in rows_of]
         places, bottom = np.arange(len(rows)), np.zeros(len(rows))
-        for column, (part, colour) in PARTS.items():
+        for k, (column, (part, colour)) in enumerate(PARTS.items()):
             if table[column].any():
-                axes.bar(places, 100 * rows[column], bottom=bottom, color=colour, label=part)
+                hatch(axes.bar(places, 100 * rows[column], bottom=bottom, color=colour, label=part), k)
                 bottom = bottom + 100 * rows[column].to_numpy()
         axes.set_xticks(places, names, fontsize=8)
         axes.set_xlabel(label)
-        axes.set_ylabel("Percent of decisions")
+        axes.set_ylabel("Share of decisions (%)")
     every[0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
@@ -68,13 +68,13 @@ def _classes(agent: str, table: pd.DataFrame, label: str) -> "Figure":
         bounds = zip(kinds[f"{name}_from"], kinds[f"{name}_to"], strict=True)
         ticks(range(len(kinds)), [_span(*pair) for pair in bounds])
     axes.set_xlabel(label[:1].upper() + label[1:])
-    axes.set_ylabel("Largest share it demands")
-    figure.colorbar(drawn, ax=axes, label="Share withheld")
+    axes.set_ylabel("Largest share it demands (fraction)")
+    figure.colorbar(drawn, ax=axes, label="Share withheld (fraction)")
     return figure
 
 
 def by_feature(
-    title: str, table: pd.DataFrame, column: str, labels: Mapping[str, str], limits: tuple[float, float]
+    title: str, table: pd.DataFrame, column: str, labels: Mapping[str, str], limits: tuple[float, float], label: str
 ) -> "Figure":
     """Draw a column over the bins of each feature, in small panels; a point's area shows the size of its bin."""
     from matplotlib.figure import Figure
@@ -85,11 +85,12 @@ def by_feature(
     figure.suptitle(title, x=0.01, ha="left")
     for place, name in enumerate(names):
         axes, rows = figure.add_subplot(down, ACROSS, place + 1), table[table["feature"] == name]
-        axes.axhline(0, color=GREY, linewidth=0.8, linestyle="--")
+        axes.axhline(0, color=GREY, linewidth=0.8, linestyle="--", gid=REFERENCE)
         axes.plot(rows["mean"], rows[column], color=GREY, linewidth=1.0, zorder=1)
         axes.scatter(rows["mean"], rows[column], s=120 * rows["n"] / rows["n"].max(), color=LEARNED[0], zorder=2)
         axes.set_ylim(*limits)
         axes.set_xlabel(labels[name], fontsize=8)
+        axes.set_ylabel(label if place % ACROSS == 0 else "", fontsize=8)
         axes.tick_params(labelsize=8)
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis="y", color="#E5E5E5", zorder=0)
@@ -101,7 +102,7 @@ def _slowdowns(title: str, table: pd.DataFrame, learned: Sequence[str]) -> "Figu
     columns = {"mean": "slowdown", "low": "slowdown_low", "high": "slowdown_high"}
     drawn = table[table["load"] != ALL].rename(columns=columns).drop_duplicates(["load", "policy"])
     drawn = drawn.assign(load=drawn["load"].astype(int))
-    return by_load(drawn, title, looks(drawn["policy"].unique(), list(learned)))
+    return slowdown_by_load(drawn, title, learned)
 
 
 def _span(low: float, high: float) -> str:

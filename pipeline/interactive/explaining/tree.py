@@ -24,22 +24,22 @@ MACHINES: tuple[Machine, ...] = ("first", "fullest", "emptiest")
 # Features of a job, and of the state, in the order of columns; {unit} is the problem's unit of time.
 OF_JOB = {
     "duration": "duration ({unit})",
-    "times_shortest": "duration / shortest waiting",
-    "demand": "largest share it demands",
-    "waited": "{unit} it has waited",
-    "shorter_waiting": "shorter jobs waiting",
-    "keeps_out": "shorter jobs that fit, but not together with it",
-    "leaves": "least free share it leaves",
-    "nodes": "machines it runs on",
-    "fits_in": "{unit} until it fits",
+    "times_shortest": "duration / shortest waiting (ratio)",
+    "demand": "largest share it demands (fraction)",
+    "waited": "its wait ({unit})",
+    "shorter_waiting": "shorter ones waiting (jobs)",
+    "keeps_out": "shorter ones that fit, but not together with it (jobs)",
+    "leaves": "least free share it leaves (fraction)",
+    "nodes": "machines it runs on (number)",
+    "fits_in": "time until it fits ({unit})",
 }
 OF_REST = {
-    "waiting": "jobs waiting in slots",
-    "backlog": "jobs in the backlog",
-    "free": "least free share",
-    "until_free": "{unit} until units are freed",
-    "since_arrival": "{unit} since the last arrival",
-    "load": "load so far",
+    "waiting": "waiting in slots (jobs)",
+    "backlog": "in the backlog (jobs)",
+    "free": "least free share (fraction)",
+    "until_free": "time until units are freed ({unit})",
+    "since_arrival": "time since the last arrival ({unit})",
+    "load": "load so far (fraction)",
 }
 FEATURES = OF_JOB | OF_REST
 PLACE = {name: place for place, name in enumerate(FEATURES)}

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
-from pipeline.comparing.plots import GREY, LEARNED, canvas
+from pipeline.comparing.plots import GREY, LEARNED, REFERENCE, canvas
 from pipeline.comparing.statistics import ALL
 from pipeline.comparing.words import gap
 from pipeline.core.config import Params
@@ -173,17 +173,17 @@ def _mean_work(view: Observation, cluster: SharedCluster) -> FloatArray:
 
 # Features of a group's state that people understand: name -> (label, values [D, G]; nan = undefined).
 FEATURES: Mapping[str, tuple[str, Callable[[Observation, SharedCluster], FloatArray]]] = {
-    "waiting": ("part of all waiting jobs", lambda view, cluster: _part(view.waiting.sum(axis=2))),
-    "work": ("work of a waiting job (1 = mean of all)", _mean_work),
+    "waiting": ("part of all waiting jobs (fraction)", lambda view, cluster: _part(view.waiting.sum(axis=2))),
+    "work": ("work of a waiting job (ratio to the mean)", _mean_work),
     "waited": (
         "longest wait of a job (intervals)", lambda view, cluster: view.head_waited.max(axis=2) / cluster.interval
     ),
-    "used": ("part of the units in use", lambda view, cluster: _part(view.used.sum(axis=2))),
+    "used": ("part of the units in use (fraction)", lambda view, cluster: _part(view.used.sum(axis=2))),
     "releasing": (
         "units released soon (equal shares)",
         lambda view, cluster: (view.releasing / cluster.capacity).mean(axis=2) * cluster.groups,
     ),
-    "recent": ("part of the work that arrived lately", lambda view, cluster: _part(view.recent_work.sum(axis=2))),
+    "recent": ("part of recently arrived work (fraction)", lambda view, cluster: _part(view.recent_work.sum(axis=2))),
 }  # fmt: skip
 
 
@@ -238,7 +238,7 @@ def _states_figure(agent: str, table: pd.DataFrame) -> "Figure":
     low, high = percent["difference"].min(), percent["difference"].max()
     margin = 0.1 * max(high - low, 1.0)
     labels = {name: label for name, (label, _) in FEATURES.items()}
-    return by_feature(title, percent, "difference", labels, (low - margin, high + margin))
+    return by_feature(title, percent, "difference", labels, (low - margin, high + margin), "Difference (%)")
 
 
 def _outcomes_figure(agent: str, table: pd.DataFrame) -> "Figure":
@@ -253,10 +253,10 @@ def _outcomes_figure(agent: str, table: pd.DataFrame) -> "Figure":
         )
         at = np.arange(len(loads)) + 0.16 * (2 * k - 1)
         axes.errorbar(at, middle, [middle - low, high - middle], fmt="os"[k], color=LEARNED[k], capsize=3, label=label)
-    axes.axhline(0, color=GREY, linewidth=0.8, linestyle="--")
+    axes.axhline(0, color=GREY, linewidth=0.8, linestyle="--", gid=REFERENCE)
     axes.set_xticks(range(len(loads)), [load if load == ALL else str(int(load)) for load in loads])
-    axes.set_xlabel("Load (percent of the cluster)")
-    axes.set_ylabel("Difference in percent (bar: its interval)")
+    axes.set_xlabel("Load (% of the cluster)")
+    axes.set_ylabel("Difference (%; bar: its interval)")
     axes.legend(loc="best")
     return figure
 

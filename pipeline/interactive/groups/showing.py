@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipeline.comparing.plots import GREY
+from pipeline.comparing.plots import GREY, HATCHES, REFERENCE
 from pipeline.core.config import Params
 from pipeline.core.types import FloatArray, TimeArray
 from pipeline.interactive.groups.policies import policy_by_name
@@ -16,7 +16,7 @@ from pipeline.interactive.showing.show import Chosen, Showing, ShowRequest, View
 from pipeline.problems.groups.env.evaluation.play import Trajectory, trajectory
 from pipeline.problems.groups.env.nouns import Jobs
 from pipeline.problems.groups.env.workload.source import cluster_of
-from pipeline.problems.groups.plots import COLOURS, MOST_GROUPS, OTHERS, SHOWN
+from pipeline.problems.groups.plots import COLOURS, EDGE, MOST_GROUPS, OTHERS, SHOWN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,11 +79,11 @@ def grid(
         base = np.cumsum(share, axis=0) - share
         for k, (name, colour) in enumerate(zip(bands.names, bands.colours, strict=True)):
             axes.stairs(base[k] + share[k], edges, baseline=base[k], fill=True, color=colour, alpha=PALE, lw=0)
-            top = base[k] + np.minimum(used[k], share[k])
-            axes.stairs(top, edges, baseline=base[k], fill=True, color=colour, lw=0, label=name)
+            top, hatch = base[k] + np.minimum(used[k], share[k]), HATCHES[k % len(HATCHES)]
+            axes.stairs(top, edges, baseline=base[k], fill=True, fc=colour, ec=EDGE, hatch=hatch, lw=0, label=name)
         total = used.sum(axis=0)
         axes.stairs(total, edges, baseline=None, color="black", linewidth=0.9, linestyle="--", label="all jobs")
-        axes.axhline(units, color=GREY, linewidth=0.8)
+        axes.axhline(units, color=GREY, linewidth=0.8, gid=REFERENCE)
         axes.set_ylim(bottom=0)
         figure = axes.get_figure(root=True)
         if r == column == 0 and figure is not None:
@@ -95,14 +95,15 @@ def grid(
         jobs = bands.sums(trajectories[column].waiting[some])
         base = np.cumsum(jobs, axis=0) - jobs
         for k, colour in enumerate(bands.colours):
-            axes.stairs(base[k] + jobs[k], edges, baseline=base[k], fill=True, color=colour, lw=0)
+            top, hatch = base[k] + jobs[k], HATCHES[k % len(HATCHES)]
+            axes.stairs(top, edges, baseline=base[k], fill=True, fc=colour, ec=EDGE, hatch=hatch, lw=0)
         whole_ticks(axes)
         axes.set_ylim(bottom=0)
 
     rows = [
         Row(f"{name} (units)", SHARES, partial(resource, r, units)) for r, (name, units) in enumerate(resources.items())
     ]
-    return Grid([*rows, Row("Jobs waiting", QUEUE, waiting)], "Time", CAPTION, 1.9)
+    return Grid([*rows, Row("Waiting (jobs)", QUEUE, waiting)], "Time (time units)", CAPTION, 1.9)
 
 
 def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Viewer[Jobs]:

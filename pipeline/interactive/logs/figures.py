@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.plots import GREY, LEARNED, canvas, panels
+from pipeline.comparing.plots import GREY, LEARNED, REFERENCE, canvas, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLOUR, OTHER = LEARNED[1], LEARNED[0]
-DAYS = "Days since the first arrival"
+DAYS = "Time since the first arrival (days)"
 MOST_ABOVE = 4.0  # times the amount held, up to which a capacity is drawn
-SHARE = "Share of jobs with no more"
+SHARE = "Share of jobs with no more (fraction)"
 
 
 def figures(name: str, frames: Mapping[str, pd.DataFrame]) -> "dict[str, Figure]":
@@ -33,7 +33,7 @@ def arrivals(over_time: pd.DataFrame, title: str) -> "Figure":
     figure, axes = canvas(title)
     axes.fill_between(over_time["begin_days"], over_time["arrivals"], step="post", color=COLOUR, lw=0)
     axes.set_xlabel(DAYS)
-    axes.set_ylabel(f"Jobs in each of {len(over_time)} equal spans")
+    axes.set_ylabel(f"Arrivals in each of {len(over_time)} equal spans (jobs)")
     axes.set_ylim(bottom=0)
     return figure
 
@@ -43,7 +43,7 @@ def run_times(shares: pd.DataFrame, title: str) -> "Figure":
     figure, axes = canvas(title)
     _rising(axes, shares, "run_s", COLOUR, "run time")
     if shares["estimate_s"].notna().any():
-        _rising(axes, shares, "estimate_s", OTHER, "its user's estimate", "--")
+        _rising(axes, shares, "estimate_s", OTHER, "its user's estimate", "--s")
         axes.legend(loc="lower right")
     axes.set_xscale("log")
     axes.set_xlabel("Time (seconds)")
@@ -62,7 +62,7 @@ def demands(shares: pd.DataFrame, load: pd.DataFrame, name: str) -> "Figure":
         elif (amount > 0).any():  # logarithmic from the least amount on, with room for demands of 0
             axes.set_xscale("symlog", linthresh=float(amount[amount > 0].min()))
             axes.set_xlim(left=0)
-        axes.set_xlabel(f"{row['unit'].capitalize() if row['unit'].islower() else row['unit']} on each node")
+        axes.set_xlabel(f"Demand on each node ({row['unit']})")
         axes.set_ylabel(SHARE)
     return figure
 
@@ -74,13 +74,13 @@ def load(over_time: pd.DataFrame, load: pd.DataFrame, name: str) -> "Figure":
         axes.step(over_time["begin_days"], over_time[row["resource"]], where="post", color=COLOUR, linewidth=1)
         unit, capacity = str(row["unit"]), float(row["capacity"])
         if capacity <= MOST_ABOVE * over_time[row["resource"]].max():  # a line far above would press the rest flat
-            axes.axhline(capacity, color=GREY, linewidth=1, linestyle="--", label="capacity of all machines")
+            axes.axhline(capacity, color=GREY, lw=1, ls="--", label="capacity of all machines", gid=REFERENCE)
             axes.legend(loc="best")
         axes.set_ylim(bottom=0)
         axes.set_xlabel(DAYS)
-        axes.set_ylabel(unit if np.isnan(capacity) else f"{unit} (of {capacity:,.0f})")
+        axes.set_ylabel(f"Held ({unit})" if np.isnan(capacity) else f"Held ({unit}; capacity: {capacity:,.0f})")
     return figure
 
 
-def _rising(axes: "Axes", shares: pd.DataFrame, column: str, colour: str, name: str, style: str = "-") -> None:
-    axes.plot(shares[column], shares["share"], style, drawstyle="steps-post", color=colour, linewidth=1.6, label=name)
+def _rising(axes: "Axes", shares: pd.DataFrame, column: str, colour: str, name: str, style: str = "-o") -> None:
+    axes.plot(shares[column], shares["share"], style, ds="steps-post", color=colour, lw=1.6, label=name, markevery=0.1)

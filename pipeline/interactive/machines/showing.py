@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.comparing.plots import REFERENCE
 from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.core.types import IntArray, KeyArray, Policy, keys
@@ -76,18 +77,18 @@ def grid(
         found = placed(trace, chosen.jobs, machines, lanes, shown)
         boxes(axes, found, chosen.names, colour.to_rgba(trace.slowdown), shown, high * 72)
         for lane in range(len(lanes)):
-            axes.axhline(lane + 1, color="#BBBBBB", linewidth=0.5, zorder=0)
+            axes.axhline(lane + 1, color="#BBBBBB", linewidth=0.5, zorder=0, gid=REFERENCE)
         axes.set_ylim(len(lanes), 0)
         axes.set_yticks(np.arange(len(lanes)) + 0.5, [str(k) for k in lanes])
 
     drawn_of = f": the {len(lanes)} busiest of {there}; {there - len(lanes)} are not drawn"
     rows = [
-        Row(f"Machine{drawn_of if there > len(lanes) else ''}", max(high * len(lanes), 1.0), drawn),
+        Row(f"Machine (number){drawn_of if there > len(lanes) else ''}", max(high * len(lanes), 1.0), drawn),
         queue_row(chosen.jobs.arrival, traces, machines.slots, shown),
     ]
     names = [resources[r] for r in sorted(set(dominant(chosen.jobs, machines)[lanes].tolist()))]
-    caption, unit = CAPTION.format(names=" or ".join(names)), "Time (unit of the jobs' times)"
-    return Grid(rows, unit, caption, 2.2, (colour, "Slowdown of a job"))
+    caption, unit = CAPTION.format(names=" or ".join(names)), "Time (time units of the jobs)"
+    return Grid(rows, unit, caption, 2.2, (colour, "Slowdown of a job (ratio)"))
 
 
 def drawn_machines(machines: Machines, traces: Sequence[Trace], shown: Window) -> IntArray:

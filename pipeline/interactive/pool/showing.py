@@ -118,13 +118,13 @@ def grid(chosen: Chosen[JobSet], scenario: PoolScenario, traces: Sequence[Trace]
     def lines(axes: "Axes", column: int) -> None:
         _lines(axes, chosen, traces[column], late, shown, colours)
 
-    said = "Waiting jobs" if len(late) == waits else f"{len(late)} of {waits} waiting jobs"
+    said = "Waiting jobs (names)" if len(late) == waits else f"{len(late)} of {waits} waiting jobs (names)"
     rows = [resource(r, units) for r, units in enumerate(scenario.resources.values())]
     rows += [
         queue_row(jobs.arrival, traces, scenario.slots, shown, partial(_mark, shown)),
         Row(said, max(0.8, LINE * len(late)), lines),
     ]
-    return Grid(rows, "Step", CAPTION, 2.6, (colour, "Duration of a job (steps)"))
+    return Grid(rows, "Time (steps)", CAPTION, 2.6, (colour, "Duration of a job (steps)"))
 
 
 def placed(trace: Trace, jobs: JobSet, r: int, units: int) -> list[Box]:

@@ -25,7 +25,7 @@ from pipeline.interactive.scheduling.user_jobs import (
     parts,
     read_user_jobs,
 )
-from pipeline.progress import ProgressCallback, progress, say
+from pipeline.progress import ProgressCallback, progress, remark
 from pipeline.simulation.rollout import CompiledEpisodes
 
 LOOK_EVERY_S = 0.5
@@ -131,8 +131,8 @@ def schedule(how: Scheduling[JobsInColumns], params: Params, request: ScheduleRe
     for name, (frame, schema, description) in found.extra.items():
         place = added(request.out, name)
         write_table(place, frame, schema, how.digits)
-        say(f"{place}: {description}")
-    say(f"{request.out}: {len(mine.number)} jobs{found.said}")
+        remark(f"{place}: {description}")
+    remark(f"{request.out}: {len(mine.number)} jobs{found.said}")
 
 
 def added(out: Path, name: str) -> Path:

@@ -99,7 +99,8 @@ def queue_row(
         edges, number = queued(arrival, traces[column], shown)
         in_slots = np.minimum(number, slots)
         axes.stairs(in_slots, edges, fill=True, color=SLOTS, label="in slots")
-        axes.stairs(number, edges, baseline=in_slots, fill=True, color=BACKLOG, label="in the backlog")
+        area = axes.stairs(number, edges, baseline=in_slots, fill=True, color=BACKLOG, label="in the backlog")
+        area.set(hatch="///", edgecolor="white", linewidth=0)
         whole_ticks(axes)
         if mark is not None:
             mark(axes, traces[column])
@@ -107,4 +108,4 @@ def queue_row(
         if column == 0:
             axes.legend(loc="upper right", fontsize=8, frameon=False, ncols=3)
 
-    return Row("Jobs waiting", QUEUE, drawn)
+    return Row("Waiting (jobs)", QUEUE, drawn)

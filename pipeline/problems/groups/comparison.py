@@ -13,7 +13,7 @@ from pipeline.problems.groups import plots
 from pipeline.problems.groups.env.evaluation.metrics import fairness, summary
 from pipeline.problems.groups.env.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES, jobs_schema
 from pipeline.problems.groups.heuristics.names import REFERENCES
-from pipeline.problems.parts import Comparison, Evidence, Tested, Validated
+from pipeline.problems.parts import Comparison, Evidence, Tested, Validated, validation_label
 
 SHOWN = ("proportional", "drf", "fixed", "lookahead")  # rules in the figure of shares
 
@@ -44,7 +44,7 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
 
 def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
     """Return the label of an agent's learning curve; there are no levels of rules."""
-    return Validated({}, f"Mean {params.agents[agent].objective.replace('_', ' ')} on validation jobsets")
+    return Validated({}, validation_label(params.agents[agent].objective, "time units"))
 
 
 def _drawn(params: Params, name: str) -> dict[str, bytes]:

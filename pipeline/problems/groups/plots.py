@@ -6,18 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.plots import (
-    GREY,
-    HATCHES,
-    HEURISTIC,
-    LEARNED,
-    OTHER,
-    canvas,
-    leading,
-    lines_by_load,
-    looks,
-    panels,
-)  # fmt: skip
+from pipeline.comparing.plots import GREY, HATCHES, HEURISTIC, LEARNED, REFERENCE, by_load, canvas, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,8 +43,8 @@ def shares_over_time(frame: pd.DataFrame, title: str, policies: Sequence[str]) -
             area.set(hatch=HATCHES[k % len(HATCHES)], edgecolor=EDGE)
         axes.set_xlim(0, right)
         axes.set_ylim(0, top)
-        axes.set_ylabel("Share of the cluster")
-    every[-1].set_xlabel("Interval")
+        axes.set_ylabel("Share of the cluster (fraction)")
+    every[-1].set_xlabel("Interval (number)")
     handles, names = every[0].get_legend_handles_labels()
     figure.legend(handles[::-1], names[::-1], loc="outside right upper")  # in the order of the areas
     figure.suptitle(title, x=0.01, ha="left")
@@ -81,21 +70,18 @@ def calibration(frame: pd.DataFrame, title: str) -> "Figure":
     bins = both.groupby(pd.qcut(both["q"].rank(method="first"), min(BINS, len(both)), labels=False))
     means, spread = bins.mean(), bins["realised"].std(ddof=0)
     ends = [means["q"].min(), means["q"].max()]
-    axes.plot(ends, ends, color=GREY, linewidth=1, linestyle="--", label="as expected")
+    axes.plot(ends, ends, color=GREY, linewidth=1, linestyle="--", label="as expected", gid=REFERENCE)
     label = "mean of a bin (bar: its standard deviation)"
     axes.errorbar(means["q"], means["realised"], spread, color=LEARNED[1], marker="o", elinewidth=0.8, label=label)
-    axes.set_xlabel("Q-value: return expected")
-    axes.set_ylabel("Return realised")
+    axes.set_xlabel("Return expected: Q-value (reward)")
+    axes.set_ylabel("Return realised (reward)")
     axes.legend(loc="best")
     return figure
 
 
 def delay_by_load(summary: pd.DataFrame, title: str, agents: Collection[str] = ()) -> "Figure":
     """Draw the mean delay of each policy of one scenario over loads, with thicker lines for agents."""
-    drawn = looks(summary["policy"].unique(), agents, leading(summary, "delay", agents))
-    figure, axes = lines_by_load(summary, "delay", title, drawn, LOG_DELAY_ABOVE)
-    axes.set_ylabel(f"Mean delay{' (grey: other policies)' * (OTHER in drawn.values())}")
-    return figure
+    return by_load(summary, "delay", "Mean wait (time units)", title, agents, LOG_DELAY_ABOVE)
 
 
 def _shown(frame: pd.DataFrame) -> pd.DataFrame:

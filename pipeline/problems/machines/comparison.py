@@ -12,7 +12,7 @@ from pipeline.core.storage import Chosen
 from pipeline.problems.machines.env.evaluation.metrics import summary
 from pipeline.problems.machines.env.storage import read_park
 from pipeline.problems.machines.env.tables import SUMMARY, TABLES, jobs_schema
-from pipeline.problems.parts import Comparison, Evidence, Tested, Validated
+from pipeline.problems.parts import Comparison, Evidence, Tested, Validated, validation_label
 
 
 def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
@@ -29,7 +29,7 @@ def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
     """Return the heuristics' levels for the plot of an agent's learning curve."""
     row = params.agents[agent]
     levels = chosen.over(row.finetune.loads) if row.objective == "bounded_slowdown" else {}
-    return Validated(levels, f"Mean {row.objective.replace('_', ' ')} on validation jobsets")
+    return Validated(levels, validation_label(row.objective, "time units"))
 
 
 def tested(params: Params, scenario: str) -> Tested:

@@ -10,7 +10,7 @@ from pipeline.comparing import words
 from pipeline.comparing.comparing import overload_metrics
 from pipeline.comparing.hindsight import hindsight_markdown, hindsight_table
 from pipeline.comparing.kept import KEPT, picture
-from pipeline.comparing.plots import OTHER, Label, leading, line, looks, panels, write_names
+from pipeline.comparing.plots import Label, counted, leading, line, looks, panels, write_names
 from pipeline.comparing.resampling import by_jobset, interval, resample
 from pipeline.core import storage
 from pipeline.core.config import Evaluation, Params, Streaming, Synthetic
@@ -18,7 +18,7 @@ from pipeline.core.schemas import HINDSIGHT, HINDSIGHT_SUMMARY, KEYS, STREAM_SUM
 from pipeline.core.schemas.tables import LENGTHS
 from pipeline.core.storage import Chosen
 from pipeline.core.types import FloatArray, IntArray
-from pipeline.problems.parts import Comparison, Evidence, Tested, Validated
+from pipeline.problems.parts import Comparison, Evidence, Tested, Validated, validation_label
 from pipeline.problems.pool.env.storage import stored_jobs
 from pipeline.problems.pool.env.tables import TABLES
 
@@ -111,7 +111,7 @@ def backlog_growth(
     loads = sorted(frame["load"].unique())
     figure, every = panels([f"Load {load} %" for load in loads], 1.0 + PANEL * len(loads))
     means = frame.groupby(["load", "policy", "step"])["waiting"].mean()
-    drawn = looks(frame["policy"].unique(), learned, leading(frame, "waiting", learned))
+    drawn = looks(leading(frame, "waiting", learned), learned)
     for axes, load in zip(every, loads, strict=True):
         if measured is not None:
             axes.axvspan(*measured, color="#F2F2F2", zorder=0)
@@ -119,14 +119,12 @@ def backlog_growth(
         for policy, look in drawn.items():
             waiting = means.loc[load, policy]
             line(axes, policy, waiting.index, waiting, look)
-            labels += [Label(policy, waiting.index[-1], waiting.iloc[-1], look)] if look is not OTHER else []
+            labels.append(Label(policy, waiting.index[-1], waiting.iloc[-1], look))
         axes.set_ylim(bottom=0)
-        axes.set_ylabel("Jobs waiting")
+        axes.set_ylabel("Waiting (jobs)")
         write_names(axes, labels, NAME_GAP)
-    others = ["grey: other policies"] * (OTHER in drawn.values())
-    notes = ", ".join([*["shaded: measured"] * (measured is not None), *others])
-    every[-1].set_xlabel(f"Step ({notes})" if notes else "Step")
-    figure.suptitle(title, x=0.01, ha="left")
+    every[-1].set_xlabel("Time (steps)" if measured is None else "Time (steps; shaded: measured)")
+    figure.suptitle(counted(title, frame, drawn), x=0.01, ha="left")
     return figure
 
 
@@ -163,9 +161,9 @@ def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
     """Return the reference levels and the axis label of an agent's learning curve."""
     row = params.agents[agent]
     if row.finetune.name == "evolution":
-        return Validated({}, "Slowdown to that of sjf_align, validation jobsets and streams")
+        return Validated({}, "Validation slowdown relative to sjf_align (ratio)")
     levels = chosen.over(row.finetune.loads) if row.objective == "slowdown" else {}
-    return Validated(levels, f"Mean {row.objective.replace('_', ' ')} on validation jobsets")
+    return Validated(levels, validation_label(row.objective, "steps"))
 
 
 def _stream(params: Params, name: str) -> pd.DataFrame:

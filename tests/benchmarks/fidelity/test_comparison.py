@@ -1,5 +1,7 @@
 """Plays are compared as distributions; those kept in the repository, and some that are worked by hand."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ from builders import REPOSITORY
 
 from benchmarks.fidelity.comparison import SLURM, Within, distance, figures, jobs_of, ranked, within
 from benchmarks.fidelity.jobs import ORDERS
+from benchmarks.fidelity.measuring import compared
 from benchmarks.fidelity.simulated import backfill_of, starts
 from benchmarks.fidelity.tables import PLAYS
 from benchmarks.slurm.configuration import Cluster
@@ -110,6 +113,10 @@ def test_a_reservation_for_every_job_is_closer_to_slurm_than_one(kept: pd.DataFr
     found = figures(kept, Cluster())
     inside = {player: sum(row.inside for row in within(found, player)) for player in ("easy, drawn", "planned, drawn")}
     assert inside == {"easy, drawn": 5, "planned, drawn": 12}
+    data, lines = compared(kept, Cluster())
+    rows = [row for row in json.loads(json.dumps(data))["figures"] if row["player"] == "planned, drawn"]
+    assert (len(rows), all(row["inside"] for row in rows)) == (12, True)
+    assert sum(line.startswith("planned, drawn: ") and line.endswith(": inside") for line in lines) == 12
     page = " ".join((REPOSITORY / "docs/results/fidelity.md").read_text().split())
     short = [100 * (1 - row.ours / row.mean) for row in within(found, "planned, drawn") if row.measure == "mean_wait"]
     assert f"own spread, and mean waits are {min(short):.0f} to {max(short):.0f} % too short" in page

@@ -16,7 +16,7 @@ from pipeline.core.storage.files import read_table
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 def test_a_real_slurm_and_the_simulator_play_the_same_jobs(tmp_path: Path) -> None:
     """Mean waits lie within 40 % of Slurm's: the kept plays differ by up to 28 %, and this is one busy machine."""
-    said = list(run(tmp_path / "plays.csv", 30, 2, 7, Cluster()))
+    _, said = run(tmp_path / "plays.csv", 30, 2, 7, Cluster())
     plays: pd.DataFrame = read_table(tmp_path / "plays.csv", PLAYS)
     assert len(plays) == 3 * 2 * 30
     assert (plays["end_s"] - plays["start_s"] >= plays["run_s"]).all()

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import cluster, jobset
+from readable import faults
 
 from pipeline.comparing.plots import png
 from pipeline.core.config import Evaluation
@@ -248,6 +249,7 @@ def test_figures_and_lines_are_the_same_twice(held: Decisions) -> None:
             "outcomes": outcomes_by("jobs", by_length(results), "online", ("sjf", "holder"), SETTINGS, 1),
         }
         drawn = figures("holder", tables, words("steps"))
+        assert [fault for figure in drawn.values() for fault in faults(figure)] == []
         return summary(tables, card, words("steps"), "steps"), {name: png(figure) for name, figure in drawn.items()}
 
     lines, pictures = told()

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from group_models import write_controller, write_test_jobsets
 from group_rows import shared
+from readable import faults
 
 from pipeline.core import storage
 from pipeline.errors import UserError
@@ -52,6 +53,15 @@ def test_tables_figures_and_lines(folder: Path, capsys: pytest.CaptureFixture[st
     ):
         assert f"\n{line}" in said
     assert said.splitlines()[-1].startswith("reports/explain/mine: differences.csv, ")
+
+
+def test_figures_can_be_read_in_grey(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+    monkeypatch.setattr(
+        "pipeline.interactive.explaining.explain.png", lambda figure: found.extend(faults(figure)) or b""
+    )
+    explain(EXPLAINING, PARAMS, ExplainRequest("mine", jobsets=1))
+    assert found == []
 
 
 def test_the_same_agent_is_explained_in_the_same_bytes(folder: Path) -> None:

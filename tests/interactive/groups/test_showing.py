@@ -8,6 +8,7 @@ from group_builders import CLUSTER, Job, jobset
 from group_models import TABLE, write_controller, write_test_jobsets
 from group_rows import shared
 from matplotlib.figure import Figure
+from readable import faults
 
 from pipeline.errors import UserError
 from pipeline.interactive.groups.showing import SHOWING, bands_of, grid
@@ -114,6 +115,7 @@ def course() -> Trajectory:
 
 def test_a_policy_is_a_column_and_times_are_the_users(course: Trajectory) -> None:
     figure = drawn(SHOWN, one=course, other=course)
+    assert list(faults(figure)) == []
     left, right, *queues = figure.axes
     assert (left.get_title(loc="left"), right.get_title(loc="left")) == ("one", "other")
     assert left.get_xlim() == (100, 120)

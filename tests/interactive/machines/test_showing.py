@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from machine_builders import random_problem
 from machine_rows import few
+from readable import faults
 
 from pipeline.core import storage
 from pipeline.core.types import keys
@@ -46,6 +47,14 @@ def test_a_job_table_is_drawn_the_same_twice() -> None:
     ]
     assert show("jobs.csv") == picture
     assert show("jobs.csv", names=("a", "b")).halves[1].startswith("b: ")
+
+
+def test_a_picture_can_be_read_in_grey(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("jobs.csv").write_text(JOBS)
+    found: list[str] = []
+    monkeypatch.setattr("pipeline.interactive.showing.show.png", lambda figure: found.extend(faults(figure)))
+    show("jobs.csv")
+    assert found == []
 
 
 def test_a_test_jobset_is_drawn_as_it_is_scored() -> None:

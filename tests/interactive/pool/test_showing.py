@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from readable import faults
 
 from pipeline.comparing.plots import png
 from pipeline.core.config import Params
@@ -142,6 +143,7 @@ def drawn(params: Params, begin: int = 0, end: int = 6) -> Figure:
 def test_both_policies_are_drawn_on_the_same_axes(params: Params) -> None:
     figure = drawn(params)
     png(figure)
+    assert list(faults(figure)) == []
     left, right = figure.axes[:-1:2], figure.axes[1:-1:2]
     assert len(left) == len(right) == 4  # cpu, memory, jobs waiting, waiting jobs
     for one, other in zip(left, right, strict=True):

@@ -6,6 +6,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from readable import faults
 
 from pipeline.comparing.plots import GREY, png
 from pipeline.problems.groups.plots import calibration, delay_by_load, shares_over_time
@@ -44,8 +45,9 @@ def test_each_policy_has_a_panel_of_stacked_shares_on_the_same_axes() -> None:
     assert len(net.collections) == len(drf.collections) == 2
     assert net.collections[1].get_paths()[0].get_extents().ymax == 0.75  # both groups together at the most
     assert drf.collections[0].get_paths()[0].get_extents().get_points().tolist() == [[0, 0], [2, 0.75]]
-    assert drf.get_xlabel() == "Interval"
-    assert net.get_ylabel() == "Share of the cluster"
+    assert drf.get_xlabel() == "Interval (number)"
+    assert net.get_ylabel() == "Share of the cluster (fraction)"
+    assert list(faults(figure)) == []
     assert legend(figure) == ["group 1", "group 0"]  # from the top down
 
 
@@ -74,13 +76,15 @@ def test_calibration_shows_bins_the_diagonal_and_how_well_they_agree() -> None:
     # Returns are the squares of Q-values: of the same order (Spearman 1). Of 0, 1, 2, 3 against 0, 1, 4, 9, products of
     # deviations sum to 15, squares of deviations to 5 and 49: Pearson 15 / sqrt(245) = 0.96. Mean error: 1.5 - 3.5.
     frame = pd.DataFrame({"q": [3.0, 0.0, 2.0, 1.0, np.nan], "realised": [9.0, 0.0, 4.0, 1.0, 5.0]})
-    (axes,) = calibration(frame, "net").axes
+    figure = calibration(frame, "net")
+    (axes,) = figure.axes
+    assert list(faults(figure)) == []
     assert axes.get_title(loc="left") == "net\nPearson 0.96, Spearman 1.00, mean error -2"
     diagonal, means = axes.get_lines()
     assert x_of(diagonal) == y_of(diagonal) == [0, 3]
     assert x_of(means) == [0, 1, 2, 3]
     assert y_of(means) == [0, 1, 4, 9]
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Q-value: return expected", "Return realised")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Return expected: Q-value (reward)", "Return realised (reward)")
 
 
 def test_calibration_has_ten_bins_of_equally_many_decisions() -> None:
@@ -111,13 +115,15 @@ def delays(means: dict[str, list[float]]) -> pd.DataFrame:
 
 
 def test_each_policy_is_a_line_of_its_delays() -> None:
-    (axes,) = delay_by_load(delays({"drf": [2, 30], "net": [2, 20]}), "delays", {"net"}).axes
+    figure = delay_by_load(delays({"drf": [2, 30], "net": [2, 20]}), "delays", {"net"})
+    (axes,) = figure.axes
+    assert list(faults(figure)) == []
     lines = {line.get_label(): line for line in axes.get_lines()}
     assert x_of(lines["drf"]) == [50, 90]
     assert y_of(lines["drf"]) == [2, 30]
     assert y_of(lines["net"]) == [2, 20]
     assert lines["net"].get_linewidth() > lines["drf"].get_linewidth()
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Load (percent of the cluster)", "Mean delay")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Load (% of the cluster)", "Mean wait (time units)")
     assert [text.get_text() for text in axes.texts] == ["net", "drf"]  # from the lowest up
 
 

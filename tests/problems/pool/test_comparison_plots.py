@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
+from readable import faults
 
 from pipeline.comparing.plots import png
 from pipeline.core.schemas import STREAM_BACKLOG, empty
@@ -32,12 +33,14 @@ def drawn(axes: Axes) -> dict[str, list[list[float]]]:
 
 
 def test_each_load_has_a_panel_with_the_mean_backlog_of_each_policy() -> None:
-    light, heavy = backlog_growth(table(), "backlog").axes
+    figure = backlog_growth(table(), "backlog")
+    light, heavy = figure.axes
+    assert list(faults(figure)) == []
     assert [axes.get_title(loc="left") for axes in (light, heavy)] == ["Load 70 %", "Load 110 %"]
     assert drawn(heavy) == {"sjf": [[0, 0], [50, 15], [100, 30]], "net": [[0, 0], [50, 5], [100, 10]]}
     assert drawn(light) == {"sjf": [[0, 0], [50, 2], [100, 2]], "net": [[0, 0], [50, 1], [100, 2]]}
     assert light.get_ylim()[0] == heavy.get_ylim()[0] == 0
-    assert heavy.get_xlabel() == "Step"
+    assert heavy.get_xlabel() == "Time (steps)"
 
 
 def test_a_learned_policy_is_drawn_thicker_and_all_are_named_beside_each_panel() -> None:
@@ -54,7 +57,7 @@ def test_the_measured_steps_are_shaded() -> None:
         (shade,) = axes.patches
         box = shade.get_path().get_extents(shade.get_patch_transform())
         assert (box.x0, box.x1) == (20, 80)
-    assert figure.axes[-1].get_xlabel() == "Step (shaded: measured)"
+    assert figure.axes[-1].get_xlabel() == "Time (steps; shaded: measured)"
 
 
 def test_the_same_table_gives_the_same_bytes() -> None:
