@@ -28,4 +28,4 @@ def test_every_job_is_imported_and_fits_the_site(command: Command, place: Path, 
     assert command(*dump).out.startswith("3,000 jobs of ")
     done = command(*site)
     assert done.code == 0
-    assert machines in done.err + Path("params.yaml").read_text()
+    assert machines in done.out + Path("params.yaml").read_text()
