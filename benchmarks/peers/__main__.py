@@ -16,7 +16,7 @@ import pandas as pd
 from benchmarks.peers.drivers.run_our_environment import write
 from benchmarks.peers.rows import COLUMNS, disagreements
 from benchmarks.peers.running import Run, run
-from benchmarks.peers.simulators import EASY, FCFS, MISSING, SERIAL, SIMULATORS, SJF, Ready, prepare
+from benchmarks.peers.simulators import EASY, FCFS, MISSING, PICKS, SERIAL, SIMULATORS, SJF, Ready, prepare
 from benchmarks.peers.workload import draw, write_swf
 
 OUT = Path(__file__).resolve().parents[2] / "docs" / "results" / "speed" / "peers.csv"
@@ -31,7 +31,7 @@ def sizes() -> list[tuple[str, int, int]]:
     """Return rules, jobs and machines; smaller ones first."""
     fcfs = [(FCFS, jobs, BASE) for jobs in JOBS] + [(FCFS, OF_MACHINES, machines) for machines in MACHINES]
     others = [(EASY, jobs, BASE) for jobs in JOBS[:3]] + [(SERIAL, jobs, OF_SERIAL) for jobs in JOBS[:2]]
-    return [*sorted([*fcfs, *others], key=lambda size: size[1] * size[2]), (SJF, JOBSETS, 1)]
+    return [*sorted([*fcfs, *others], key=lambda size: size[1] * size[2]), (SJF, JOBSETS, 1), (PICKS, JOBS[1], BASE)]
 
 
 def larger(rule: str, jobs: int, machines: int, late: set[tuple[str, int, int]]) -> bool:
@@ -51,7 +51,7 @@ def compile_ours(ready: dict[str, Ready], folder: Path) -> None:
             if rule == SJF:
                 write(path, 1)
             else:
-                write_swf(path, draw(20, 4), 4)
+                write_swf(path, draw(2_000 if rule == PICKS else 20, 4), 4)
             run(ready[name], [str(path), FCFS if rule == SERIAL else rule], COMPILING_S)
 
 

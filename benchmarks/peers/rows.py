@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from benchmarks.peers.simulators import SIMULATORS, SJF
+from benchmarks.peers.simulators import OURS, SIMULATORS
 
 COLUMNS = (
     "rule", "jobs", "machines", "simulator", "run", "finished", "done", "decisions",
     "wall_s", "cpu_s", "mean", "peak_mib",
 )  # fmt: skip
-EXACT = "compiled"  # the simulator that others are compared with; of environments, `one`
+EXACT = "compiled"  # the simulator that others are compared with; of environments, `OURS`
 SAME = 0.005  # relative difference of means that counts as agreement
 
 
@@ -54,7 +54,7 @@ def disagreements(rows: pd.DataFrame) -> list[str]:
     """Return a line for each size at which a simulator's mean differs from ours."""
     lines, found = [], cells(rows)
     for (rule, jobs, machines, name), cell in found.items():
-        exact = found.get((rule, jobs, machines, "one" if rule == SJF else EXACT))
+        exact = found.get((rule, jobs, machines, OURS.get(rule, EXACT)))
         if exact is None or not (cell.finished and exact.finished):
             continue
         word = difference(cell.mean, exact.mean)

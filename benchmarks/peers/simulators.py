@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 DRIVERS = Path(__file__).resolve().parent / "drivers"
-FCFS, EASY, SERIAL, SJF = "fcfs", "easy", "serial", "sjf"  # serial: fcfs with jobs of one machine; sjf: environments
+# serial: fcfs with jobs of one machine; sjf: DeepRM's environments; picks: RLScheduler's, also under sjf.
+FCFS, EASY, SERIAL, SJF, PICKS = "fcfs", "easy", "serial", "sjf", "picks"
 
 
 class Entry(NamedTuple):
@@ -49,7 +50,16 @@ SIMULATORS = {
         "sched-rl-gym, DeepRM-v0", (SJF,), "run_schedgym_environment", "3.8",
         ("numpy==1.23.5", "scipy==1.10.1", "gym==0.21.0", "intervaltree==3.1.0", "parallelworkloads"), "sched-rl-gym",
     ),
+    "picks": Entry("ours, RLScheduler's protocol", (PICKS,), "run_our_environment", mine="picks"),
+    "picks_vector": Entry(
+        "ours, RLScheduler's protocol, 1,024 environments", (PICKS,), "run_our_environment", mine="picks_vector"
+    ),
+    "rlscheduler_env": Entry(
+        "RLScheduler, HPCEnv", (PICKS,), "run_rlscheduler_environment", "3.8",
+        ("numpy==1.23.5", "scipy==1.10.1", "gym==0.21.0"), "deep-batch-scheduler",
+    ),
 }  # fmt: skip
+OURS = {SJF: "one", PICKS: "picks"}  # of environments, the one that others are compared with
 # Repositories on GitHub, with the commits that were measured.
 CHECKOUTS = {
     "deep-batch-scheduler": "DIR-LAB/deep-batch-scheduler at cd433e3d62a01705f255bd48cb55b393862800e7",
@@ -58,7 +68,7 @@ CHECKOUTS = {
     "spark-sched-sim": "ArchieGertsman/spark-sched-sim at 2ba8d80c2ce57ccb4f20e753476a69295db223c9",
     "deeprm": "hongzimao/deeprm at fa7841122d4c2993fa0a7ce1667ea1f171865d9d",
 }
-MISSING = {"Batsim": "needs builds of SimGrid, intervalset and batprotocol, for which there are no packages"}
+MISSING = {"Batsim": "needs intervalset, which is neither in PyPI nor in Debian; its forge cannot be reached here"}
 
 
 class Ready(NamedTuple):

@@ -10,6 +10,7 @@ import pytest
 from builders import REPOSITORY
 
 from benchmarks.peers.__main__ import larger, sizes
+from benchmarks.peers.drivers.run_our_environment import picks
 from benchmarks.peers.drivers.run_ours import starts
 from benchmarks.peers.rows import cells, disagreements
 from benchmarks.peers.running import parse, run
@@ -42,6 +43,32 @@ def test_our_simulators_start_jobs_in_order_of_arrival() -> None:
     for rule, times in expected.items():
         assert starts("reference", jobs, 2, rule)().tolist() == times
     assert starts("replay_pooled", jobs, 2, "easy")().tolist() == expected["easy"]
+
+
+def shortest_first(jobs: QueueJobs, machines: int) -> float:
+    """Return the mean bounded slowdown if the shortest arrived job is picked, and all wait until it fits."""
+    left, running, now, slowdowns = list(range(len(jobs.run))), list[tuple[int, int]](), 0, []
+    while left:
+        now = max(now, int(jobs.submit[left[0]]))
+        job = min((k for k in left if jobs.submit[k] <= now), key=lambda k: jobs.run[k])
+        running = [one for one in running if one[0] > now]
+        while sum(size for _, size in running) + jobs.size[job] > machines:
+            now = min(running)[0]
+            running = [one for one in running if one[0] > now]
+        running.append((now + int(jobs.run[job]), int(jobs.size[job])))
+        left.remove(job)
+        slowdowns.append(max((now - jobs.submit[job] + jobs.run[job]) / max(jobs.run[job], 10), 1))
+    return float(np.mean(slowdowns))
+
+
+def test_our_environment_of_rlschedulers_protocol_gives_what_a_plain_loop_gives(tmp_path: Path) -> None:
+    drawn = draw(1_300, 16)  # run times become distinct, since jobs of equal ones are ordered by slot
+    jobs = drawn._replace(run=np.random.default_rng(1).permutation(1_300) + 1, submit=20 * drawn.submit)
+    write_swf(tmp_path / "queue.swf", jobs, 16)
+    found = picks(str(tmp_path / "queue.swf"))
+    test = QueueJobs(*(column[1_040:1_296] for column in jobs))
+    assert (found["jobs"], found["decisions"]) == (256, 256)
+    assert found["mean"] == pytest.approx(shortest_first(test, 16))
 
 
 def test_a_result_is_the_marked_line_and_another_output_is_an_error() -> None:

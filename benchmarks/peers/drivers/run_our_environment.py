@@ -6,16 +6,18 @@
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import deeprm
-from pipeline.core.types import BoolArray, IntArray
+from pipeline.core.types import BoolArray, FloatArray, IntArray
 
 LOAD, STEPS, SLOTS = 130, 50, 10
 ENVIRONMENTS, TURNS = 1024, 300
+Rule = Callable[[dict[str, FloatArray], BoolArray], IntArray]
 SETTINGS: dict[str, Any] = {"load": LOAD, "scenario": {"arrivals": {"name": "bernoulli", "steps": STEPS}}}
 
 
@@ -37,34 +39,51 @@ def write(path: Path, count: int) -> None:
 
 
 def one(count: int) -> dict[str, float]:
-    """Return the work of one environment on the jobsets; only the time in `reset` and `step` counts."""
-    env: Any = deeprm.make("deeprm/Pool-v0", **SETTINGS).unwrapped
+    """Return the work of one environment on the jobsets."""
+    env = deeprm.make("deeprm/Pool-v0", **SETTINGS).unwrapped
+    return _played(env, count, {"split": "train", "load": LOAD}, sjf, "mean_slowdown")
+
+
+def picks(path: str) -> dict[str, float]:
+    """Return the work of one environment of RLScheduler's protocol on the test sequences of a log."""
+    env: Any = deeprm.make("deeprm/RLScheduler-v0", jobs=path).unwrapped
+    count = len(env.episodes.game.source.split("test")[100])
+    return _played(env, count, {"split": "test"}, picked, "mean_bounded_slowdown")
+
+
+def picked(seen: dict[str, FloatArray], mask: BoolArray) -> IntArray:
+    """Return the slot of the shortest job."""
+    run = seen["jobs"].reshape(len(mask), mask.shape[1] - 1, -1)[:, :, 1]
+    return np.asarray(np.where(mask[:, :-1].astype(bool), run, 2.0).argmin(axis=1))
+
+
+def _played(env: Any, count: int, split: dict[str, Any], rule: Rule, measure: str) -> dict[str, float]:
+    """Return the work on the jobsets of a split; only the time in `reset` and `step` counts."""
     wall, cpu, steps, slowdowns, jobs = 0.0, 0.0, 0, 0.0, 0
     for k in range(-1, count):
         began, used = time.perf_counter(), time.process_time()
-        seen, info = env.reset(options={"split": "train", "load": LOAD, "jobset": max(k, 0)})
+        seen, info = env.reset(options={**split, "jobset": max(k, 0)})
         if k >= 0:  # the first only compiles
             wall, cpu = wall + time.perf_counter() - began, cpu + time.process_time() - used
         over = False
         while not over:
-            action = sjf({"jobs": seen["jobs"][None]}, info["action_mask"][None])[0]
+            action = rule({"jobs": seen["jobs"][None]}, info["action_mask"][None])[0]
             began, used = time.perf_counter(), time.process_time()
             seen, _, over, _, info = env.step(action)
             if k >= 0:
                 wall, cpu, steps = wall + time.perf_counter() - began, cpu + time.process_time() - used, steps + 1
         if k >= 0:
             jobs += int(info["metrics"]["jobs"])
-            slowdowns += float(info["metrics"]["mean_slowdown"])
+            slowdowns += float(info["metrics"][measure])
     return {"jobs": jobs, "decisions": steps, "wall_s": wall, "cpu_s": cpu, "mean": slowdowns / count}
 
 
-def many() -> dict[str, float]:
+def many(envs: Any, rule: Rule, measure: str) -> dict[str, float]:
     """Return the work of 1,024 environments in lock step, on random jobsets."""
-    envs: Any = deeprm.make_vec("deeprm/Pool-v0", num_envs=ENVIRONMENTS, **SETTINGS).unwrapped
     seen, infos = envs.reset(seed=1)
     wall, cpu, jobs, slowdowns = 0.0, 0.0, 0, []
     for turn in range(-20, TURNS):
-        actions = sjf(seen, infos["action_mask"])
+        actions = rule(seen, infos["action_mask"])
         began, used = time.perf_counter(), time.process_time()
         seen, _, _, _, infos = envs.step(actions)
         if turn >= 0:
@@ -72,16 +91,26 @@ def many() -> dict[str, float]:
         over = infos.get("_metrics", np.zeros(ENVIRONMENTS, bool))
         if turn >= 0 and over.any():
             jobs += int(infos["metrics"]["jobs"][over].sum())
-            slowdowns.extend(infos["metrics"]["mean_slowdown"][over].tolist())
+            slowdowns.extend(infos["metrics"][measure][over].tolist())
     mean = float(np.mean(slowdowns))
     return {"jobs": jobs, "decisions": TURNS * ENVIRONMENTS, "wall_s": wall, "cpu_s": cpu, "mean": mean}
 
 
 def main() -> None:
-    """Run one environment, or many."""
+    """Run one environment or many, of DeepRM or of RLScheduler's protocol."""
     name, path = sys.argv[1], sys.argv[2]
-    count = len(np.load(path)["run"])
-    print("RESULT", json.dumps(one(count) if name == "one" else many()))
+    match name:
+        case "one":
+            found = one(len(np.load(path)["run"]))
+        case "vector":
+            envs = deeprm.make_vec("deeprm/Pool-v0", num_envs=ENVIRONMENTS, **SETTINGS).unwrapped
+            found = many(envs, sjf, "mean_slowdown")
+        case "picks":
+            found = picks(path)
+        case _:
+            envs = deeprm.make_vec("deeprm/RLScheduler-v0", num_envs=ENVIRONMENTS, jobs=path).unwrapped
+            found = many(envs, picked, "mean_bounded_slowdown")
+    print("RESULT", json.dumps(found))
 
 
 if __name__ == "__main__":

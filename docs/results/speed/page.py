@@ -6,11 +6,11 @@ import pandas as pd
 from layout import table
 
 from benchmarks.peers.rows import EXACT, Cell, cells, difference
-from benchmarks.peers.simulators import EASY, FCFS, SERIAL, SIMULATORS, SJF
+from benchmarks.peers.simulators import EASY, FCFS, OURS, SERIAL, SIMULATORS
 
 ROWS = Path(__file__).resolve().parent / "peers.csv"
 Cells = dict[tuple[str, int, int, str], Cell]
-BASE, FEW, OF_SERIAL, JOBSETS = 100, 1_000, 10, 20
+BASE, FEW, OF_SERIAL = 100, 1_000, 10
 
 
 def rate(value: float) -> str:
@@ -69,13 +69,13 @@ def serial() -> str:
 
 
 def environments() -> str:
-    """Return environments on DeepRM's jobs."""
+    """Return environments on DeepRM's jobs, then those of RLScheduler's protocol."""
     found, lines = cells(pd.read_csv(ROWS)), []
-    for name, entry in SIMULATORS.items():
-        if (cell := found.get((SJF, JOBSETS, 1, name))) is not None:
-            same = difference(cell.mean, found[SJF, JOBSETS, 1, "one"].mean)
+    for (rule, *_, name), cell in found.items():
+        if rule in OURS:
+            same = difference(cell.mean, next(of for key, of in found.items() if key[::3] == (rule, OURS[rule])).mean)
             rates = [rate(cell.decisions_per_s), rate(cell.jobs_per_s), rate(cell.peak_mib)]
-            lines.append([entry.words, *rates, f"{cell.mean:.2f} ({same})"])
+            lines.append([SIMULATORS[name].words, *rates, f"{cell.mean:.2f} ({same})"])
     return table(["environment", "decisions per second", "jobs per second", "MiB", "mean slowdown"], lines)
 
 
