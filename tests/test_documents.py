@@ -106,7 +106,16 @@ def test_every_public_name_of_the_library_is_in_the_api(site: Path) -> None:
     assert sorted(name for name in fields if f'title="{name}"' not in pages) == []
 
 
-FRAME = '<iframe src="{}" style="width:400px;height:900px"></iframe>'
+def test_search_finds_every_page(site: Path) -> None:
+    text = (site / "search" / "search_index.js").read_text()
+    index = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    found = {entry["location"].partition("#")[0] for entry in index["docs"] if entry["text"]}
+    pages = {str(path.relative_to(REPOSITORY / "docs").with_suffix(".html")) for path in PAGES}
+    assert sorted(pages - found) == []
+    assert any(entry["title"] == "schedule" for entry in index["docs"])  # a command
+
+
+FRAME = '<iframe src="{}" style="width:{}px;height:900px"></iframe>'
 WIDER = """<script>onload = () => {
   const wide = [...document.querySelectorAll("iframe")].filter(frame =>
     frame.contentDocument.documentElement.scrollWidth > frame.contentDocument.documentElement.clientWidth);
@@ -117,9 +126,10 @@ WIDER = """<script>onload = () => {
 
 @pytest.mark.live
 @needs_chromium
-def test_no_page_of_the_site_scrolls_sideways_on_a_phone(site: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [400, 1300])
+def test_no_page_of_the_site_scrolls_sideways(site: Path, tmp_path: Path, width: int) -> None:
     pages = [path.as_uri() for path in site.rglob("*.html")]
-    (tmp_path / "phone.html").write_text("".join(map(FRAME.format, pages)) + WIDER)
+    (tmp_path / "phone.html").write_text("".join(FRAME.format(page, width) for page in pages) + WIDER)
     found = re.search(r"<body>(.*?)</body>", loaded(tmp_path / "phone.html", tmp_path / "profile"))
     assert found is not None
     assert json.loads(found[1]) == {"pages": len(pages), "wide": []}

@@ -74,6 +74,11 @@ def seed_table() -> str:
     return layout.table([f"{load} %, n = {n}", "slowdown", *(f"to {rule}" for rule in REFERENCES)], written)
 
 
+def shared(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of the jobsets that every policy has; a run with a smaller budget has fewer than published data."""
+    return rows[rows.groupby("jobset")["policy"].transform("nunique") == rows["policy"].nunique()]
+
+
 def reserving_table() -> str:
     """Return each agent that may reserve, at its load, against policies that may not and rules that may."""
     published = pd.read_csv(HERE / as_published.JOBSETS)
@@ -89,7 +94,7 @@ def reserving_table() -> str:
     settings = load_params(HERE.parents[2] / "params.yaml").evaluation
     for agent in as_published.RESERVING:
         load = int(agent.split("_")[1])
-        mine = rows[rows["load"] == load]
+        mine = shared(rows[rows["load"] == load])
         others = ("sjf", "tetris", "hold", f"deeprm_{load}", "sjf that reserves")
         references = {other: {load: other} for other in others}
         found = comparison(mine, "reserving", references, settings, np.random.default_rng(1))
@@ -109,7 +114,7 @@ def one_network_table() -> str:
     settings, written = load_params(HERE.parents[2] / "params.yaml").evaluation, []
     for load in as_published.PAPER:
         own = f"deeprm_{load}"
-        mine = rows[(rows["load"] == load) & rows["policy"].isin(["all_loads", own])]
+        mine = shared(rows[(rows["load"] == load) & rows["policy"].isin(["all_loads", own])])
         found = comparison(mine, "bernoulli", {own: {load: own}}, settings, np.random.default_rng(1))
         means = mine.groupby("policy")["mean_slowdown"].mean()
         gap = layout.difference(found.query("load != 'all'").set_index("policy").loc["all_loads"])
