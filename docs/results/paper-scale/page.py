@@ -106,22 +106,6 @@ def reserving_table() -> str:
     return layout.table(["agent", "load", "slowdown", *head], written)
 
 
-def one_network_table() -> str:
-    """Return the difference of the network for all loads from the one trained at a load, at that load."""
-    published = pd.read_csv(HERE / as_published.JOBSETS).rename(columns={"value": "mean_slowdown"})
-    one = published[(published["scenario"] == "bernoulli") & (published["policy"] == "all_loads")]
-    rows = pd.concat([one, pd.read_csv(HERE / "jobsets.csv.gz").query("scenario == 'bernoulli'")])
-    settings, written = load_params(HERE.parents[2] / "params.yaml").evaluation, []
-    for load in as_published.PAPER:
-        own = f"deeprm_{load}"
-        mine = shared(rows[(rows["load"] == load) & rows["policy"].isin(["all_loads", own])])
-        found = comparison(mine, "bernoulli", {own: {load: own}}, settings, np.random.default_rng(1))
-        means = mine.groupby("policy")["mean_slowdown"].mean()
-        gap = layout.difference(found.query("load != 'all'").set_index("policy").loc["all_loads"])
-        written.append([f"{load} %", f"{means['all_loads']:.2f}", f"{means[own]:.2f}", gap])
-    return layout.table(["load", "all_loads", "trained at this load", "difference"], written)
-
-
 def counting_table() -> str:
     """Return mean slowdown by rule at one load under each way of counting, and the percentage of jobs left out."""
     experiments = read("experiments")
@@ -167,6 +151,5 @@ TABLES = {
     "seeds": seed_table,
     "counting": counting_table,
     "other settings": partial(as_published.overall, "paper-scale", OTHERS),
-    "one network or one a load": one_network_table,
     "reserving or not": reserving_table,
 }
