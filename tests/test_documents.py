@@ -331,8 +331,8 @@ def parsed(words: str) -> None:
 
 def test_every_command_of_the_readme_is_one_that_there_is() -> None:
     prose = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
-    lines = re.findall(r"^    (?:\.venv/bin/)?(.*?)(?: +#.*)?$", prose, re.MULTILINE)
-    spans = [words for words in re.findall(r"`([^`]+)`", prose) if words.startswith(("make ", "pip ", "advise "))]
+    lines = re.findall(r"^    (.*?)(?: +#.*)?$", prose, re.MULTILINE)
+    spans = [words for words in re.findall(r"`([^`]+)`", prose) if words.startswith(("make ", "pip ", "python -m "))]
     targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
     seen = set()
     for words in [*lines, *spans]:
@@ -343,13 +343,11 @@ def test_every_command_of_the_readme_is_one_that_there_is() -> None:
                 assert rest[0] in targets
             case "python":
                 parsed(words.removeprefix("python -m pipeline "))
-            case "advise":
-                parsed(words)
             case "dvc":
                 assert rest[0] in ("repro", "exp")  # tests of the advice and of the changed parameter
             case _:
                 assert words == "pip install ."  # its wheel is tested
-    assert seen == {"make", "python", "advise", "dvc", "pip"}
+    assert seen == {"make", "python", "dvc", "pip"}
 
 
 def test_the_layers_of_the_document_are_those_that_are_checked() -> None:
