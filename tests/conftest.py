@@ -23,6 +23,7 @@ from repositories import Folder, begin
 from skips import reasons
 from warm import warm
 
+from pipeline import progress
 from pipeline.core.config import Params
 
 if (
@@ -73,6 +74,7 @@ def one_thread() -> Iterator[None]:
     """Undo what a test or a command in its process sets, so that results do not depend on the order of tests."""
     before = {name: os.environ.get(name) for name in OF_THREADS}
     yield
+    progress.for_programs = False
     pin()
     for name, value in before.items():
         if value is None:
