@@ -15,6 +15,9 @@ import pytest
 from builders import REPOSITORY
 from published import OWN, has_own_results
 
+from pipeline.comparing.statistics import comparison
+from pipeline.core.config import load_params
+
 RESULTS = REPOSITORY / "docs" / "results"
 sys.path.insert(0, str(RESULTS))
 import as_published  # noqa: E402  beside the data, for it is run there
@@ -211,6 +214,23 @@ def update_below_tetris() -> str:
     return re.search(r"first below after update (\d+)", said)[1]  # type: ignore[index]
 
 
+def above_the_network_of_the_load() -> str:
+    """Return the loads at which one network for all loads differs from the one trained there, and the difference."""
+    here, said = tables.page("paper-scale"), []
+    published = pd.read_csv(RESULTS / "paper-scale" / as_published.JOBSETS).rename(columns={"value": "mean_slowdown"})
+    all_loads = published[(published["scenario"] == "bernoulli") & (published["policy"] == "all_loads")]
+    rows = pd.concat([all_loads, pd.read_csv(here.HERE / "jobsets.csv.gz").query("scenario == 'bernoulli'")])
+    for load in as_published.PAPER:
+        own = f"deeprm_{load}"
+        mine = rows[(rows["load"] == load) & rows["policy"].isin(["all_loads", own])]
+        settings = load_params(REPOSITORY / "params.yaml").evaluation
+        found = comparison(mine, "bernoulli", {own: {load: own}}, settings, np.random.default_rng(1))
+        gap = found.query("load != 'all'").set_index("policy").loc["all_loads"]
+        if gap["difference_low"] > 0 or gap["difference_high"] < 0:
+            said.append(f"{load} % differs: {layout.difference(gap)}")
+    return ", ".join(said)
+
+
 SENTENCES = [
     ("docs/results/controller.md", r"the same (\d+) windows", hpc2n_windows),
     ("docs/results/controller.md", r"(\d+) test windows a load", hpc2n_windows),
@@ -218,6 +238,7 @@ SENTENCES = [
     ("docs/results/run-times.md", r"p99 of wait is (\d+) % below EASY's on KTH", partial(wait_to_easy, "kth")),
     ("docs/results/run-times.md", r"and (\d+) % on Curie; some", partial(wait_to_easy, "curie")),
     ("docs/results/paper-scale.md", r"which it passes by update (\d+)", update_below_tetris),
+    ("docs/results/paper-scale.md", r"only (\d+ % differs: .*?\))", above_the_network_of_the_load),
 ]
 
 

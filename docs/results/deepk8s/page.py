@@ -41,17 +41,22 @@ def claims() -> str:
     return table(["claim of the paper", *LOGS.values()], rows, words=3)
 
 
+def compared(log: str) -> tuple[pd.Series, pd.DataFrame, pd.DataFrame]:
+    """Return over the loads of a log, by policy: mean slowdown, its difference from SJF, and the costs."""
+    settings = load_params(ROOT / "params.yaml").evaluation
+    rows = pd.read_csv(HERE / "jobsets.csv.gz").query("scenario == @log").astype({"unit": int})
+    sjf = {"sjf": dict.fromkeys(rows["load"].unique(), "sjf")}
+    gaps = comparison(rows, log, sjf, settings, np.random.default_rng(1)).query("load == 'all'")
+    means, costs = (
+        rows.groupby(["policy", "load"])[names].mean().groupby("policy").mean()
+        for names in ("mean_slowdown", list(COSTS))
+    )
+    return means, gaps.set_index("policy"), costs
+
+
 def slowdown() -> str:
     """Return mean slowdown over three loads, and the difference from SJF."""
-    settings, found = load_params(ROOT / "params.yaml").evaluation, {}
-    for log in LOGS:
-        rows = pd.read_csv(HERE / "jobsets.csv.gz").query("scenario == @log").astype({"unit": int})
-        sjf = {"sjf": dict.fromkeys(rows["load"].unique(), "sjf")}
-        gaps = comparison(rows, log, sjf, settings, np.random.default_rng(1)).query("load == 'all'")
-        means = rows.groupby(["policy", "load"])["mean_slowdown"].mean().groupby("policy").mean()
-        costs = rows.groupby(["policy", "load"])[list(COSTS)].mean().groupby("policy").mean()
-        found[log] = means, gaps.set_index("policy"), costs
-    written = []
+    found, written = {log: compared(log) for log in LOGS}, []
     for policy, name in POLICIES.items():
         cells = []
         for log, (means, gaps, costs) in found.items():

@@ -3,7 +3,7 @@
     make repro && python docs/results/tables.py confirm && python docs/results/tables.py write
 
 `confirm` runs all policies on every scenario's confirming jobsets and stores the results (`jobsets.csv.gz`). It also
-stores those on validation jobsets, from which the README's recommendations follow (`validation.csv`), those on test
+stores those on validation jobsets, from which situations.md follows (`validation.csv`), those on test
 jobsets, from which any interval of `reports/` can be recomputed (`tested/`), and the digests of the models
 (`models.json`). `gather` only stores, after `python -m pipeline confirm SCENARIO`. The other tables are from
 `reports/` in the repository.
