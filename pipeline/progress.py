@@ -60,6 +60,8 @@ def _lines(title: str, total: float, start: float) -> Iterator[Advance]:
 
     def advance(done: float, note: str = "") -> None:
         nonlocal shown_at, first, latest
+        if latest[0] >= total:  # the end was said
+            return
         now, latest = time.monotonic(), (done, note)
         if first is None and done > start:
             first = (done, now)
@@ -92,7 +94,7 @@ def say(*lines: str) -> None:
 
 
 def remark(*lines: str) -> None:
-    """Write lines for people to stderr; with --json the answer has the same."""
+    """Write lines for people to stderr, except with --json."""
     if not for_programs:
         say(*lines)
 

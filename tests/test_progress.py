@@ -55,6 +55,14 @@ def test_work_done_before_a_kill_does_not_count_for_the_time_left(
     ]
 
 
+def test_the_end_is_said_once(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("schedule by sjf", 100) as advance:
+        clock[0] += 20
+        advance(100, "60 jobs")
+        advance(100, "60 jobs")
+    assert capsys.readouterr().err == "schedule by sjf: 100 of 100, done in 20 s, 60 jobs\n"
+
+
 def test_a_long_step_says_where_the_work_is_though_nothing_moves_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -119,7 +119,7 @@ def run(wanted: SlurmImport) -> tuple[dict[str, object], list[str]]:
     for name, text in content.items():
         write(wanted.out / name, text.encode())
     dropped = int(account.loc[account["what"] == "dropped", "rows"].sum())
-    return report(wanted.out, jobs, account, content, f"{dropped:,} of {len(jobs) + dropped:,} rows are none")
+    return report(wanted.out, jobs, account, content, f"{dropped:,} of {len(jobs) + dropped:,} rows are not jobs")
 
 
 def _read(wanted: SlurmImport, sieves: Sequence[Sieve]) -> pd.DataFrame:

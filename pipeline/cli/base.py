@@ -32,9 +32,11 @@ def _version(wanted: bool) -> None:
 
 
 def _program(
-    _: Annotated[bool, Option("--version", help="Print the version.", is_eager=True, callback=_version)] = False,
+    _: Annotated[
+        bool, Option("--version", help="Print the version and exit.", is_eager=True, callback=_version)
+    ] = False,
 ) -> None:
-    progress.for_programs = False  # before the options of a command
+    """Take the options before a command."""
 
 
 app = typer.Typer(

@@ -139,6 +139,7 @@ def evaluate_compare(as_json: AsJson = False) -> None:
     from pipeline.stages import compare
     from pipeline.tracking.changes import report_changes
 
-    report_changes(params)
+    if not as_json:
+        report_changes(params)
     compare.run(params)
     answer((), Path("reports/metrics.json"), as_json)

@@ -111,7 +111,7 @@ def learning_curve(
 ) -> "Figure":
     """Draw validation results of agents in training, the best heuristics as levels; ValueError without the metric."""
     figure, axes = canvas(title)
-    best = dict(sorted(heuristics.items(), key=lambda one: one[1])[: MOST_LINES - len(curves)])
+    best = dict(sorted(heuristics.items(), key=lambda one: one[1])[: max(MOST_LINES - len(curves), 0)])
     drawn, values = looks([*curves, *best], curves), list(best.values())
     for agent in curves:
         points = curves[agent][curves[agent]["metric"] == metric].sort_values("update")
@@ -127,7 +127,7 @@ def learning_curve(
 
 
 def levels(axes: "Axes", values: Mapping[str, float], drawn: Mapping[str, Look], gap: float = LABEL_GAP) -> None:
-    """Draw horizontal lines with their names, across the limits that the axes have."""
+    """Draw named horizontal lines across the present limits of the axes."""
     left, right = axes.get_xlim()
     for name, level in values.items():
         line(axes, name, [left, right], [level, level], drawn[name])
@@ -149,7 +149,7 @@ def png(figure: "Figure") -> bytes:
 
 
 def _complete_fonts() -> None:
-    """Add matplotlib's own fonts where its cached list of fonts lacks them; else it warns about each."""
+    """Add matplotlib's bundled fonts that its cached list lacks; it warns about each missing one."""
     from matplotlib import font_manager, get_data_path
 
     listed = {Path(font.fname).name for font in font_manager.fontManager.ttflist}

@@ -136,7 +136,7 @@ def reason(output: Iterable[str], code: int) -> str:
 
     >>> reason(["error: params.yaml: no such key", "ERROR: failed to reproduce 'gate'"], 255)
     'params.yaml: no such key'
-    >>> reason(["gate: started"], -9)
+    >>> reason(["gate: 50 of 400, time left unknown"], -9)
     'ended by signal 9'
     """
     lines = [line for line in output if line.strip()]

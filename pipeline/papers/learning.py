@@ -46,7 +46,7 @@ def _draw(evidence: Evidence, agent: str) -> Figure:
     curve, objective = evidence.curves[agent], evidence.roles.agents[agent].objective
     titles = [
         f"{agent} while learning: total return of an episode",
-        "Mean slowdown (level lines: heuristics, on validation)",
+        "Mean slowdown (horizontal lines: heuristics, on validation)",
     ]
     titles += [] if objective == "slowdown" else ["Objective"]
     figure, axes = plots.panels(titles, 3.2 * len(titles))

@@ -347,7 +347,7 @@ def _later(q: Queue, s: _Live, job: int, time: float, at: float) -> float:
 
 @inlined
 def _bound(q: Queue, s: _Live, p: _Plan, job: int, now: float) -> float:
-    """Return a time before which a job does not fit: the last start planned in this pass for a job needing no more."""
+    """Return a lower bound of a job's start: the latest start planned in this pass for a job that needs no more."""
     for j in range(s.counts[PLANNED] - 1, -1, -1):
         other = p.what[j]
         if p.sign[j] < 0 and other >= 0 and q.limit[other] <= q.limit[job] and q.nodes[other] <= q.nodes[job]:
@@ -364,7 +364,7 @@ def _earliest(q: Queue, s: _Live, p: _Plan, job: int, total: int, now: float, la
     """Return the earliest time at which a job fits for its whole limit, inf if it is after `latest`; write `since`.
 
     A time in which the job fits can end only when planned units are taken. While fewer units are free than it needs,
-    machines are not looked at, nor before its bound.
+    or before its bound, machines are not looked at.
     """
     bound = _bound(q, s, p, job, now)
     if bound > latest:

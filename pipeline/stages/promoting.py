@@ -50,7 +50,7 @@ def rollback(params: Params, scenario: str) -> tuple[dict[str, str], str]:
     now = rolled_back(lines[scenario], scenario)
     storage.write(CHAMPIONS, with_line(text, scenario, now).encode())
     found = {"scenario": scenario, "champion": now.policy, "before": lines[scenario].policy}
-    return found, f"{scenario}: {now.policy} again; this {found['before']} is not promoted any more"
+    return found, f"{scenario}: {now.policy} restored; {found['before']} will not be promoted again"
 
 
 def _check_current(scenario: str, found: Verdict, line: Champion | None) -> None:

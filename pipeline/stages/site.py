@@ -20,7 +20,7 @@ from pipeline.core.storage.params_file import with_rows
 from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.interactive.logs.overview import tables
-from pipeline.progress import progress, remark, say
+from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS
 from pipeline.sites.multifactor import MULTIFACTOR, replayed, weights_of
 from pipeline.sites.outages import read_all
@@ -124,7 +124,7 @@ def _check_quotas(quotas: Sequence[Quota], trace: Trace) -> None:
     if quotas and not apply:
         raise UserError("--quotas: none applies to the log: expected its QOS, and the key with which it was imported")
     if quotas:
-        remark(f"{apply:,} of {len(quotas):,} quotas of QOS and accounts apply to the log")
+        say(f"{apply:,} of {len(quotas):,} quotas of QOS and accounts apply to the log")
 
 
 def _named(file: Path) -> Path:

@@ -3,7 +3,7 @@
 `compare` prints those since the last commit. In MLflow, each pipeline run is compared with the one before it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,9 +22,9 @@ from pipeline.problems import problem_of
 from pipeline.progress import remark
 from pipeline.simulation.results import COST_COLUMNS
 from pipeline.tracking.digests import StoredOutputs, measured
+from pipeline.tracking.identity import PIPELINE_STAGE
 from pipeline.tracking.record import FINISHED
-from pipeline.tracking.source_tree import working_tree
-from pipeline.tracking.store import MOST_CHILDREN, Store
+from pipeline.tracking.store import Store
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -34,9 +34,12 @@ OBJECTIVES_FILE = storage.REPORTS / "objectives.csv"
 BEFORE = "before"
 CHANGE = "Change"  # metric of all changed agents; MLflow sorts columns, capitals first
 ENDS = ("", " lo", " up")  # of metrics: the change, and the ends of its interval
-LETTERS = 8  # of an agent in a metric, or more to be unique: MLflow cuts the heads of columns after about twelve
-AGAINST = "against"  # tag of a run of `compare`: the pipeline run before it
-DESCRIPTION = "mlflow.note.content"  # MLflow's tag
+LETTERS = 8  # of an agent's name in a metric, more if needed: MLflow truncates the heads of columns after about 12
+AGAINST = "against"  # tag of a run of `compare`: the pipeline run that it was compared with
+DESCRIPTION, PARENT = "mlflow.note.content", "mlflow.parentRunId"  # MLflow's tags
+FIRST, LOST = "first run: no run before it", "the results of earlier runs are in no cache here"
+NOT_HERE = "the previous results are in no cache here"
+RECENT, LATEST, CANDIDATES = 100, 10, 5  # runs that are looked at, described, and tried as the run before
 
 
 class Gap(NamedTuple):
@@ -45,7 +48,7 @@ class Gap(NamedTuple):
     difference: float
     low: float
     high: float
-    n: float  # jobsets, or windows of a log
+    n: int  # jobsets, or windows of a log
 
 
 def changes(
@@ -59,58 +62,90 @@ def changes(
         place, drawn = paired(params, [agent])
         if place not in now or now[place] == was.get(place):
             continue
-        before, here = (stored.find(place, md5s.get(place, "")) for md5s in (was, now))
         if place not in was:
             yield agent, "new"
-        elif was.get(drawn) != now.get(drawn):
+            continue
+        if was.get(drawn) != now.get(drawn):
             yield agent, "other jobsets"
-        elif before is None or here is None:
-            yield agent, "the previous results are in no cache here"
+            continue
+        before, here = (stored.find(place, md5s.get(place, "")) for md5s in (was, now))
+        if before is None or here is None:
+            yield agent, NOT_HERE
         else:
             try:
                 then, today = (results(params, agent, folder) for folder in (before, here))
                 yield agent, gap(agent, then, today, params.evaluation, params.seed)
             except (UserError, ValueError):  # other code wrote them, or they have other loads
                 yield agent, "other columns or loads"
-    for path in (Path(path) for path, md5 in now.items() if md5 != was.get(path)):
-        if path.parent == storage.results_folder("agents", "") and path.name not in params.agents:
-            yield path.name, "not in params.yaml"
+    for path in _agents_of(now):
+        if now[path] != was.get(path) and Path(path).name not in params.agents:
+            yield Path(path).name, "not in params.yaml"
 
 
 def paired(params: Params, agents: Iterable[str]) -> list[str]:
     """Return the outputs by which agents are compared: the results and the jobsets of each."""
     folders = ((storage.results_folder("agents", one), params.agents[one].scenario) for one in agents)
-    return [place.as_posix() for results, name in folders for place in (results, storage.jobsets_folder(name))]
+    places = (place.as_posix() for results, name in folders for place in (results, storage.jobsets_folder(name)))
+    return list(dict.fromkeys(places))
 
 
-def compare_runs(store: Store) -> None:
-    """Describe each pipeline run by its changes since the one before it, and log them, unless that was done."""
-    wanted = f"tags.stage = 'compare' AND attributes.status = '{FINISHED}'"
-    seen: dict[str, Run] = {}  # the first `compare` of each pipeline run
-    before: Run | None = None
-    with suppress(UserError), TemporaryDirectory() as scratch, store.exclusive("the changes"):
-        tree, stored = working_tree(), StoredOutputs(Path(scratch))
-        runs = store.client.search_runs([store.experiment], wanted, max_results=MOST_CHILDREN, order_by=["start_time"])
-        for run in runs:
-            if seen.setdefault(run.data.tags["mlflow.parentRunId"], run) is run and AGAINST not in run.data.tags:
-                _describe(store, tree.params, stored, before, run)
-            before = run
+def compare_runs(store: Store, params: Params, most: int = LATEST) -> None:
+    """Describe the last pipeline runs by their changes since the run before each, and log these, unless that was done.
+
+    Results must be in this clone, so a run of another clone is left to that one. Passed over are runs of earlier
+    versions, which did not record the md5 of results, and those whose pipeline run was deleted.
+    """
+    from mlflow.exceptions import MlflowException
+
+    def recent(stage: str) -> "Sequence[Run]":
+        wanted = f"tags.stage = '{stage}'" + (f" AND attributes.status = '{FINISHED}'" if stage == "compare" else "")
+        return store.client.search_runs([store.experiment], wanted, max_results=RECENT, order_by=["start_time DESC"])
+
+    pipelines = {run.info.run_id: run for run in recent(PIPELINE_STAGE)}
+    runs = [run for run in recent("compare") if run.data.tags.get(PARENT) in pipelines and _agents_of(_outputs(run))]
+    first = {run.data.tags[PARENT]: run for run in runs}  # the first `compare` of each pipeline run
+    asked = [run for run in first.values() if AGAINST not in run.data.tags][:most]
+    # There may be no DVC repository here, or another process may write the same answers to a shared server.
+    with TemporaryDirectory() as scratch, suppress(UserError, MlflowException):
+        stored = StoredOutputs(Path(scratch))
+        for run in asked:
+            pipeline = pipelines[run.data.tags[PARENT]]
+            earlier = [one for one in runs[runs.index(run) + 1 :] if one.data.tags[PARENT] != pipeline.info.run_id]
+            _describe(store, params, stored, earlier[:CANDIDATES], run, pipeline)
 
 
-def _describe(store: Store, params: Params, stored: StoredOutputs, before: "Run | None", run: "Run") -> None:
+def _describe(
+    store: Store, params: Params, stored: StoredOutputs, earlier: "Sequence[Run]", run: "Run", pipeline: "Run"
+) -> None:
     from mlflow.entities import Metric, RunTag
 
-    against, text, values = "none", "first run: no run before it", dict[str, float]()
-    if before is not None:
-        against = before.data.tags.get("dvc.exp.name") or before.data.tags["pipeline.id"]
-        inputs = (of.inputs.dataset_inputs if of.inputs else [] for of in (before, run))
-        was, now = ({one.dataset.name: one.dataset.digest for one in found} for found in inputs)
-        moved = dict(changes(params, was, now, stored))
-        text, values = answer(moved, {agent: row.scenario for agent, row in params.agents.items()})
-        text = f"{text}; vs {against}"
+    now = _outputs(run)
+    if not all(stored.find(place, now[place]) for place in _agents_of(now)):
+        return
+    against, text, values = "", LOST if earlier else FIRST, dict[str, float]()
+    for before in earlier:
+        moved = dict(changes(params, _outputs(before), now, stored))
+        if NOT_HERE not in moved.values():
+            against = before.data.tags.get("dvc.exp.name") or before.data.tags["pipeline.id"]
+            text, values = answer(moved, {agent: row.scenario for agent, row in params.agents.items()})
+            text = f"{text}; vs {against}"
+            break
+    users = pipeline.data.tags.get(DESCRIPTION, FIRST) not in (FIRST, LOST)  # a description that a user wrote
     points = [Metric(name, value, run.info.start_time, 0) for name, value in values.items()]
-    store.client.log_batch(run.data.tags["mlflow.parentRunId"], metrics=points, tags=[RunTag(DESCRIPTION, text)])
-    store.client.set_tag(run.info.run_id, AGAINST, against)
+    tags = [] if users else [RunTag(DESCRIPTION, text)]
+    store.client.log_batch(pipeline.info.run_id, metrics=points, tags=tags)
+    if against:
+        store.client.set_tag(run.info.run_id, AGAINST, against)
+
+
+def _outputs(run: "Run") -> dict[str, str]:
+    """Return the md5 of the results and jobsets that a run of `compare` read, by path."""
+    return {one.dataset.name: one.dataset.digest for one in (run.inputs.dataset_inputs if run.inputs else [])}
+
+
+def _agents_of(outputs: Mapping[str, str]) -> list[str]:
+    folder = storage.results_folder("agents", "").as_posix()
+    return [path for path in outputs if Path(path).parent.as_posix() == folder]
 
 
 def results(params: Params, agent: str, place: Path) -> pd.DataFrame:
@@ -132,7 +167,7 @@ def report_changes(params: Params) -> None:
     if head is None or not committed:
         return
     now = dict[str, str]()
-    for path in dict.fromkeys(paired(params, params.agents)):
+    for path in paired(params, params.agents):
         with suppress(FileNotFoundError):  # `compare` says what is missing
             now[path] = measured(Path(path))
     objectives = evidence.committed_table(OBJECTIVES_FILE, ("policy", "load", "mean"))
@@ -177,7 +212,9 @@ def answer(moved: Mapping[str, Gap | str], agents: Mapping[str, str]) -> tuple[s
     [('Change up', 50.0), ('machines', 25.0), ('machines lo', 12.0), ('machines up', 50.0)]
     """
     gaps = {agent: found for agent, found in moved.items() if isinstance(found, Gap)}
-    over = Gap(*np.mean([*gaps.values()] or [Gap(0.0, 0.0, 0.0, FEW)], axis=0).tolist())
+    every = [*gaps.values()] or [Gap(0.0, 0.0, 0.0, FEW)]
+    mean, low, high = np.mean([one[:3] for one in every], axis=0).tolist()
+    over = Gap(mean, low, high, min(one.n for one in every))
     shown = {CHANGE: over} if gaps or not moved else {}
     for agent, found in gaps.items():
         heads = (agent[:size] for size in range(LETTERS, len(agent)))

@@ -8,16 +8,16 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.core.config import repository_root
+from pipeline.core.config import load_params, repository_root
 from pipeline.core.config.git import CODE, git
 from pipeline.errors import UserError
 from pipeline.tracking import identity as ids
-from pipeline.tracking.changes import compare_runs, paired
+from pipeline.tracking.changes import RECENT, compare_runs, paired
 from pipeline.tracking.delivery import Delivery, reason, send_waiting
 from pipeline.tracking.digests import StoredOutputs, md5_of
 from pipeline.tracking.identity import Identity
@@ -25,7 +25,7 @@ from pipeline.tracking.rebuild import Done, done, evidence, stale
 from pipeline.tracking.record import FINISHED, SOURCE, WITHOUT, Begin, End, Inputs, Pipeline, Tags
 from pipeline.tracking.registry import DELAY, SLOWDOWN, Version, bring_up_to_date, versions
 from pipeline.tracking.source_tree import LOCK, SourceTree, tree_of, working_tree
-from pipeline.tracking.store import MOST_CHILDREN, Store, lock, open_store, parent_of
+from pipeline.tracking.store import Store, lock, open_store, parent_of
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 PATIENT = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "30", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}  # no stage waits for it
 OTHERS_S = 60  # longest wait for another `publish` of this clone
 CLONES_S = 600.0  # longest wait for other clones that share the store, for one pipeline run
+MOST_CHILDREN = 10_000
 RESTORED = "restored"
 REUSED_FROM = "reused.from"  # tag: the run in which a restored stage ran
 SHOWN = 10  # characters of a commit
@@ -86,9 +87,9 @@ def publish(revs: Sequence[str], everything: bool) -> Iterator[str]:
                 if target.rev is None or not everything:
                     skipped.append(target.title)
                 yield f"publish: skipped: {error}"
-        compare_runs(store)
         if added := bring_up_to_date(store, latest.values()):
             yield f"publish: models: {', '.join(added)} registered"
+        _compare(store)
     if skipped:
         raise UserError(f"publish: {len(skipped)} of {len(targets)} skipped: {', '.join(skipped)}")
 
@@ -99,7 +100,12 @@ def send_left() -> None:
         store = _open()
         for _ in send_waiting(store, StoredOutputs(Path(scratch)).find):
             pass
-        compare_runs(store)
+        _compare(store)
+
+
+def _compare(store: Store) -> None:
+    with suppress(UserError):  # today's params.yaml cannot be read: the next run describes what is left
+        compare_runs(store, load_params(), RECENT)
 
 
 @contextmanager

@@ -134,8 +134,8 @@ class StageRun:
                 from pipeline.tracking.changes import compare_runs  # pandas, which short stages avoid
                 from pipeline.tracking.registry import bring_up_to_date, here
 
-                compare_runs(self._delivery.store)
                 bring_up_to_date(self._delivery.store, here(self._params, self._first.pipeline.title))
+                compare_runs(self._delivery.store, self._params)
         except Exception as error:
             self._delivery, self._sends, self._unsent = None, False, []
             self._complain(error)

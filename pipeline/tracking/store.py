@@ -27,12 +27,13 @@ RECORD = "record.id"  # tag of a stage's run, by which a record that is sent twi
 EXPERIMENT_TAGS = {
     "mlflow.experimentKind": "custom_model_development",
     "mlflow.note.content": (
-        "One row = one `dvc repro` or `dvc exp run`; unfold it for its stages. `Change`: percent since the run before "
-        "(Description: where, and which run), mean over changed agents; `lo` and `up`: ends of the paired interval. "
-        "Below 0 is better; empty: no pair. Then each changed agent. `compare` and the report compare with the last "
-        "commit instead. Charts `<scenario>/<policy>`: mean slowdown on the test jobsets over load (step, in "
-        "percent); `<policy> <scenario>`: the same for one load. DVC decides what runs and holds the results; "
-        "`python -m pipeline publish` adds the stages that it skipped or restored, tagged `source = restored`."
+        "One row = one `dvc repro` or `dvc exp run`; unfold it for its stages. `Change`: percent since the previous "
+        "run, mean over changed agents (Description says which run, and where); `lo` and `up`: its paired interval. "
+        "Below 0 is better; empty if the runs cannot be compared. Then each changed agent. `compare` and the report "
+        "compare with the last commit instead. Charts `<scenario>/<policy>`: mean slowdown on the test jobsets over "
+        "load (step, in percent); `<policy> <scenario>`: the same for one load. DVC decides what runs and holds the "
+        "results; `python -m pipeline publish` adds the stages that it skipped or restored, tagged `source = "
+        "restored`."
     ),
 }
 QUIET = {
@@ -47,7 +48,6 @@ SET_UP_S = 60  # longest wait for other processes that set the database up
 SHARED_WAIT_S = 4.0  # longest wait for another clone; then the record stays in the spool
 SERVER_LOCK_S = 2  # replaces SET_UP_S for a server: the lock then covers only a query for the parent
 BUSY_S = 4
-MOST_CHILDREN = 10_000
 LARGEST_BATCH = 100  # params that MLflow takes at once
 
 

@@ -80,18 +80,18 @@ def _keep_view() -> str:
     path, remedy = database(), "run 'python -m pipeline publish' (or 'dvc repro')"
     if not path.exists():
         raise UserError(f"{path}: there is no MLflow database yet: {remedy}")
-    from mlflow.exceptions import MlflowException
-
     try:
         store = open_store()
-    except (OSError, MlflowException) as error:
+        shown = view_of(store)
+        if shown is not None:
+            short = b64encode(zlib.compress(json.dumps(shown).encode())).decode()
+            store.client.set_experiment_tag(store.experiment, VIEW_TAG, f"deflate;{short}")  # MLflow's own format
+            return store.experiment
+    except UserError:
+        raise
+    except Exception as error:  # of MLflow or its database
         raise UserError(reason(error)) from error
-    shown = view_of(store)
-    if shown is None:
-        raise UserError(f"{path}: no runs yet: {remedy}")
-    short = b64encode(zlib.compress(json.dumps(shown).encode())).decode()
-    store.client.set_experiment_tag(store.experiment, VIEW_TAG, f"deflate;{short}")  # MLflow's own format
-    return store.experiment
+    raise UserError(f"{path}: no runs yet: {remedy}")
 
 
 @contextmanager

@@ -72,7 +72,12 @@ def test_what_dvc_refuses_is_one_line(kitchen: Path) -> None:
 def test_what_dvc_says_beside_is_told_from_what_stages_say() -> None:
     for line in ("", "> python -m pipeline gate", "Updating lock file 'dvc.lock'", "Running stage 'gate':"):
         assert dvc_stages.is_noise(line), line
-    for line in ("gate: started", "error: no ink", "ERROR: failed to reproduce 'gate'", "Runningstage"):
+    for line in (
+        "gate: 50 of 400, time left unknown",
+        "error: no ink",
+        "ERROR: failed to reproduce 'gate'",
+        "Runningstage",
+    ):
         assert not dvc_stages.is_noise(line), line
     cached = "Stage 'gate' is cached - skipping run, checking out outputs"
     assert dvc_stages.fate(cached) == ("gate", dvc_stages.CACHED)

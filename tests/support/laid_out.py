@@ -179,7 +179,7 @@ def snapshot(root: Path | str, exact: bool = True) -> dict[str, Any]:
     names = {run.info.run_id: run.info.run_name for run in seen.parents()}
     found: dict[str, Any] = {}
     for run in [*seen.parents(), *seen.runs()]:
-        points = {key: seen.points(run, key) for key in run.data.metrics}
+        points = {key: seen.points(run, key) for key in run.data.metrics if exact or not key.startswith("Change")}
         tags = {key: value for key, value in run.data.tags.items() if exact or not key.startswith(("mlflow", "record"))}
         inputs = sorted((item.dataset.name, item.dataset.digest) for item in run.inputs.dataset_inputs)
         files = sorted(file.path for file in seen.client.list_artifacts(run.info.run_id))

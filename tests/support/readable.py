@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch
@@ -32,13 +34,23 @@ def faults(figure: Figure, units: Sequence[str] = ()) -> Iterator[str]:
         for name, differing in {"colour": _colour, "marker": Line2D.get_marker, "dash": _dash}.items():
             if len({differing(line) for line in lines}) < len(lines):
                 yield f"{', '.join(str(line.get_label()) for line in lines)}: two have the same {name}"
-        areas = [area for area in axes.patches if isinstance(area, PathPatch) and area.get_fill()]
-        if len({area.get_hatch() or "" for area in areas}) < len({to_hex(area.get_facecolor()) for area in areas}):
-            yield "boxes or areas that differ only in colour"
+        yield from _alike(axes)
         yield from _unnamed(figure, axes)
         for label in filter(None, (axes.get_xlabel(), axes.get_ylabel())):
             if not re.search(rf"\((?:{'|'.join(map(re.escape, (*UNITS, *units)))})(?=[);, ])", label):
                 yield f"'{label}' has no unit in brackets"
+
+
+def _alike(axes: Axes) -> Iterator[str]:
+    """Yield whether boxes, bars or areas with names of their own differ only in colour."""
+    boxes = [area for area in axes.patches if isinstance(area, PathPatch) and area.get_fill()]
+    if len({area.get_hatch() or "" for area in boxes}) < len({to_hex(area.get_facecolor()) for area in boxes}):
+        yield "boxes or areas that differ only in colour"
+    bars = [one.patches[0] for one in axes.containers if isinstance(one, BarContainer) and one.get_label()[0] != "_"]
+    areas = [one for one in axes.collections if isinstance(one, PolyCollection) and one.get_label()[0] != "_"]
+    for named in (bars, areas):
+        if len({one.get_hatch() or "" for one in named}) < len(named):
+            yield "bars or areas with the same hatch"
 
 
 def _unnamed(figure: Figure, axes: Axes) -> Iterator[str]:

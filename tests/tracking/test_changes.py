@@ -9,9 +9,8 @@ from tracking_records import Records
 
 from pipeline.core.config import Params
 from pipeline.tracking import changes
-from pipeline.tracking.changes import AGAINST, compare_runs
+from pipeline.tracking.changes import AGAINST, FIRST, LOST, compare_runs
 from pipeline.tracking.digests import StoredOutputs
-from pipeline.tracking.source_tree import SourceTree
 from pipeline.tracking.store import open_store
 
 RESULTS, JOBSETS = "reports/tables/agents/deeprm", "data/jobsets/online"
@@ -90,7 +89,7 @@ def test_scenarios_are_named_the_most_changed_first_and_names_fit_a_column() -> 
     assert max(map(len, names)) <= 12
 
 
-def test_names_that_begin_alike_are_longer() -> None:
+def test_names_with_a_common_beginning_are_longer() -> None:
     agents = ["deeprm3", "deeprm3_off", "deepk8s_ppo", "deepk8s_a3c"]
     _, values = changes.answer(dict.fromkeys(agents, changes.Gap(0.1, 0, 0.2, 9)), dict.fromkeys(agents, "online"))
     heads = [name for name in values if not name.endswith((" lo", " up"))]
@@ -100,23 +99,24 @@ def test_names_that_begin_alike_are_longer() -> None:
 @pytest.fixture
 def several(root: Path, only: Params, monkeypatch: pytest.MonkeyPatch) -> Records:
     """A database with an experiment, in which results are found by their md5."""
-    tree = SourceTree({}, "")
-    tree.params = only
-    monkeypatch.setattr(changes, "working_tree", lambda: tree)
     monkeypatch.setattr(changes, "StoredOutputs", lambda _: Stored("old", "new"))
     open_store()
     return Records(root)
 
 
 def compared(seen: Records, at: int, name: str, md5: str, parent: str = "") -> str:
-    """Record `compare` of a pipeline run, by default of a new one, and return the id of the pipeline run."""
+    """Record `compare` of a pipeline run, by default of a new one, and return the id of the pipeline run.
+
+    Without an md5, it has no inputs, like a run of an earlier version.
+    """
     experiment, at = seen.experiment.experiment_id, 1000 + at  # 0 would mean now
     if not parent:
         parent = seen.client.create_run(experiment, at, {"stage": "pipeline"}, name).info.run_id
     tags = {"stage": "compare", "mlflow.parentRunId": parent, "pipeline.id": f"{name}-0123"}
     tags |= {} if name == "base" else {"dvc.exp.name": name}
     run = seen.client.create_run(experiment, at, tags)
-    inputs = [DatasetInput(Dataset(path, one, "code", "{}"), []) for path, one in ((RESULTS, md5), (JOBSETS, "drawn"))]
+    paths = ((RESULTS, md5), (JOBSETS, "drawn")) if md5 else ()
+    inputs = [DatasetInput(Dataset(path, one, "code", "{}"), []) for path, one in paths]
     seen.client.log_inputs(run.info.run_id, inputs)
     seen.client.set_terminated(run.info.run_id)
     return parent
@@ -127,14 +127,14 @@ def said(seen: Records, parent: str) -> tuple[str, dict[str, float]]:
     return data.tags.get("mlflow.note.content", ""), data.metrics
 
 
-def test_each_run_is_compared_with_the_one_before_it(several: Records) -> None:
+def test_each_run_is_compared_with_the_one_before_it(several: Records, only: Params) -> None:
     runs = [
         compared(several, at, name, md5)
         for at, (name, md5) in enumerate([("base", "old"), ("few", "new"), ("more", "old")])
     ]
-    compare_runs(open_store())
+    compare_runs(open_store(), only)
     (base, none), (few, plus), (more, minus) = (said(several, run) for run in runs)
-    assert (base, none) == ("first run: no run before it", {})
+    assert (base, none) == (FIRST, {})
     assert few == "+25 %, range 0 to 25: online (deeprm); vs base-0123"
     assert plus == {
         f"{name}{end}": of for name in ("Change", "deeprm") for end, of in (("", 25), (" lo", 0), (" up", 25))
@@ -143,33 +143,69 @@ def test_each_run_is_compared_with_the_one_before_it(several: Records) -> None:
     assert minus["Change"] == -20
 
 
-def test_a_run_with_the_same_results_has_a_change_of_zero(several: Records) -> None:
+def test_a_run_with_the_same_results_has_a_change_of_zero(several: Records, only: Params) -> None:
     _, again = (compared(several, at, name, "old") for at, name in enumerate(["base", "again"]))
-    compare_runs(open_store())
+    compare_runs(open_store(), only)
     assert said(several, again) == (
         "no result changed; vs base-0123",
         dict.fromkeys(("Change", "Change lo", "Change up"), 0),
     )
 
 
-def test_a_run_that_has_its_answer_keeps_it(several: Records) -> None:
-    first = compared(several, 1, "base", "old")
-    compare_runs(open_store())
-    compared(several, 0, "earlier", "new")
-    again = compared(several, 2, "few", "new")
-    compared(several, 3, "base", "old", first)
+def test_a_run_that_has_its_answer_keeps_it(several: Records, only: Params) -> None:
+    first, second = compared(several, 0, "base", "old"), compared(several, 2, "few", "new")
+    compare_runs(open_store(), only)
+    compared(several, 1, "between", "new")
+    compared(several, 3, "base", "old", first)  # `compare` again
     later = compared(several, 4, "more", "new")
-    compare_runs(open_store())
-    assert said(several, first)[0].startswith("first run")
-    assert [said(several, run)[0].rpartition("; ")[2] for run in (again, later)] == ["vs base-0123", "vs base-0123"]
+    compare_runs(open_store(), only)
+    assert said(several, first)[0] == FIRST
+    assert [said(several, run)[0].rpartition("; ")[2] for run in (second, later)] == ["vs base-0123", "vs base-0123"]
     marks: dict[str, Run] = {run.info.run_id: run for run in several.runs("compare")}
-    assert sorted(run.data.tags.get(AGAINST, "") for run in marks.values()) == [
-        "",
-        "base-0123",
-        "base-0123",
-        "none",
-        "none",
-    ]
+    answered = ["base-0123", "base-0123", "base-0123"]  # `between`, too
+    assert sorted(run.data.tags.get(AGAINST, "") for run in marks.values()) == ["", "", *answered]
+
+
+def test_runs_of_earlier_versions_and_of_deleted_pipelines_are_passed_over(several: Records, only: Params) -> None:
+    base, without = compared(several, 0, "base", "old"), compared(several, 1, "without", "")
+    several.client.delete_run(compared(several, 2, "deleted", "new"))
+    few = compared(several, 3, "few", "new")
+    compare_runs(open_store(), only)
+    assert [said(several, run)[0] for run in (base, without)] == [FIRST, ""]
+    assert said(several, few)[0].endswith("; vs base-0123")
+
+
+def test_a_run_whose_results_are_elsewhere_is_left_to_that_clone(several: Records, only: Params) -> None:
+    compared(several, 0, "base", "old")
+    theirs, ours = compared(several, 1, "theirs", "elsewhere"), compared(several, 2, "ours", "new")
+    compare_runs(open_store(), only)
+    assert said(several, theirs) == ("", {})
+    assert said(several, ours)[0].endswith("; vs base-0123")
+
+
+def test_without_earlier_results_a_run_says_so_until_there_are_some(several: Records, only: Params) -> None:
+    compared(several, 0, "theirs", "elsewhere")
+    ours = compared(several, 2, "ours", "new")
+    compare_runs(open_store(), only)
+    assert said(several, ours) == (LOST, {})
+    compared(several, 1, "sent later", "old")
+    compare_runs(open_store(), only)
+    assert said(several, ours)[0].endswith("; vs sent later")
+
+
+def test_a_description_of_a_user_stays(several: Records, only: Params) -> None:
+    compared(several, 0, "base", "old")
+    few = compared(several, 1, "few", "new")
+    several.client.set_tag(few, "mlflow.note.content", "for the paper")
+    compare_runs(open_store(), only)
+    text, values = said(several, few)
+    assert (text, values["Change"]) == ("for the paper", 25)
+
+
+def test_at_most_the_requested_number_of_runs_is_described(several: Records, only: Params) -> None:
+    runs = [compared(several, at, f"run {at}", "old" if at % 2 else "new") for at in range(4)]
+    compare_runs(open_store(), only, most=2)
+    assert [bool(said(several, run)[0]) for run in runs] == [False, False, True, True]
 
 
 def test_an_output_without_md5_is_not_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

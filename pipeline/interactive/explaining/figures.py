@@ -20,7 +20,7 @@ PARTS = {
     "another_job": ("another job", LEARNED[0]),
     "waits": ("none", LEARNED[2]),
 }
-LABELS = {"load": "Load (%)", "waiting": "Waiting (jobs)", "free": "Least free of a resource (%)"}
+LABELS = {"load": "Load (%)", "waiting": "Waiting (jobs)", "free": "Lowest free share of a resource (%)"}
 
 
 def figures(agent: str, tables: Mapping[str, pd.DataFrame], labels: Mapping[str, str]) -> "dict[str, Figure]":

@@ -27,7 +27,7 @@ from pipeline.problems.pool.env.simulator.batch import Batched
 from pipeline.problems.pool.env.simulator.rules import players
 from pipeline.problems.pool.env.tables import SCHEDULE, user_job_columns
 from pipeline.problems.pool.env.workload.windows import describe, discretise
-from pipeline.progress import ProgressCallback, progress, remark, say
+from pipeline.progress import ProgressCallback, progress, say
 from pipeline.simulation.rollout import compiled_rule_of, play_compiled, play_together
 
 PATIENCE = 20  # times the steps that one job after another would take
@@ -277,7 +277,7 @@ def planned(
         with progress(f"search {tries:,} schedules, percent", 100, brief=True) as advance:
             start = searched(table, cluster, start, tries, seed, advance)
         said.append(f"{mean_slowdown(table, start):.4g} after a search of {tries:,}")
-    remark(f"a plan in hindsight, all jobs known beforehand: mean slowdown {', '.join(said)}")
+    say(f"a plan in hindsight, all jobs known beforehand: mean slowdown {', '.join(said)}")
     return start
 
 
