@@ -43,8 +43,8 @@ class Dumped(NamedTuple):
 
 
 def from_log(path: Path) -> Dumped:
-    """Return the jobs of a log that ran, and that have a limit."""
-    with gzip.open(path, "rt") as file:
+    """Return the jobs of a log that ran and have a limit."""
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
         lines = [line.split() for line in file if line.strip() and not line.startswith(";")]
     rows = np.array([[float(row[k]) for k in (1, 2, 3, 4, 8, 11)] for row in lines])
     submit, wait, run, cpus, limit, user = rows[(rows[:, 2:5] > 0).all(axis=1)].T
@@ -97,13 +97,13 @@ def commands(nodes: int, cpus: int, pool: bool) -> list[list[str]]:
 
 
 def main(
-    log: Annotated[Path | None, typer.Argument(exists=True, help="A log; else random jobs.")] = None,
+    log: Annotated[Path | None, typer.Argument(exists=True, help="Log in SWF (default: random jobs).")] = None,
     jobs: Annotated[int, typer.Option(help="Number of random jobs.")] = 200_000,
     nodes: Annotated[int, typer.Option(help="Nodes of the site.")] = 120,
     cpus: Annotated[int, typer.Option(help="Processors of a node.")] = 2,
     pool: Annotated[bool, typer.Option(help="One pool of processors.")] = False,
 ) -> None:
-    """Print the seconds of each command, and of all."""
+    """Time each command, and print the total."""
     total = 0.0
     with tempfile.TemporaryDirectory() as place:
         write_site(Path(place), from_log(log) if log else drawn(jobs, nodes, cpus), nodes, cpus)

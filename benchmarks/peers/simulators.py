@@ -68,7 +68,7 @@ CHECKOUTS = {
     "spark-sched-sim": "ArchieGertsman/spark-sched-sim at 2ba8d80c2ce57ccb4f20e753476a69295db223c9",
     "deeprm": "hongzimao/deeprm at fa7841122d4c2993fa0a7ce1667ea1f171865d9d",
 }
-MISSING = {"Batsim": "needs intervalset, which is neither in PyPI nor in Debian; its forge cannot be reached here"}
+MISSING = {"Batsim": "needs intervalset, which is neither in PyPI nor in Debian; its repository cannot be reached here"}
 
 
 class Ready(NamedTuple):

@@ -107,7 +107,7 @@ def main() -> None:
             found = many(envs, sjf, "mean_slowdown")
         case "picks":
             found = picks(path)
-        case _:
+        case "picks_vector":
             envs = deeprm.make_vec("deeprm/RLScheduler-v0", num_envs=ENVIRONMENTS, jobs=path).unwrapped
             found = many(envs, picked, "mean_bounded_slowdown")
     print("RESULT", json.dumps(found))

@@ -1,4 +1,4 @@
-"""Run RLScheduler's HPCEnv by its steps, with observations, under SJF: CHECKOUT SWF RULE.
+"""Run RLScheduler's HPCEnv step by step, with observations, under SJF: CHECKOUT SWF RULE.
 
 The sequences are the consecutive ones of our test split. An empty module takes the place of TensorFlow.
 """
