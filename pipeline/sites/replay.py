@@ -3,8 +3,9 @@
 Whenever a job arrives or ends, a pass starts jobs by priority. A job that cannot start gets a reservation at the
 earliest time at which it fits by the requested limits. Later jobs start only if they delay no reservation. With one
 reservation for each partition this is EASY (Lifka 1995; Mu'alem and Feitelson 2001); with many it is Slurm's backfill,
-which plans every job that it tests. With an interval, such passes are that far apart. Between them, a partition starts
-jobs only until the first that must wait, as in Slurm's main scheduler.
+which plans every job that it tests. Like Slurm, it reserves whole machines, unless all machines are one pool. With an
+interval, such passes are that far apart. Between them, a partition starts jobs only until the first that must wait, as
+in Slurm's main scheduler.
 
 All compiled code of `pipeline.sites` is in this module, so that numba notices changes by itself.
 """
@@ -108,7 +109,7 @@ class _Live(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """Changes of the units in use ahead, in order of time: reservations and announced outages, but not running jobs."""
+    """Changes of what is in use ahead, in order of time: reservations and announced outages, but not running jobs."""
 
     time: FloatArray  # [S]
     sign: IntArray  # [S]  1: units are released, which comes first among equal times; -1: they are taken
@@ -297,16 +298,20 @@ def _announce(q: Queue, s: _Live, p: _Plan, now: float) -> None:
 
 
 @inlined
-def _change(q: Queue, s: _Live, sign: int, what: int) -> int:
-    """Release or take units ahead; return how many of the first resource there are more, at most."""
-    if what < 0:
+def _change(q: Queue, s: _Live, sign: int, what: int, whole: bool) -> int:
+    """Release or take units or whole machines ahead; return how many units of the first resource are free in addition.
+
+    Jobs may hold some units of a machine that is taken, so less than nothing can be left of it.
+    """
+    first, after = (0, 1) if what < 0 else (s.held_first[what], s.held_first[what + 1])
+    more = 0
+    for place in range(first, after):
+        k = -1 - what if what < 0 else s.held[place]
+        more -= max(s.room[0, k], 0)
         for r in range(s.room.shape[0]):
-            s.room[r, -1 - what] += sign * q.capacity[-1 - what, r]
-        return int(q.capacity[-1 - what, 0]) if sign > 0 else 0  # jobs may hold some units of what is taken
-    for place in range(s.held_first[what], s.held_first[what + 1]):
-        for r in range(s.room.shape[0]):
-            s.room[r, s.held[place]] += sign * q.demand[what, r]
-    return int(sign * q.nodes[what] * q.demand[what, 0])
+            s.room[r, k] += sign * (q.capacity[k, r] if whole or what < 0 else q.demand[what, r])
+        more += max(s.room[0, k], 0)
+    return more
 
 
 @inlined
@@ -379,12 +384,12 @@ def _earliest(q: Queue, s: _Live, p: _Plan, job: int, total: int, now: float, la
         time = min(ends, planned)
         while min(ends, planned) == time:
             if ends == time:  # first, since units that are taken at the same time may be those released
-                sign, what, i = 1, s.limited[i], i + 1
+                sign, what, whole, i = 1, s.limited[i], False, i + 1
                 ends = _time(s.due, i, s.counts[RUNNING])
             else:
-                sign, what, j = p.sign[j], p.what[j], j + 1
+                sign, what, whole, j = p.sign[j], p.what[j], len(q.capacity) > 1, j + 1
                 planned = _time(p.time, j, s.counts[PLANNED])
-            total += _change(q, s, sign, what)
+            total += _change(q, s, sign, what, whole)
             if noted:
                 _note(q, s, job, what, time, at)
         if time < bound or total < q.nodes[job] * q.demand[job, 0]:

@@ -23,6 +23,7 @@ class Booking(NamedTuple):
     begin: float
     due: float  # by its limit
     machines: list[int]
+    whole: bool = False  # it has all of its machines, like a reservation in Slurm
 
 
 class Outage(NamedTuple):
@@ -145,7 +146,8 @@ class PlainQueue:
                 at, machines = self._earliest(job, reservations)
                 if at <= self.now + self.backfill.window:
                     made[partition] += 1
-                    reservations.append(Booking(job, at, at + float(self.queue.limit[job]), machines))
+                    whole = len(self.queue.capacity) > 1
+                    reservations.append(Booking(job, at, at + float(self.queue.limit[job]), machines, whole))
                     self.done.reserved[job].append(at)
 
     def _limited(self, job: int) -> bool:
@@ -195,7 +197,7 @@ class PlainQueue:
         free = self.queue.capacity[k].copy()
         for one in bookings:
             if k in one.machines and one.begin <= time < one.due:
-                free -= self.queue.demand[one.job]
+                free -= self.queue.capacity[k] if one.whole else self.queue.demand[one.job]
         return free
 
 

@@ -247,3 +247,16 @@ def test_an_outage_that_ended_long_before_the_first_job_changes_no_share() -> No
     starts = [0, 20, 10]
     assert replay(jobs, order, Backfill(), jobs.submit, np.arange(3)).tolist() == starts
     assert replay(jobs._replace(outages=old), order, Backfill(), jobs.submit, np.arange(3)).tolist() == starts
+
+
+def test_a_reservation_has_whole_machines_but_only_units_of_a_pool() -> None:
+    """Job 2 has reserved both machines from 10 s on, so job 3 does not start on the first, although units are left.
+
+    On one pool of the same size, job 3 starts at once.
+    """
+    early, late = (Job(0, 100), Job(0, 10, demand=2)), Job(2, 30)
+    machines = queue([3, 2], *early, Job(1, 50, nodes=2), late)
+    pool = queue([5], *early, Job(1, 50, demand=3), late)
+    order = Order(LINEAR, np.zeros(4), slope=1.0)
+    assert replay(machines, order, Backfill(), machines.submit, np.arange(4)).tolist() == [0, 0, 10, 10]
+    assert replay(pool, order, Backfill(), pool.submit, np.arange(4)).tolist() == [0, 0, 10, 2]

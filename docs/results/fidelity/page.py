@@ -1,6 +1,6 @@
 """Tables of ../fidelity.md, from the runs that `python -m benchmarks.fidelity` wrote."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -44,15 +44,15 @@ def _row(found: pd.DataFrame, players: Sequence[str], order: str, measure: str) 
     return [order, UNITS[measure], slurm, *ours]
 
 
-def each_figure(recorded: tuple[str, Cluster], players: Sequence[str], orders: Collection[str] = ORDERS) -> str:
+def each_figure(recorded: tuple[str, Cluster], players: Sequence[str], measures: Sequence[str] = MEASURES) -> str:
     """Return each figure and the range of Slurm's repeats; ✗ marks figures outside it."""
     found = measured(*recorded)
     count = found.loc[found["player"] == SLURM, "repeat"].nunique()
-    rows = [_row(found, players, order, measure) for order in orders for measure in MEASURES]
+    rows = [_row(found, players, order, measure) for order in ORDERS for measure in measures]
     return table(["order", "figure", f"Slurm, mean (least to most), n = {count}", *map(shown, players)], rows, words=2)
 
 
 TABLES = {
     "figures": partial(each_figure, ONE, PLAYERS),
-    "two partitions": partial(each_figure, TWO, PLAYERS[-1:], ["sjf"]),
+    "two partitions": partial(each_figure, TWO, PLAYERS[-1:], ["mean_wait"]),
 }
