@@ -17,9 +17,9 @@ NO_LIMITS = (
     "exact run times, which no scheduler has"
 )
 NOT_MODELLED = (
-    "fair-share where params.yaml has no weights of it, limits of QOS and accounts where it has no quotas, limits of a "
-    "partition's QOS, drained nodes where the scenario names no file of outages, reservations that jobs run in, "
-    "dependencies, and users who would submit other jobs if they waited less"
+    "fair-share where params.yaml has no weights of it, limits of QOS and accounts where it has no quotas, drained "
+    "nodes where the scenario names no file of outages, reservations that jobs run in, dependencies, and users who "
+    "would submit other jobs if they waited less"
 )
 WIDTH, HEIGHT, MARGIN = 640, 360, 64  # of the figure, px
 UNITS = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"))

@@ -58,6 +58,7 @@ def queue_of(fit: Fitted, site: Site) -> Queue:
     pairs, partition = np.unique(kind_of_job * len(fit.partition_names) + fit.partition, return_inverse=True)
     kind_of, name_of = np.divmod(pairs, len(fit.partition_names))
     named = [[site.partitions.get(part, Partition()) for part in name.split("|")] for name in fit.partition_names]
+    part_qos = [max(one.qos for one in row) for row in named]
     tiers, factors = (np.array([max(getattr(one, key) for one in row) for row in named]) for key in ("tier", "factor"))
     most = max([one.factor for one in site.partitions.values()] or [1])
     _, user = np.unique(fit.user, return_inverse=True)
@@ -76,7 +77,9 @@ def queue_of(fit: Fitted, site: Site) -> Queue:
         members=(kinds[kind_of][:, None] >> kind) & np.uint64(1) > 0,
         tier=tiers[name_of].astype(np.int64),
         factor=factors[name_of] / max(most, 1),
-        **quotas_of(site.quotas, fit.user, fit.group, fit.group_names)._asdict(),
+        **quotas_of(
+            site.quotas, fit.user, fit.group, fit.group_names, [part_qos[part] for part in fit.partition]
+        )._asdict(),
     )
 
 

@@ -1,8 +1,9 @@
 """Quotas of a site: what the running jobs of a QOS, an account or a user may hold together.
 
-As in Slurm, a quota of a job's QOS replaces those without a QOS. This applies separately to processors and jobs, and to
-`each: all` (Grp...) and the others (Max...). A quota of some users replaces that of all users of an account. Replaced
-quotas still count the job. Jobs of unknown users count as those of one user, and likewise for accounts.
+As in Slurm, a quota of the QOS of a job's partition replaces those of the job's own QOS, which replace those without
+a QOS. This applies separately to processors and jobs, and to `each: all` (Grp...) and the others (Max...). A quota of
+some users replaces that of all users of an account. Replaced quotas still count the job. Jobs of unknown users count
+as those of one user, and likewise for accounts.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,10 @@ class Counted(NamedTuple):
     of_jobs: BoolArray  # [Q]
 
 
-def quotas_of(rows: Sequence[Quota], user: IntArray, group: IntArray, groups: Sequence[tuple[str, str]]) -> Counted:
+def quotas_of(
+    rows: Sequence[Quota], user: IntArray, group: IntArray, groups: Sequence[tuple[str, str]],
+    of_partition: Sequence[str] = ("",),
+) -> Counted:  # fmt: skip
     """Return the quotas of jobs.
 
     Args:
@@ -34,22 +38,29 @@ def quotas_of(rows: Sequence[Quota], user: IntArray, group: IntArray, groups: Se
         user: [J] user of each job, as a number in the log.
         group: [J] index in `groups`.
         groups: pairs of account and QOS.
+        of_partition: [J] or [1] QOS of the job's partition; empty = none.
 
     Raises:
         UserError: a quota needs a QOS or accounts that the log does not record.
     """
-    mine = [members(row, groups)[group] & (np.isin(user, row.users) if row.users else True) for row in rows]
-    used = [(row, jobs) for row, jobs in zip(rows, mine, strict=True) if jobs.any()]
+    used = []
+    for row in rows:
+        by_partition = (np.asarray(of_partition) == row.qos) & bool(row.qos)
+        named = [*groups, *([("", row.qos)] if by_partition.any() else [])]  # the log need not name its QOS
+        jobs = by_partition | members(row, named)[group]
+        jobs &= np.isin(user, row.users) if row.users else True
+        if jobs.any():
+            used.append((row, jobs, np.where(by_partition, 3, 2 if row.qos else 1 if row.users else 0)))
     accounts, people = _numbers([account for account, _ in groups])[group], _numbers(user)
     pairs = people * (accounts.max(initial=0) + 1) + accounts
     keys = {"all": np.zeros_like(people), "user": people, "account": accounts, "association": pairs}
     parts, most, of_jobs = [np.empty((3, 0), dtype=np.int64)], list[int](), list[bool]()
-    for row, jobs in used:
+    for row, jobs, rank in used:
         for resource in (name for name in RESOURCES if getattr(row, name) is not None):
             replaced = np.zeros(len(user), dtype=bool)
-            for other, theirs in used:
-                if _replaces(other, row) and getattr(other, resource) is not None:
-                    replaced |= theirs
+            for other, theirs, above in used:
+                if _comparable(other, row) and getattr(other, resource) is not None:
+                    replaced |= theirs & (above > rank)
             number, which = _numbers(keys[row.each][jobs]), np.flatnonzero(jobs)
             parts.append(np.stack([which, len(most) + number, ~replaced[which]]))
             added = int(number.max()) + 1
@@ -58,11 +69,8 @@ def quotas_of(rows: Sequence[Quota], user: IntArray, group: IntArray, groups: Se
     return Counted(*_packed(np.concatenate(parts, axis=1), len(user)), np.array(most, float), np.array(of_jobs, bool))
 
 
-def _replaces(other: Quota, row: Quota) -> bool:
-    if (other.each == "all") != (row.each == "all"):
-        return False
-    of_users = other.each == row.each == "association" and other.users and not row.users
-    return not row.qos and bool(other.qos or of_users)
+def _comparable(other: Quota, row: Quota) -> bool:
+    return (other.each == "all") == (row.each == "all") and bool(other.qos or other.each == row.each == "association")
 
 
 def _numbers(keys: Sequence[str] | IntArray) -> IntArray:

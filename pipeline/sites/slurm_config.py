@@ -106,8 +106,8 @@ def backfill_of(config: SlurmConfig) -> Backfilling:
 
 
 def partitions_of(config: SlurmConfig) -> dict[str, Partition]:
-    """Return the tier and the factor of each partition, by name."""
-    return {part.name: Partition(tier=part.tier, factor=part.job_factor) for part in config.partitions}
+    """Return the tier, the factor and the QOS of each partition, by name."""
+    return {part.name: Partition(tier=part.tier, factor=part.job_factor, qos=part.qos) for part in config.partitions}
 
 
 def _partition(row: Mapping[str, str]) -> SlurmPartition:
@@ -141,8 +141,10 @@ def _length(row: Mapping[str, str], name: str, where: str, otherwise: str) -> fl
     return float(86_400 * days + 3600 * hours + 60 * minutes + seconds)
 
 
-def unsupported(config: SlurmConfig, replayed: Collection[str] = ()) -> list[str]:
-    """Return a line for each setting that the replay does not model; `replayed` names the weights that it does.
+def unsupported(config: SlurmConfig, replayed: Collection[str] = (), quotas: Collection[str] = ()) -> list[str]:
+    """Return a line for each setting that the replay does not model.
+
+    `replayed` names the weights that it does model, `quotas` the QOS whose quotas it has.
 
     >>> unsupported(SlurmConfig({"PriorityWeightQOS": "500", "PriorityFlags": ""}))
     ['PriorityWeightQOS=500: a term of the priority, not replayed']
@@ -156,7 +158,7 @@ def unsupported(config: SlurmConfig, replayed: Collection[str] = ()) -> list[str
     accounting, preempt = (config.settings.get(name, "") for name in ("AccountingStorageType", "PreemptType"))
     damping, flags = config.settings.get("FairShareDampeningFactor", ""), config.settings.get("PriorityFlags", "")
     scheduler, select = config.settings.get("SchedulerType", BACKFILLS), config.settings.get("SelectType")
-    qos = sorted({part.qos for part in config.partitions if part.qos})
+    qos = sorted({part.qos for part in config.partitions if part.qos and part.qos not in quotas})
     tiers, gres = {part.tier for part in config.partitions}, {node.gres for node in config.nodes if node.gres}
     more = [f"{name}={value}" for name, value in config.scheduler_parameters.items() if name not in BACKFILL]
     others = {
@@ -170,7 +172,7 @@ def unsupported(config: SlurmConfig, replayed: Collection[str] = ()) -> list[str
         f"SelectType={select}: allocation of whole nodes, not replayed": select == "select/linear",
         f"PreemptType={preempt}: preemption, not replayed": preempt not in (*UNSET, "preempt/none"),
         f"PriorityTier={sorted(tiers)}: tiers, not replayed": len(tiers) > 1 and "Partition" not in replayed,
-        f"QoS={','.join(qos)[:80]}: quotas of partitions, not replayed": bool(qos),
+        f"QoS={','.join(qos)[:80]}: quotas of partitions, not replayed without --quotas": bool(qos),
         f"Gres={','.join(sorted(gres))[:80]}: generic resources of nodes, not replayed": bool(gres),
         f"AccountingStorageType={accounting}: without SlurmDBD, Slurm ignores PriorityWeightAge, so jobs can starve": (
             accounting not in ("", "accounting_storage/slurmdbd")

@@ -1,8 +1,9 @@
 """`site`: describe a site's log, and write the rows for its advice into params.yaml."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ def run(
     known = params.sites[name] if name in params.sites else Site()
     limits, qos = _quotas(quotas, key or log.parent / KEY) if quotas else (known.quotas, known.qos)
     given = {what: path for what, path in texts.items() if path is not None}
-    settings = _settings(given, bool(qos), bool(limits))
+    settings = _settings(given, [one.name for one in qos], bool(limits))
     if quotas:
         settings["quotas"] = [one.model_dump(mode="json", exclude_defaults=True) for one in limits]
         settings["qos"] = [one.model_dump() for one in qos]
@@ -59,7 +60,8 @@ def run(
     nodes = nodes or known_nodes(params, name, format)
     with progress(f"read {log}, percent", 100, brief=True) as advance:
         trace = read(log, format, advance, nodes=nodes)
-    _check_quotas(limits, trace)
+    listed: Any = settings.get("partitions", known.model_dump()["partitions"])
+    _check_quotas(limits, trace, {row.get("qos", "") for row in listed.values()})
     lines = [*description(trace), *([read_all(outages, trace)[1]] if outages else [])]
     say(*(f"warning: {doubt}" for doubt in (*trace.doubts, *([] if trace.has_estimates else [NO_LIMITS]))))
     with progress(f"fit {log} to its machines", 1, brief=True):
@@ -82,7 +84,7 @@ def run(
     return {"site": name, "rows": wanted, "changes": changes}, lines
 
 
-def _settings(texts: Mapping[str, Path], qos_known: bool, has_quotas: bool) -> dict[str, Json]:
+def _settings(texts: Mapping[str, Path], qos: Sequence[str], has_quotas: bool) -> dict[str, Json]:
     """Return the keys of a site's row that its Slurm's configuration sets, and report what is not replayed."""
     rows: dict[str, Json] = {}
     given = {what: storage.read_text(path) for what, path in texts.items()}
@@ -93,15 +95,18 @@ def _settings(texts: Mapping[str, Path], qos_known: bool, has_quotas: bool) -> d
     except UserError as error:
         raise UserError(f"{', '.join(map(str, texts.values()))}: {error}") from error
     if "partitions" in texts:
-        rows["partitions"] = {name: part.model_dump() for name, part in partitions_of(found).items()}
-    for line in unsupported(found, replayed(found, qos_known)) if texts else ():
+        parts = partitions_of(found)
+        rows["partitions"] = {
+            name: part.model_dump(exclude=None if part.qos else {"qos"}) for name, part in parts.items()
+        }
+    for line in unsupported(found, replayed(found, bool(qos)), qos) if texts else ():
         say(f"not modelled: {line}")
     if "config" not in texts:
         return rows
     enforced = found.settings.get("AccountingStorageEnforce", "none").lower().split(",")
     if has_quotas and not {"limits", "safe", "all"} & set(enforced):
         say(f"AccountingStorageEnforce={','.join(enforced)}: this Slurm enforces no quotas, but they are replayed")
-    if (weights := weights_of(found, qos_known)) is None:
+    if (weights := weights_of(found, bool(qos))) is None:
         kept = "'today: fcfs'; an existing row keeps its order"
         say(f"{texts['config']}: only the order of submission is replayed, {kept}")
         return rows
@@ -118,9 +123,10 @@ def _quotas(files: Sequence[Path], key: Path) -> tuple[list[Quota], list[Qos]]:
     return found, [Qos(name=name, priority=priority) for name, priority in priorities.items()]
 
 
-def _check_quotas(quotas: Sequence[Quota], trace: Trace) -> None:
+def _check_quotas(quotas: Sequence[Quota], trace: Trace, of_partitions: Collection[str]) -> None:
     """Report how many quotas apply to jobs of a log; UserError if it lacks what they refer to, or none applies."""
-    apply = sum(bool(members(one, trace.group_names).any()) for one in quotas)
+    named = [(account, qos) for account, qos in trace.group_names for qos in (qos, *of_partitions)]
+    apply = sum(bool(members(one, named).any()) for one in quotas)
     if quotas and not apply:
         raise UserError("--quotas: none applies to the log: expected its QOS, and the key with which it was imported")
     if quotas:

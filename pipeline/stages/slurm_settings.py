@@ -41,7 +41,8 @@ def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapp
     row = params.sites[site]
     same = partitions_of(config).items() <= row.partitions.items()  # the log may have jobs of other partitions
     known = {*replayed(config, bool(row.qos))} - (set() if same else {"Partition"})
-    for line in unsupported(config, known if row.slurm else known - {*REPLAYED, "QOS"}):
+    qos = [one.name for one in row.qos]
+    for line in unsupported(config, known if row.slurm else known - {*REPLAYED, "QOS"}, qos if same else ()):
         say(f"not modelled: {line}")
     ours, theirs = (_said(one) for one in (params.sites[site].backfill, backfill_of(config)))
     if config.settings and ours != theirs:

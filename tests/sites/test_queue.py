@@ -118,6 +118,23 @@ def test_a_quota_of_its_qos_replaces_those_without_one_for_the_same() -> None:
         queue_of(fit(), Site(quotas=rows))
 
 
+def test_a_quota_of_the_qos_of_a_partition_counts_its_jobs_and_replaces_that_of_their_own_qos() -> None:
+    """Jobs 0 and 2 are in partition `big`, whose QOS is `part`, which the log does not name; all have QOS `long`."""
+    named = fit()._replace(
+        group=np.zeros(4, np.int64), group_names=(("7", "long"),), partition=np.array([0, 1, 0, 1]),
+        partition_names=("big", "work"),
+    )  # fmt: skip
+    rows = (Quota(qos="part", cpus=64), Quota(qos="long", cpus=8, jobs=5), Quota(accounts=("7",), cpus=99))
+    found = queue_of(named, Site(quotas=rows, partitions={"big": Partition(qos="part")}))
+    assert (found.most.tolist(), found.of_jobs.tolist()) == ([64, 8, 5, 99], [False, False, True, False])
+    assert found.counted.tolist() == [[0, 1, 2, 3], [1, 2, 3, -1]] * 2
+    assert found.bound.tolist() == [[True, False, True, False], [True, True, False, False]] * 2
+    own = Site(quotas=rows[1:2], partitions={"big": Partition(qos="long")})
+    assert queue_of(named, own).bound.tolist() == [[True, True]] * 4  # the same QOS counts a job once
+    with pytest.raises(UserError, match="does not name the QOS of its jobs"):
+        queue_of(named._replace(group_names=(("7", ""),)), Site(quotas=rows))
+
+
 def test_a_part_holds_consecutive_jobs_and_all_machines() -> None:
     log = queue_of(fit(), Site())
     found = part_of(log, slice(1, 3))

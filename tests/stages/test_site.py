@@ -219,6 +219,26 @@ def test_partitions_of_a_slurm_give_tiers_and_the_weight_of_their_factors(place:
     assert done.err.startswith("error: parts.txt: scontrol show partition, work: PriorityTier: expected a whole number")
 
 
+def test_quotas_of_a_partitions_qos_are_replayed_if_they_are_known(place: Path, command: Command) -> None:
+    rows = [f"{10**9 + 2_160 * k},0,900,3600,1,1,4,1,0,{'cpu' if k % 3 else 'big'}" for k in range(2_400)]
+    head = "submit,wait,run,limit,user,nodes,cpu,memory,gpu,partition"
+    (place / "log.csv").write_text("\n".join([head, *rows]) + "\n")
+    (place / "parts.txt").write_text("PartitionName=cpu\n   QoS=N/A\n\nPartitionName=big\n   QoS=heavy\n")
+    (place / "qos.txt").write_text(
+        "Name|Priority|GrpTRES|GrpJobs|MaxTRESPU|MaxJobsPU|MaxTRESPA|MaxJobsPA\nheavy|0|cpu=4|||||\n"
+    )
+    words = ("site", "log.csv", "--name", "ours", "--machines", "1 cpu=8,memory=64", "--partitions", "parts.txt")
+    done = command(*words)
+    assert "not modelled: QoS=heavy: quotas of partitions, not replayed without --quotas" in done.out + done.err
+    done = command(*words, "--quotas", "qos.txt")
+    assert (done.code, "not modelled" in done.out + done.err) == (0, False)
+    assert "1 of 1 quotas of QOS and accounts apply to the log" in done.out + done.err
+    assert load_params().sites["ours"].partitions == {"cpu": Partition(), "big": Partition(qos="heavy")}
+    link_log(load_params())
+    queue = SiteLog(load_params(), "ours").periods["train"].queue
+    assert (queue.counted[:4].tolist(), queue.most.tolist()) == ([[0], [-1], [-1], [0]], [4])
+
+
 def test_quotas_and_priorities_of_qos_are_read_and_replayed(place: Path, command: Command) -> None:
     rows = [f"{10**9 + 2_160 * k},0,900,3600,1,1,4,1,0,cpu,{7 + k % 2},{'long' if k % 3 else ''}" for k in range(2_400)]
     head = "submit,wait,run,limit,user,nodes,cpu,memory,gpu,partition"

@@ -137,6 +137,7 @@ class Partition(Frozen):
 
     tier: Points = 1  # PriorityTier: jobs of a higher one come first, whatever their priority
     factor: Points = 1  # PriorityJobFactor
+    qos: str = ""  # its QoS, whose quotas count the partition's jobs, too
 
 
 class Quota(Frozen):
