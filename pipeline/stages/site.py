@@ -3,7 +3,6 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -60,8 +59,8 @@ def run(
     nodes = nodes or known_nodes(params, name, format)
     with progress(f"read {log}, percent", 100, brief=True) as advance:
         trace = read(log, format, advance, nodes=nodes)
-    listed: Any = settings.get("partitions", known.model_dump()["partitions"])
-    _check_quotas(limits, trace, {row.get("qos", "") for row in listed.values()})
+    listed = Site.model_validate({"partitions": settings.get("partitions", known.partitions)}).partitions
+    _check_quotas(limits, trace, {one.qos for one in listed.values()})
     lines = [*description(trace), *([read_all(outages, trace)[1]] if outages else [])]
     say(*(f"warning: {doubt}" for doubt in (*trace.doubts, *([] if trace.has_estimates else [NO_LIMITS]))))
     with progress(f"fit {log} to its machines", 1, brief=True):

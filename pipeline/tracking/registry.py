@@ -120,7 +120,7 @@ def versions(
 
 
 def here(params: Params, pipeline: str) -> list[Version]:
-    """Return the policies of the working directory, if compared; they are current, because DVC ran the stale stages."""
+    """Return the policies of the working directory, or none before `compare`; DVC keeps them current."""
     if not Path(SLOWDOWN).exists():
         return []
     folders = {agent: Path("models", agent, "policy") for agent in params.agents}

@@ -84,7 +84,7 @@ class SourceTree:
 
 
 def working_tree() -> SourceTree:
-    """Return the working directory: files that git tracks or would track, or all files without git."""
+    """Return the working directory: files that git tracks or would track; without git, all files of the pipeline."""
     listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *CODE)
     if listed is not None:
         names = listed.decode().split("\0")

@@ -2,8 +2,9 @@
 
 The page opens on a table of runs: where and how much each changed since the run before it, with an interval. Its charts
 begin with each agent's distance from the best heuristic, then curves; other sections are folded. The page reads its
-state from a tag of the experiment, by the key in its address. MLflow's pages store shared views in this tag; no public
-function does. Charts that the state does not name go to the section named by the text before the slash in their metric.
+state from a tag of the experiment, named by the key in its address. MLflow's pages write such tags for shared views; no
+public function does so. Charts that the state does not name go to the section named by the text before the slash in
+their metric.
 """
 
 import json

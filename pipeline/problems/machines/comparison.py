@@ -26,7 +26,7 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
 
 
 def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
-    """Return the heuristics' levels for the plot of an agent's learning curve."""
+    """Return the heuristics' reference lines for an agent's learning curve."""
     row = params.agents[agent]
     levels = chosen.over(row.finetune.loads) if row.objective == "bounded_slowdown" else {}
     return Validated(levels, validation_label(row.objective, "time units"))
