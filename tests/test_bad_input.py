@@ -39,7 +39,7 @@ from pipeline.problems.pool.env.nouns import Cluster
 DOCUMENT = REPOSITORY / "docs" / "bad-inputs.md"
 SNAPSHOT = REPOSITORY / "tests" / "data" / "bad_inputs.md"
 EXAMPLES = 1  # rows of each group in the document
-EXAMPLED = "These are examples; `tests/data/bad_inputs.md` has every tested mistake. Both are written by"
+EXAMPLED = "These are examples; `tests/data/bad_inputs.md` has every tested mistake. Both files are written by"
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")  # variables that a command sets
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"

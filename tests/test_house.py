@@ -242,6 +242,42 @@ def test_an_orphan_is_found(tmp_path: Path) -> None:
     assert not is_of_a_module(Path("storage/test_memory.py"), tmp_path)
 
 
+def has_test(module: Path, tests: set[str]) -> bool:
+    """Has a test file a module's name, or, for a package, that of its folder, among the words of its own?"""
+    name = (module.parent.name if module.name == "__init__.py" else module.stem).strip("_")
+    return any(f"_{name}_" in f"_{test}_" for test in tests)
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules that a file imports, and the names from them, which may be modules too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (node.module, *(f"{node.module}.{one.name}" for one in node.names))
+
+
+def untested(package: Path, tests: set[str]) -> list[str]:
+    """Return the modules for which neither they nor a module that imports them has a test file."""
+    paths = {".".join(path.relative_to(package.parent).with_suffix("").parts): path for path in package.rglob("*.py")}
+    tested = {name for name, path in paths.items() if has_test(path, tests)}
+    covered = {one for name in tested for one in imported(ast.parse(paths[name].read_text()))}
+    modules = {name for name, path in paths.items() if path.name != "__init__.py"}
+    return sorted(modules - tested - covered)
+
+
+def test_every_module_or_one_that_imports_it_has_a_test_file() -> None:
+    tests = {path.stem.removeprefix("test_") for path in (REPOSITORY / "tests").rglob("test_*.py")}
+    assert [untested(REPOSITORY / package, tests) for package in ("pipeline", "deeprm")] == [[], []]
+
+
+def test_a_module_without_a_test_file_is_found(tmp_path: Path) -> None:
+    package = tmp_path / "pipeline"
+    package.mkdir()
+    for name, text in {"left": "", "inner": "", "outer": "from pipeline import inner"}.items():
+        (package / f"{name}.py").write_text(text)
+    assert untested(package, {"outer_rest"}) == ["pipeline.left"]
+    assert untested(package, {"left", "inner"}) == ["pipeline.outer"]
+
+
 def functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
     """Return all functions of a file by name, including methods."""
     return {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}

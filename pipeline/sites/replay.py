@@ -299,9 +299,9 @@ def _announce(q: Queue, s: _Live, p: _Plan, now: float) -> None:
 
 @inlined
 def _change(q: Queue, s: _Live, sign: int, what: int, whole: bool) -> int:
-    """Release or take units or whole machines ahead; return how many units of the first resource are free in addition.
+    """Release or take planned units or whole machines; return how many more units of the first resource are free.
 
-    Jobs may hold some units of a machine that is taken, so less than nothing can be left of it.
+    A machine can be taken while jobs hold some of its units; its room is then negative.
     """
     first, after = (0, 1) if what < 0 else (s.held_first[what], s.held_first[what + 1])
     more = 0

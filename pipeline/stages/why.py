@@ -21,7 +21,7 @@ SCORES = {  # times in seconds
 
 
 def run(params: Params, site: str, number: int | None, policy: str | None) -> tuple[dict[str, Json], list[str]]:
-    """Return the reasons as data and in lines; without a number, of the job that waits longest."""
+    """Return why a job starts when it does, as data and lines; by default, the job that waits longest."""
     check_known("params.yaml", "sites", site, params.sites)
     log, row = SiteLog(params, site), params.sites[site]
     name, kept = policy or row.today, (read_evidence(site) or {}).get("learned")

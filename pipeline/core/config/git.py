@@ -7,7 +7,7 @@ CODE = ("pipeline", "params.yaml", "dvc.yaml")
 
 
 def git(*words: str) -> bytes | None:
-    """Return the output of a git command, or None without git, a repository or such an object."""
+    """Return the output of a git command, or None if git, the repository or the object is missing."""
     # Inside a hook or an experiment GIT_DIR may be set; that is the intended repository.
     try:
         return _run(*words).stdout

@@ -15,7 +15,7 @@ Rows = Mapping[str, Mapping[str, Mapping[str, Json]]]  # by section and name
 
 
 def with_rows(where: str, text: str, rows: Rows) -> tuple[str, list[str]]:
-    """Return a text with some rows, and a line for each change; UserError if other text would have to change."""
+    """Return the text with the rows, and a line for each change; UserError if other text would have to change."""
     before, found, said = parsed(text, where), text, []
     for section, named in rows.items():
         there = before.get(section) or {}

@@ -58,7 +58,7 @@ def last_arrival(state: Any) -> float:
 
 
 def amounts(every: Iterable[Mapping[str, float]], resources: Sequence[str], scale: int = 1) -> IntArray:
-    """Return amounts [N, R] of resources, in whole parts of a unit."""
+    """Return amounts [N, R] of resources, as integers in units of 1 / `scale`."""
     rows = [[round(one.get(name, 0) * scale) for name in resources] for one in every]
     return np.array(rows, dtype=np.int64).reshape(-1, len(resources))
 

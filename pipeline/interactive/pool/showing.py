@@ -59,7 +59,7 @@ def watch(
 
 
 def described(trace: Trace) -> str:
-    """Return the result of a policy in words, after its mean slowdown."""
+    """Return the text that follows a policy's mean slowdown."""
     share = trace.withheld_steps / max(trace.end, 1)
     return (
         f"makespan {trace.end:.0f}{trace.cut}\n{trace.withheld_steps} steps not work-conserving ({100 * share:.0f} %), "

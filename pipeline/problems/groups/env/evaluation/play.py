@@ -127,7 +127,7 @@ def _rows(name: str, game: Game, turn: int, transition: Transition) -> pd.DataFr
 
 
 def _calibrated(kept: pd.DataFrame, player: Player, expectation: Expectation, game: Game) -> pd.DataFrame:
-    """Return the rows of intervals with expected values, and the discounted rewards that followed."""
+    """Return the intervals' rows with expected values and the discounted rewards that followed."""
     few = np.flatnonzero(game.number < SHOWN)
     jobs = batch([game.episodes[b] for b in few.tolist()])
     groups = GroupsSimulator(jobs, game.cluster, WAITING[expectation.objective](jobs))

@@ -2,8 +2,9 @@
 
 Arrivals before `first_s` are left out; run times and their estimates are cut at `longest_s`; jobs that fit on none of
 the machines are dropped. All of these are counted. Load = units that jobs hold times their run times, over capacity
-times the time in which they arrive, mean over resources. At another load, gaps between arrivals are multiplied by own
-load / load. Own load, predictions and the unit of time (the median run time) are those of the training period.
+times the time in which they arrive, mean over resources. At another load, gaps between arrivals are multiplied by
+the log's load / this load. The log's load, predictions and the unit of time (the median run time) are those of the
+training period.
 """
 
 from collections.abc import Mapping
