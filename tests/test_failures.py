@@ -7,8 +7,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from itertools import takewhile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
@@ -199,12 +199,18 @@ def closed(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def nobody(tmp_path_factory: pytest.TempPathFactory) -> Nobody:
-    """All these commands in one process, because starting a process takes most of the time."""
-    place = tmp_path_factory.mktemp("nobody")
-    of_pytest = takewhile(lambda folder: folder.name.startswith(("pytest-", "popen-")), place.parents)
-    for folder in (place, *of_pytest):
-        folder.chmod(0o755)
+def nobody() -> Iterator[Nobody]:
+    """All these commands in one process, because starting a process takes most of the time.
+
+    Their folder is not pytest's, which another pytest on this machine closes to other users.
+    """
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        place.chmod(0o755)
+        yield _refusals(place)
+
+
+def _refusals(place: Path) -> Nobody:
     words = {name: name for name in UNWRITTEN} | {name: words for name, (words, _) in UNREAD.items()}
     folders = {name: closed(place / str(number)) for number, name in enumerate(words)}
     for name in UNREAD:

@@ -73,6 +73,7 @@ def _planned(short_jobs: ShortJobs, order: str, clock: str, cluster: Cluster, pl
         tier=np.array([1, 2]),
         factor=np.ones(2),
         **quotas_of((), none, none, [("", "")])._asdict(),
+        whole=True,
     )
     ranks = Order(LINEAR, -ORDERS[order](short_jobs).astype(float))
     return replay(waiting, ranks, backfill, waiting.submit, np.argsort(waiting.submit, kind="stable")) - phase

@@ -16,7 +16,7 @@ from pipeline.core.logs.windows import periods
 from pipeline.core.types import SPLIT_NUMBERS, THOUSANDTHS, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.workload.windows import Fitted
-from pipeline.sites.quotas import quotas_of
+from pipeline.sites.quotas import qos_of, quotas_of
 from pipeline.sites.replay import NO_OUTAGES, Backfill, Outages, Queue
 
 HOUR_S = 3_600.0
@@ -50,7 +50,7 @@ def queue_of(fit: Fitted, site: Site) -> Queue:
     """Return a fitted log as a queue.
 
     Jobs that need other kinds of machines form another partition. A job of several partitions has the highest of their
-    tiers and factors, because Slurm tries each of them.
+    tiers and factors, because Slurm tries each of them. If there is one machine of each kind, they are pools.
     """
     jobs, park = fit.jobs, fit.park
     capacity, kind = np.array(park.capacity, dtype=np.int64), np.array(park.kind, dtype=np.uint64)
@@ -58,8 +58,8 @@ def queue_of(fit: Fitted, site: Site) -> Queue:
     pairs, partition = np.unique(kind_of_job * len(fit.partition_names) + fit.partition, return_inverse=True)
     kind_of, name_of = np.divmod(pairs, len(fit.partition_names))
     named = [[site.partitions.get(part, Partition()) for part in name.split("|")] for name in fit.partition_names]
-    part_qos = [max(one.qos for one in row) for row in named]
     tiers, factors = (np.array([max(getattr(one, key) for one in row) for row in named]) for key in ("tier", "factor"))
+    part_qos = qos_of(fit.partition_names, site.partitions, fit.partition)
     most = max([one.factor for one in site.partitions.values()] or [1])
     _, user = np.unique(fit.user, return_inverse=True)
     priority = {one.name: one.priority for one in site.qos}
@@ -77,9 +77,8 @@ def queue_of(fit: Fitted, site: Site) -> Queue:
         members=(kinds[kind_of][:, None] >> kind) & np.uint64(1) > 0,
         tier=tiers[name_of].astype(np.int64),
         factor=factors[name_of] / max(most, 1),
-        **quotas_of(
-            site.quotas, fit.user, fit.group, fit.group_names, [part_qos[part] for part in fit.partition]
-        )._asdict(),
+        **quotas_of(site.quotas, fit.user, fit.group, fit.group_names, part_qos)._asdict(),
+        whole=len(capacity) > len(np.unique(kind)),
     )
 
 

@@ -3,7 +3,7 @@
 Whenever a job arrives or ends, a pass starts jobs by priority. A job that cannot start gets a reservation at the
 earliest time at which it fits by the requested limits. Later jobs start only if they delay no reservation. With one
 reservation for each partition this is EASY (Lifka 1995; Mu'alem and Feitelson 2001); with many it is Slurm's backfill,
-which plans every job that it tests. Like Slurm, it reserves whole machines, unless all machines are one pool. With an
+which plans every job that it tests. Like Slurm, it reserves whole machines, unless they are pools. With an
 interval, such passes are that far apart. Between them, a partition starts jobs only until the first that must wait, as
 in Slurm's main scheduler.
 
@@ -59,6 +59,7 @@ class Queue(NamedTuple):
     most: FloatArray  # [Q]  most that running jobs of a quota may hold; a larger job runs on its own
     of_jobs: BoolArray  # [Q]  whether a quota counts jobs; else processors
     outages: Outages = NO_OUTAGES
+    whole: bool = False  # reservations have whole machines, as in Slurm; False: the machines are pools
 
 
 class Backfill(NamedTuple):
@@ -387,7 +388,7 @@ def _earliest(q: Queue, s: _Live, p: _Plan, job: int, total: int, now: float, la
                 sign, what, whole, i = 1, s.limited[i], False, i + 1
                 ends = _time(s.due, i, s.counts[RUNNING])
             else:
-                sign, what, whole, j = p.sign[j], p.what[j], len(q.capacity) > 1, j + 1
+                sign, what, whole, j = p.sign[j], p.what[j], q.whole, j + 1
                 planned = _time(p.time, j, s.counts[PLANNED])
             total += _change(q, s, sign, what, whole)
             if noted:

@@ -1,7 +1,7 @@
 """`site`: describe a site's log, and write the rows for its advice into params.yaml."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from pipeline.accounting.quotas import read_quotas
 from pipeline.accounting.slurm_import import KEY
 from pipeline.core import storage
 from pipeline.core.config import PARAMS_FILE, Params, check_params, repository_root
-from pipeline.core.config.evaluation import Qos, Quota, Site, too_few
+from pipeline.core.config.evaluation import Partition, Qos, Quota, Site, too_few
 from pipeline.core.config.parsing import parsed
 from pipeline.core.config.records import NAME, NAMED
 from pipeline.core.logs.registry import guess, read
@@ -24,7 +24,7 @@ from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS
 from pipeline.sites.multifactor import MULTIFACTOR, replayed, weights_of
 from pipeline.sites.outages import read_all
-from pipeline.sites.quotas import members
+from pipeline.sites.quotas import applies, qos_of
 from pipeline.sites.rows import RECIPE, known_nodes, site_rows
 from pipeline.sites.slurm_config import backfill_of, parse_config, partitions_of, unsupported
 
@@ -60,7 +60,7 @@ def run(
     with progress(f"read {log}, percent", 100, brief=True) as advance:
         trace = read(log, format, advance, nodes=nodes)
     listed = Site.model_validate({"partitions": settings.get("partitions", known.partitions)}).partitions
-    _check_quotas(limits, trace, {one.qos for one in listed.values()})
+    _check_quotas(limits, trace, listed)
     lines = [*description(trace), *([read_all(outages, trace)[1]] if outages else [])]
     say(*(f"warning: {doubt}" for doubt in (*trace.doubts, *([] if trace.has_estimates else [NO_LIMITS]))))
     with progress(f"fit {log} to its machines", 1, brief=True):
@@ -94,10 +94,7 @@ def _settings(texts: Mapping[str, Path], qos: Sequence[str], has_quotas: bool) -
     except UserError as error:
         raise UserError(f"{', '.join(map(str, texts.values()))}: {error}") from error
     if "partitions" in texts:
-        parts = partitions_of(found)
-        rows["partitions"] = {
-            name: part.model_dump(exclude=None if part.qos else {"qos"}) for name, part in parts.items()
-        }
+        rows["partitions"] = {name: part.model_dump() for name, part in partitions_of(found).items()}
     for line in unsupported(found, replayed(found, bool(qos)), qos) if texts else ():
         say(f"not modelled: {line}")
     if "config" not in texts:
@@ -122,10 +119,10 @@ def _quotas(files: Sequence[Path], key: Path) -> tuple[list[Quota], list[Qos]]:
     return found, [Qos(name=name, priority=priority) for name, priority in priorities.items()]
 
 
-def _check_quotas(quotas: Sequence[Quota], trace: Trace, of_partitions: Collection[str]) -> None:
+def _check_quotas(quotas: Sequence[Quota], trace: Trace, partitions: Mapping[str, Partition]) -> None:
     """Report how many quotas apply to jobs of a log; UserError if it lacks what they refer to, or none applies."""
-    named = [(account, qos) for account, qos in trace.group_names for qos in (qos, *of_partitions)]
-    apply = sum(bool(members(one, named).any()) for one in quotas)
+    part_qos = qos_of(trace.partition_names, partitions, trace.partition)
+    apply = sum(applies(one, trace.user, trace.group, trace.group_names, part_qos) for one in quotas)
     if quotas and not apply:
         raise UserError("--quotas: none applies to the log: expected its QOS, and the key with which it was imported")
     if quotas:

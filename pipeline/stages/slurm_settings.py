@@ -39,10 +39,11 @@ def run(params: Params, site: str, folder: Path, policy: str | None, texts: Mapp
     settings = plan_settings(order, config, waits[name].longest_s, scale)
     files = settings_files(settings, waits[found["against"]], waits[name])
     row = params.sites[site]
-    same = partitions_of(config).items() <= row.partitions.items()  # the log may have jobs of other partitions
+    pairs = [(part, row.partitions.get(name)) for name, part in partitions_of(config).items()]
+    same = all(own is not None and (part.tier, part.factor) == (own.tier, own.factor) for part, own in pairs)
     known = {*replayed(config, bool(row.qos))} - (set() if same else {"Partition"})
-    qos = [one.name for one in row.qos]
-    for line in unsupported(config, known if row.slurm else known - {*REPLAYED, "QOS"}, qos if same else ()):
+    qos = {one.name for one in row.qos} - {part.qos for part, own in pairs if own is None or part.qos != own.qos}
+    for line in unsupported(config, known if row.slurm else known - {*REPLAYED, "QOS"}, qos):
         say(f"not modelled: {line}")
     ours, theirs = (_said(one) for one in (params.sites[site].backfill, backfill_of(config)))
     if config.settings and ours != theirs:

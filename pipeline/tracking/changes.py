@@ -35,11 +35,11 @@ BEFORE = "before"
 CHANGE = "Change"  # metric of all changed agents; MLflow sorts columns, capitals first
 ENDS = ("", " lo", " up")  # of metrics: the change, and the ends of its interval
 LETTERS = 8  # of an agent's name in a metric, more if needed: MLflow truncates the heads of columns after about 12
-AGAINST = "against"  # tag of a run of `compare`: the pipeline run that it was compared with
+AGAINST = "against"  # tag of a pipeline run: the one with which it was compared
 DESCRIPTION, PARENT = "mlflow.note.content", "mlflow.parentRunId"  # MLflow's tags
-FIRST, LOST = "first run: no run before it", "the results of earlier runs are in no cache here"
+FIRST, LOST = "first run: no run before it", "no earlier run has its results in this clone"
 NOT_HERE = "the previous results are in no cache here"
-RECENT, LATEST, CANDIDATES = 100, 10, 5  # runs that are looked at, described, and tried as the run before
+RECENT, LATEST = 100, 10  # runs that are looked at, and described
 
 
 class Gap(NamedTuple):
@@ -95,7 +95,6 @@ def compare_runs(store: Store, params: Params, most: int = LATEST) -> None:
     Results must be in this clone, so a run of another clone is left to that one. Passed over are runs of earlier
     versions, which did not record the md5 of results, and those whose pipeline run was deleted.
     """
-    from mlflow.exceptions import MlflowException
 
     def recent(stage: str) -> "Sequence[Run]":
         wanted = f"tags.stage = '{stage}'" + (f" AND attributes.status = '{FINISHED}'" if stage == "compare" else "")
@@ -104,38 +103,46 @@ def compare_runs(store: Store, params: Params, most: int = LATEST) -> None:
     pipelines = {run.info.run_id: run for run in recent(PIPELINE_STAGE)}
     runs = [run for run in recent("compare") if run.data.tags.get(PARENT) in pipelines and _agents_of(_outputs(run))]
     first = {run.data.tags[PARENT]: run for run in runs}  # the first `compare` of each pipeline run
-    asked = [run for run in first.values() if AGAINST not in run.data.tags][:most]
-    # There may be no DVC repository here, or another process may write the same answers to a shared server.
-    with TemporaryDirectory() as scratch, suppress(UserError, MlflowException):
+    asked = [(number, run) for number, run in first.items() if AGAINST not in pipelines[number].data.tags][:most]
+    began = min([one.info.start_time for one in pipelines.values()], default=0)
+    # There may be no DVC repository here, or another clone may take too long.
+    with TemporaryDirectory() as scratch, suppress(UserError, OSError):
         stored = StoredOutputs(Path(scratch))
-        for run in asked:
-            pipeline = pipelines[run.data.tags[PARENT]]
-            earlier = [one for one in runs[runs.index(run) + 1 :] if one.data.tags[PARENT] != pipeline.info.run_id]
-            _describe(store, params, stored, earlier[:CANDIDATES], run, pipeline)
+        for number, run in asked:
+            earlier = [one for one in runs[runs.index(run) + 1 :] if one.data.tags[PARENT] != number]
+            with store.exclusive("the comparisons"):
+                pipeline = store.client.get_run(number)
+                if AGAINST not in pipeline.data.tags:  # unless another clone was first
+                    text = LOST if pipeline.info.start_time > began else FIRST
+                    _describe(store, params, stored, earlier, run, pipeline, text)
 
 
 def _describe(
-    store: Store, params: Params, stored: StoredOutputs, earlier: "Sequence[Run]", run: "Run", pipeline: "Run"
-) -> None:
+    store: Store, params: Params, stored: StoredOutputs, earlier: "Sequence[Run]", run: "Run", pipeline: "Run",
+    text: str,
+) -> None:  # fmt: skip
+    """Describe a pipeline run by its changes since the last earlier one whose results are here, else by a text."""
     from mlflow.entities import Metric, RunTag
 
     now = _outputs(run)
     if not all(stored.find(place, now[place]) for place in _agents_of(now)):
         return
-    against, text, values = "", LOST if earlier else FIRST, dict[str, float]()
+    values, tags = dict[str, float](), list[RunTag]()
     for before in earlier:
-        moved = dict(changes(params, _outputs(before), now, stored))
-        if NOT_HERE not in moved.values():
+        moved = dict[str, Gap | str]()
+        for agent, what in changes(params, _outputs(before), now, stored):
+            if what == NOT_HERE:
+                break
+            moved[agent] = what
+        else:
             against = before.data.tags.get("dvc.exp.name") or before.data.tags["pipeline.id"]
             text, values = answer(moved, {agent: row.scenario for agent, row in params.agents.items()})
-            text = f"{text}; vs {against}"
+            text, tags = f"{text}; vs {against}", [RunTag(AGAINST, against)]
             break
-    users = pipeline.data.tags.get(DESCRIPTION, FIRST) not in (FIRST, LOST)  # a description that a user wrote
+    if pipeline.data.tags.get(DESCRIPTION, FIRST) in (FIRST, LOST):  # otherwise a user wrote it
+        tags.append(RunTag(DESCRIPTION, text))
     points = [Metric(name, value, run.info.start_time, 0) for name, value in values.items()]
-    tags = [] if users else [RunTag(DESCRIPTION, text)]
     store.client.log_batch(pipeline.info.run_id, metrics=points, tags=tags)
-    if against:
-        store.client.set_tag(run.info.run_id, AGAINST, against)
 
 
 def _outputs(run: "Run") -> dict[str, str]:

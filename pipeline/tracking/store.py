@@ -28,7 +28,7 @@ EXPERIMENT_TAGS = {
     "mlflow.experimentKind": "custom_model_development",
     "mlflow.note.content": (
         "One row = one `dvc repro` or `dvc exp run`; unfold it for its stages. `Change`: percent since the previous "
-        "run, mean over changed agents (Description says which run, and where); `lo` and `up`: its paired interval. "
+        "run (tag `against`), mean over changed agents (Description: where); `lo` and `up`: its paired interval. "
         "Below 0 is better; empty if the runs cannot be compared. Then each changed agent. `compare` and the report "
         "compare with the last commit instead. Charts `<scenario>/<policy>`: mean slowdown on the test jobsets over "
         "load (step, in percent); `<policy> <scenario>`: the same for one load. DVC decides what runs and holds the "

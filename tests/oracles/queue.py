@@ -146,7 +146,7 @@ class PlainQueue:
                 at, machines = self._earliest(job, reservations)
                 if at <= self.now + self.backfill.window:
                     made[partition] += 1
-                    whole = len(self.queue.capacity) > 1
+                    whole = self.queue.whole
                     reservations.append(Booking(job, at, at + float(self.queue.limit[job]), machines, whole))
                     self.done.reserved[job].append(at)
 

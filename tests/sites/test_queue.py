@@ -21,6 +21,7 @@ from pipeline.sites.queue import (
     queue_of,
     replays_of,
 )
+from pipeline.sites.quotas import quotas_of
 from pipeline.sites.replay import Backfill, Queue
 
 DAY = 86_400.0
@@ -93,6 +94,19 @@ def test_partitions_that_share_all_machines_keep_their_tiers_and_factors() -> No
     assert queue_of(fit(), site).tier.tolist() == [1, 1, 1]
 
 
+def test_reservations_have_whole_machines_unless_there_is_one_of_each_kind() -> None:
+    assert queue_of(fit(), Site()).whole == (len(fit().park.capacity) > len(set(fit().park.kind)))
+    pools = fit().park.model_copy(update={"capacity": ((9000,), (9000,)), "kind": (0, 1)})
+    nodes = pools.model_copy(update={"kind": (0, 0)})
+    assert [queue_of(fit()._replace(park=park), Site()).whole for park in (pools, nodes)] == [False, True]
+
+
+def test_quotas_of_many_users_replace_that_of_all() -> None:
+    own = [Quota(each="association", users=(one,), jobs=1) for one in range(300)]
+    found = quotas_of([Quota(each="association", jobs=3), *own], np.arange(300), np.zeros(300, np.int64), [("7", "")])
+    assert found.bound.tolist() == [[False, True]] * 300
+
+
 def test_jobs_have_the_quotas_of_the_site() -> None:
     assert queue_of(fit(), Site()).counted.shape == (4, 0)
     named = fit()._replace(group=np.array([0, 1, 0, 1]), group_names=(("7", "long"), ("7", "short")))
@@ -129,6 +143,13 @@ def test_a_quota_of_the_qos_of_a_partition_counts_its_jobs_and_replaces_that_of_
     assert (found.most.tolist(), found.of_jobs.tolist()) == ([64, 8, 5, 99], [False, False, True, False])
     assert found.counted.tolist() == [[0, 1, 2, 3], [1, 2, 3, -1]] * 2
     assert found.bound.tolist() == [[True, False, True, False], [True, True, False, False]] * 2
+    several = named._replace(partition_names=("big|work", "big"))  # only all partitions together decide
+    assert queue_of(several, Site(quotas=rows[:1], partitions={"big": Partition(qos="part")})).counted.tolist() == [
+        [-1], [0], [-1], [0]
+    ]  # fmt: skip
+    each = (Quota(qos="part", each="user", cpus=9), Quota(qos="long", each="account", cpus=8))
+    found = queue_of(named, Site(quotas=each, partitions={"big": Partition(qos="part")}))
+    assert found.bound[0].tolist() == [True, True]  # in Slurm, MaxTRESPU and MaxTRESPA are apart
     own = Site(quotas=rows[1:2], partitions={"big": Partition(qos="long")})
     assert queue_of(named, own).bound.tolist() == [[True, True]] * 4  # the same QOS counts a job once
     with pytest.raises(UserError, match="does not name the QOS of its jobs"):

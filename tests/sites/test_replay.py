@@ -79,6 +79,7 @@ def random_queue(rng: np.random.Generator, exact: bool) -> Queue:
         factor=np.ones(partitions),
         **quotas_of(some, user, group, GROUPS)._asdict(),
         outages=random_outages(rng, machines) if rng.random() < 0.5 else NO_OUTAGES,
+        whole=bool(rng.random() < 0.7),
     )
 
 

@@ -229,7 +229,7 @@ def test_quotas_of_a_partitions_qos_are_replayed_if_they_are_known(place: Path, 
     )
     words = ("site", "log.csv", "--name", "ours", "--machines", "1 cpu=8,memory=64", "--partitions", "parts.txt")
     done = command(*words)
-    assert "not modelled: QoS=heavy: quotas of partitions, not replayed without --quotas" in done.out + done.err
+    assert "not modelled: QoS=heavy: quotas of partitions, not replayed: no file of --quotas" in done.out + done.err
     done = command(*words, "--quotas", "qos.txt")
     assert (done.code, "not modelled" in done.out + done.err) == (0, False)
     assert "1 of 1 quotas of QOS and accounts apply to the log" in done.out + done.err
@@ -237,6 +237,14 @@ def test_quotas_of_a_partitions_qos_are_replayed_if_they_are_known(place: Path, 
     link_log(load_params())
     queue = SiteLog(load_params(), "ours").periods["train"].queue
     assert (queue.counted[:4].tolist(), queue.most.tolist()) == ([[0], [-1], [-1], [0]], [4])
+    before = (place / "params.yaml").read_bytes()
+    (place / "qos.txt").write_text((place / "qos.txt").read_text() + "long|0|cpu=2|||||\n")
+    done = command(*words, "--quotas", "qos.txt")
+    assert (done.code, "the log does not name the QOS of its jobs" in done.err) == (2, True)
+    assert (place / "params.yaml").read_bytes() == before
+    (place / "parts.txt").write_text("PartitionName=cpu\n   QoS=heavy\n\nPartitionName=big\n   QoS=N/A\n")
+    assert command(*words).code == 0
+    assert load_params().sites["ours"].partitions == {"cpu": Partition(qos="heavy"), "big": Partition()}
 
 
 def test_quotas_and_priorities_of_qos_are_read_and_replayed(place: Path, command: Command) -> None:

@@ -54,6 +54,7 @@ def queue(
         tier=np.zeros(len(of), dtype=np.int64) if tier is None else np.array(tier, dtype=np.int64),
         factor=np.ones(len(of)) if factor is None else np.array(factor, dtype=np.float64),
         **quotas_of(quotas, user, np.array([job.group for job in jobs], dtype=np.int64), groups)._asdict(),
+        whole=len(capacity) > 1,
     )
 
 

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import PathPatch
+from matplotlib.patches import PathPatch, Rectangle
 
 from pipeline.comparing.plots import REFERENCE
 
@@ -46,11 +47,15 @@ def _alike(axes: Axes) -> Iterator[str]:
     boxes = [area for area in axes.patches if isinstance(area, PathPatch) and area.get_fill()]
     if len({area.get_hatch() or "" for area in boxes}) < len({to_hex(area.get_facecolor()) for area in boxes}):
         yield "boxes or areas that differ only in colour"
-    bars = [one.patches[0] for one in axes.containers if isinstance(one, BarContainer) and one.get_label()[0] != "_"]
-    areas = [one for one in axes.collections if isinstance(one, PolyCollection) and one.get_label()[0] != "_"]
-    for named in (bars, areas):
-        if len({one.get_hatch() or "" for one in named}) < len(named):
-            yield "bars or areas with the same hatch"
+    bars = [one.patches[0] for one in axes.containers if isinstance(one, BarContainer) and one.patches and _named(one)]
+    bars += [one for one in axes.patches if isinstance(one, Rectangle) and _named(one)]  # of a list of names
+    areas = [one for one in axes.collections if isinstance(one, PolyCollection) and _named(one)]
+    if len({one.get_hatch() or "" for one in (*bars, *areas)}) < len([*bars, *areas]):
+        yield "bars or areas with the same hatch"
+
+
+def _named(what: Artist | BarContainer) -> bool:
+    return not str(what.get_label()).startswith("_")
 
 
 def _unnamed(figure: Figure, axes: Axes) -> Iterator[str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from mlflow.entities import Dataset, DatasetInput, Run
+from mlflow.entities import Dataset, DatasetInput
 from tracking_records import Records
 
 from pipeline.core.config import Params
@@ -161,9 +161,8 @@ def test_a_run_that_has_its_answer_keeps_it(several: Records, only: Params) -> N
     compare_runs(open_store(), only)
     assert said(several, first)[0] == FIRST
     assert [said(several, run)[0].rpartition("; ")[2] for run in (second, later)] == ["vs base-0123", "vs base-0123"]
-    marks: dict[str, Run] = {run.info.run_id: run for run in several.runs("compare")}
-    answered = ["base-0123", "base-0123", "base-0123"]  # `between`, too
-    assert sorted(run.data.tags.get(AGAINST, "") for run in marks.values()) == ["", "", *answered]
+    marks = {run.info.run_name: run.data.tags.get(AGAINST, "") for run in several.parents()}
+    assert marks == {"base": "", "few": "base-0123", "between": "base-0123", "more": "base-0123"}
 
 
 def test_runs_of_earlier_versions_and_of_deleted_pipelines_are_passed_over(several: Records, only: Params) -> None:
@@ -180,6 +179,15 @@ def test_a_run_whose_results_are_elsewhere_is_left_to_that_clone(several: Record
     theirs, ours = compared(several, 1, "theirs", "elsewhere"), compared(several, 2, "ours", "new")
     compare_runs(open_store(), only)
     assert said(several, theirs) == ("", {})
+    assert said(several, ours)[0].endswith("; vs base-0123")
+
+
+def test_runs_of_other_clones_do_not_hide_an_earlier_one_of_this_clone(several: Records, only: Params) -> None:
+    compared(several, 0, "base", "old")
+    for at in range(1, 8):
+        compared(several, at, f"theirs {at}", "elsewhere")
+    ours = compared(several, 9, "ours", "new")
+    compare_runs(open_store(), only)
     assert said(several, ours)[0].endswith("; vs base-0123")
 
 

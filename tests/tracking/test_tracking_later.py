@@ -56,7 +56,11 @@ def test_a_short_stage_loads_no_mlflow_and_leaves_its_record(root: Path) -> None
 def test_the_last_stage_sends_what_the_others_left(root: Path, params: Params) -> None:
     generate(params)
     (root / "figure.png").write_bytes(b"drawn")
+    results = Path("reports/tables/agents/deeprm")
+    results.mkdir(parents=True)
+    (results / "jobsets.csv").write_text("policy\n")
     with stage("compare", "", params) as compare:
+        compare.inputs(results)
         compare.figure(Path("figure.png"))
     assert len(waiting()) == 2
     with stage("papers", "", params):

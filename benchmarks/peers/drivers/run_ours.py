@@ -69,6 +69,7 @@ def replayed(jobs: QueueJobs, machines: int, pooled: bool) -> Starts:
         (jobs.size if pooled else one)[:, None] * ONE, jobs.size.astype(float), none, none.astype(float), none,
         capacity, np.ones((1, len(capacity)), np.bool_), none[:1], np.ones(1),
         **quotas_of((), none, none, [("", "")])._asdict(),
+        whole=not pooled,
     )  # fmt: skip
     return lambda: replay(queue, Order(LINEAR, np.zeros(count), slope=1.0), Backfill(), queue.submit, np.arange(count))
 
