@@ -15,8 +15,10 @@ import pytest
 from builders import REPOSITORY
 from published import OWN, has_own_results
 
+from benchmarks.slurm import day_figures as days
 from pipeline.comparing.statistics import comparison
 from pipeline.core.config import load_params
+from pipeline.core.storage.files import read_table
 
 RESULTS = REPOSITORY / "docs" / "results"
 sys.path.insert(0, str(RESULTS))
@@ -231,7 +233,29 @@ def above_the_network_of_the_load() -> str:
     return ", ".join(said)
 
 
+def day_on_slurm() -> str:
+    """Return what the settings change on a real Slurm: the mean, the 99th percentile and the longest of waits."""
+    day = read_table(RESULTS / "slurm-day/day.csv.gz", days.DAY)
+    mean, _, p99, longest = days.effects(day, days.SLURM)
+    wait = f"{-100 * mean.change:.1f} % shorter ({-100 * mean.high:.1f} to {-100 * mean.low:.1f})"
+    return (
+        f"{wait} than in order of arrival, but a 99th percentile {100 * p99.change:.0f} % and a longest wait "
+        f"{100 * longest.change:.0f} % longer"
+    )
+
+
+def day_in_replays() -> str:
+    """Return what the replays predict for it."""
+    day, said = read_table(RESULTS / "slurm-day/day.csv.gz", days.DAY), []
+    for player in (days.POOL, days.NODES):
+        mean, _, p99, longest = (f"{100 * one.change:+.0f}" for one in days.effects(day, player))
+        said.append(f"{mean}, {p99} and {longest} %")
+    return f"{said[0]} with one pool of processors, on which the advice is based, and {said[1]}"
+
+
 SENTENCES = [
+    ("docs/results/slurm-day.md", r"has a mean wait (.*? longer)\.", day_on_slurm),
+    ("docs/results/slurm-day.md", r"site advice predicts (.*?) with the site's nodes", day_in_replays),
     ("docs/results/controller.md", r"the same (\d+) windows", hpc2n_windows),
     ("docs/results/controller.md", r"(\d+) test windows a load", hpc2n_windows),
     ("docs/results/deepk8s.md", r"PPO's mean slowdown is (\d+) % below SJF's", slowdown_of_openb),

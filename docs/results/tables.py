@@ -29,6 +29,7 @@ PAGES = {
     "docs/results/lookahead.md": "lookahead",
     "docs/results/expert-iteration.md": "expert-iteration",
     "docs/results/fidelity.md": "fidelity",
+    "docs/results/slurm-day.md": "slurm-day",
     "docs/results/steering.md": "steering",
     "docs/results/gate.md": "gate",
     "docs/results/coverage.md": "intervals",

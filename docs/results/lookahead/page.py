@@ -78,7 +78,7 @@ def many_machines() -> str:
         of = means[means.index.get_level_values("trace").str.startswith(log)].xs(backfill, level="backfill")
         own = each[each["trace"].eq(log) & each["backfill"].eq(backfill) & (each["seq"] > CHOSEN_BY.get(log, 0))]
         gaps = paired(own, SEED).set_index(["policy", "against"])
-        for name in ("saf", "f1", "sjf"):
+        for name in ("saf", "sjf"):
             (trace,) = of.index.get_level_values("trace").unique()
             gap = gaps.loc[(f"plan_{name}", name)]
             cells = [f"{of[trace, title]:.1f}" for title in (name, f"plan_{name}")]

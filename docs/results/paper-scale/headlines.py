@@ -62,7 +62,7 @@ def headline_table(claims: pd.DataFrame, times: pd.DataFrame, at_70: str) -> str
 
 
 def answer(claims: pd.DataFrame, headline: Headline, at_70: str) -> tuple[str, str]:
-    """Return the verdict on a headline (with its exceptions, if some parts hold) and the findings that decide it."""
+    """Return the verdict on a headline (with exceptions, if some parts hold) and the first finding that decides it."""
     parts = pd.concat([_rows(claims, start, at_70) for start in headline.claims])
     decide = parts
     if parts["verdict"].nunique() == 1:
@@ -76,7 +76,7 @@ def answer(claims: pd.DataFrame, headline: Headline, at_70: str) -> tuple[str, s
             f"{', '.join(some)}: {WORDS[verdict]}" for verdict, some in names.groupby(decide["verdict"], sort=False)
         ]
         word = "; ".join([*words, f"the rest: {WORDS[YES]}"] if len(decide) < len(parts) else words)
-    return word, " / ".join(dict.fromkeys(decide["found"])).replace("|", "\\|")
+    return word, decide["found"].iloc[0].replace("|", "\\|")
 
 
 def _rows(claims: pd.DataFrame, start: str, at_70: str) -> pd.DataFrame:

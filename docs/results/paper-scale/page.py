@@ -21,11 +21,10 @@ PAPER_SECONDS = 80.0  # an iteration on 24 cores: DeepRM section 4.3
 MEAN = "mean of the three"  # its interval includes the variation between seeds
 COUNTED_AT = 110  # percent
 OWN_TABLE = ("reserving", "all reserve")
-OTHERS = [title for title in as_published.SHOWN["paper-scale"] if title not in OWN_TABLE]
+OTHERS = [title for title in as_published.SHOWN["paper-scale"] if title not in (*OWN_TABLE, "a value network")]
 REFERENCES = ("sjf", "tetris", "hold", "hold_until")
 RULES = [
     "random_of_all",
-    "random",
     "packer",
     "tetris_code_0.5",
     "tetris",
@@ -139,7 +138,7 @@ def short(found: str) -> str:
     'a 2.92, b 2.85: 2.6 % above b (4.1 below to 9.8 above, n = 9)'
     """
     found = re.sub(r"\. Ours: .*", "", found).replace("95 % interval ", "").replace(", so at least this slow", "")
-    found = re.sub(r"(n = \d+) jobsets", r"\1", found)
+    found = re.sub(r"; at load .*", "", re.sub(r"(n = \d+) jobsets", r"\1", found))  # one load stands for several
     found = re.sub(r"^from load \d+ to \d+: .*; (?=\d+ of \d+ steps)", "", found)  # slowdown.csv has the means
     found = re.sub(r"(\w+)_\d+(?:, \1_\d+)+ (below|above)", r"\1 of each load \2", found)
     return re.sub(r"; (\d+) jobs unfinished", r"; unfinished: \1", found)

@@ -142,7 +142,7 @@ TABLES = {
     "predictions": of_predictions,
     "schedules": partial(of_schedules, "test", "EASY", "SAF", "F1"),
     "of the way": partial(of_the_way, "test"),
-    "kth": partial(of_schedules, "kth", "EASY", "SAF", "SJF"),
+    "kth": partial(of_schedules, "kth", "EASY", "SAF"),
     "looking ahead": of_looking_ahead,
     "learned": of_learned,
 }
