@@ -41,7 +41,7 @@ def test_who_passed_is_champion_and_the_one_before_comes_back(place: Path, lines
     both = {"scenario": "online", "champion": "hold", "before": "deeprm3"}
     assert json.loads(command("rollback", "online", "--json").out) == both
     lines.write_text(judged)
-    assert command("rollback", "online").out.startswith("online: hold again; this deeprm3 is not promoted any")
+    assert command("rollback", "online").out.startswith("online: hold restored; deeprm3 will not be promoted again")
     assert champions_in(lines.read_text()) == {"online": Champion(**HOLD.model_dump(), rolled_back=("cd.dir",))}
     assert lines.read_text().startswith(HEAD)
 
