@@ -253,7 +253,21 @@ def day_in_replays() -> str:
     return f"{said[0]} with one pool of processors, on which the advice is based, and {said[1]}"
 
 
+def held_on_slurm() -> str:
+    """Return how much longer than its run time a job of the day holds its processors."""
+    day = read_table(RESULTS / "slurm-day/day.csv.gz", days.DAY)
+    return f"{np.median(days.overheads(day)['processors held longer by']):.0f}"
+
+
+def longest_on_slurm() -> str:
+    """Return how much longer the longest wait of the day is with the settings."""
+    day = read_table(RESULTS / "slurm-day/day.csv.gz", days.DAY)
+    return f"{100 * days.effects(day, days.SLURM)[-1].change:.0f}"
+
+
 SENTENCES = [
+    ("README.md", r"on the \[busiest day\]\(\S+\) by (\d+) %", longest_on_slurm),
+    ("docs/results/slurm-day.md", r"hold processors (\d+) s too long", held_on_slurm),
     ("docs/results/slurm-day.md", r"has a mean wait (.*? longer)\.", day_on_slurm),
     ("docs/results/slurm-day.md", r"site advice predicts (.*?) with the site's nodes", day_in_replays),
     ("docs/results/controller.md", r"the same (\d+) windows", hpc2n_windows),

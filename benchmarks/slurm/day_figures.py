@@ -4,7 +4,7 @@ Replays are those of site advice, of one pool of processors or of the nodes. Cha
 settings with the k-th before, and replays with the same submissions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from pipeline.sites.figures import TAIL, expanded, slowdown
 SLURM, POOL, NODES = PLAYERS = ("slurm", "pool", "nodes")  # the last are replays: of a pool of processors, of nodes
 BEFORE, AFTER = "before", "after"
 SPARE = 0.025  # on each side of an interval of 95 %
+FEWEST = 3  # pairs with an interval
 
 # Outcome of every job: a row for each job of each run or replay. Times are seconds from the beginning of the day.
 DAY = table(
@@ -61,10 +62,10 @@ class Effect(NamedTuple):
 
 
 def effects(day: pd.DataFrame, player: str) -> list[Effect]:
-    """Return the effect of the settings on the waits of the day's jobs, for each measure."""
+    """Return the effect of the settings on the waits of the day's jobs, for each measure; none without a pair."""
     pairs = [pair for _, pair in _counted(day, player).groupby("repeat") if pair["setting"].nunique() == 2]
     found = []
-    for measure in MEASURES:
+    for measure in MEASURES if pairs else ():
         before, after = (
             np.array([value(pair[pair["setting"] == setting], measure) for pair in pairs])
             for setting in (BEFORE, AFTER)
@@ -88,7 +89,7 @@ def interval(values: FloatArray) -> tuple[float, float]:
     [1.04, 4.96]
     """
     count = len(values)
-    if count < 3:
+    if count < FEWEST:
         return float("nan"), float("nan")
     half = -NormalDist().inv_cdf(expanded(SPARE, count)) * float(values.std()) / count**0.5
     return float(values.mean()) - half, float(values.mean()) + half
@@ -99,20 +100,21 @@ def overheads(day: pd.DataFrame) -> dict[str, FloatArray]:
     own = day[(day["player"] == SLURM) & (day["part"] != "running")]
     ended = own[own["end_s"].notna()]
     return {
-        "late": (own["submit_s"] - own["planned_s"]).to_numpy(),
-        "held": (ended["end_s"] - ended["start_s"] - ended["run_s"]).to_numpy(),
+        "submitted late by": (own["submit_s"] - own["planned_s"]).to_numpy(),
+        "processors held longer by": (ended["end_s"] - ended["start_s"] - ended["run_s"]).to_numpy(),
     }
 
 
-def lines(day: pd.DataFrame, players: Sequence[str] = PLAYERS) -> list[str]:
-    """Return a line for each effect."""
-    return [
-        f"{player}: {one.measure}: {one.before:,.4g} before, {one.after:,.4g} after: {100 * one.change:+.1f} % "
-        f"({100 * one.low:+.1f} to {100 * one.high:+.1f}), n = {one.pairs} pairs"
-        for player in players
-        for one in effects(day, player)
-        if one.pairs
-    ]
+def lines(day: pd.DataFrame) -> list[str]:
+    """Return a line for each effect, and for how much the fast clock delays Slurm."""
+    found = []
+    for player in PLAYERS:
+        for one in effects(day, player):
+            ends = f" ({100 * one.low:+.1f} to {100 * one.high:+.1f})" if one.pairs >= FEWEST else ""
+            change = f"{one.before:,.4g} before, {one.after:,.4g} after: {100 * one.change:+.1f} %{ends}"
+            found.append(f"{player}: {one.measure}: {change}, n = {one.pairs} pairs")
+    late = [f"{what} {np.median(seconds):.0f} s" for what, seconds in overheads(day).items() if len(seconds)]
+    return found + ([f"{SLURM}: medians of the fast clock's delays: {', '.join(late)}"] if late else [])
 
 
 def _counted(day: pd.DataFrame, player: str) -> pd.DataFrame:

@@ -172,7 +172,7 @@ def unsupported(config: SlurmConfig, replayed: Collection[str] = (), quotas: Col
         f"SelectType={select}: allocation of whole nodes, not replayed": select == "select/linear",
         f"PreemptType={preempt}: preemption, not replayed": preempt not in (*UNSET, "preempt/none"),
         f"PriorityTier={sorted(tiers)}: tiers, not replayed": len(tiers) > 1 and "Partition" not in replayed,
-        f"QoS={','.join(qos)[:80]}: quotas of partitions, not replayed: no file of --quotas has them": bool(qos),
+        f"QoS={','.join(qos)[:80]}: quotas of partitions, not replayed: 'site --quotas' reads them": bool(qos),
         f"Gres={','.join(sorted(gres))[:80]}: generic resources of nodes, not replayed": bool(gres),
         f"AccountingStorageType={accounting}: without SlurmDBD, Slurm ignores PriorityWeightAge, so jobs can starve": (
             accounting not in ("", "accounting_storage/slurmdbd")

@@ -229,7 +229,7 @@ def test_quotas_of_a_partitions_qos_are_replayed_if_they_are_known(place: Path, 
     )
     words = ("site", "log.csv", "--name", "ours", "--machines", "1 cpu=8,memory=64", "--partitions", "parts.txt")
     done = command(*words)
-    assert "not modelled: QoS=heavy: quotas of partitions, not replayed: no file of --quotas" in done.out + done.err
+    assert "not modelled: QoS=heavy: quotas of partitions, not replayed: 'site --quotas'" in done.out + done.err
     done = command(*words, "--quotas", "qos.txt")
     assert (done.code, "not modelled" in done.out + done.err) == (0, False)
     assert "1 of 1 quotas of QOS and accounts apply to the log" in done.out + done.err

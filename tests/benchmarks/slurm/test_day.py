@@ -10,7 +10,7 @@ from benchmarks.slurm.accounting import why_no_accounting
 from benchmarks.slurm.busy_day import BusyDay, chosen, in_minutes, replayed
 from benchmarks.slurm.clock import why_no_clock
 from benchmarks.slurm.configuration import Cluster
-from benchmarks.slurm.day_figures import DAY, effects
+from benchmarks.slurm.day_figures import DAY, effects, lines
 from benchmarks.slurm.day_played import played
 from benchmarks.slurm.loopback import why_not
 from pipeline.core.logs.trace import DAY_S
@@ -76,12 +76,16 @@ def test_effects_are_paired_by_repeat() -> None:
         for (setting, repeat), both in waits.items()
         for job, wait in enumerate(both)
     ]
-    mean, slowdown, p99, longest = effects(DAY.validate(pd.DataFrame(rows)), "slurm")
+    day = DAY.validate(pd.DataFrame(rows))
+    mean, slowdown, p99, longest = effects(day, "slurm")
     assert (mean.before, mean.after, mean.pairs) == (150.0, 105.0, 2)
     assert mean.change == pytest.approx((-0.25 - 0.4) / 2)
     assert np.isnan(mean.low)  # of two pairs
     assert (slowdown.before, slowdown.after) == (2.5, 2.05)
     assert (p99.after, longest.before) == (165.0, 210.0)
+    said = lines(day)
+    assert said[0] == "slurm: mean wait: 150 before, 105 after: -32.5 %, n = 2 pairs"
+    assert said[4:] == ["slurm: medians of the fast clock's delays: submitted late by 0 s"]
 
 
 @pytest.mark.live
