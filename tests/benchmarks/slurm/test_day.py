@@ -10,8 +10,9 @@ from benchmarks.slurm.accounting import why_no_accounting
 from benchmarks.slurm.busy_day import BusyDay, chosen, in_minutes, replayed
 from benchmarks.slurm.clock import why_no_clock
 from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.day import extended
 from benchmarks.slurm.day_figures import DAY, effects, lines
-from benchmarks.slurm.day_played import played
+from benchmarks.slurm.day_played import played, rows_of
 from benchmarks.slurm.loopback import why_not
 from pipeline.core.logs.trace import DAY_S
 from pipeline.errors import UserError
@@ -105,3 +106,29 @@ def test_jobs_start_on_slurm_as_in_the_replay(enforced: bool, order: list[int], 
     assert found.iloc[1:].sort_values("start_s")["job"].tolist() == order
     ((_, start), *_) = replayed(day, "limit_8h" if enforced else "fcfs", 0)
     assert found["start_s"].to_numpy()[1:] == pytest.approx(start[1:], abs=180)
+
+
+def test_an_interrupted_day_continues_with_the_missing_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    whole = queue_of([0.0, 60.0], [600.0, 900.0], [1200.0, 1200.0], [CPUS, CPUS])
+    day, ran = BusyDay(0, whole, np.arange(2), 0, 2, Backfill()), list[Path | None]()
+
+    def run(busy: BusyDay, _: Cluster, __: float, settings: Path | None) -> pd.DataFrame:
+        if len(ran) == 2:
+            ran.append(Path("broken"))
+            raise UserError("a Slurm on loopback: stopped")
+        ran.append(settings)
+        times = {"place": [0, 1], "submit_s": [0.0, 60.0], "start_s": [0.0, 600.0], "end_s": [600.0, 1500.0]}
+        return rows_of(busy, pd.DataFrame(times))
+
+    monkeypatch.setattr("benchmarks.slurm.day.played", run)
+    wanted = (day, tmp_path, tmp_path / "day.csv", "limit_8h", 2, SPEED)
+    with pytest.raises(UserError, match="stopped"):
+        extended(*wanted)
+    found = extended(*wanted)
+    assert ran == [None, tmp_path, Path("broken"), None, tmp_path]
+    slurm = found[found["player"] == "slurm"]
+    assert slurm.groupby(["repeat", "setting"]).size().to_dict() == {
+        (repeat, setting): 2 for repeat in (0, 1) for setting in ("after", "before")
+    }
+    with pytest.raises(UserError, match="expected runs of day 0 at speed 100, found others: name another file"):
+        extended(*wanted[:-1], 100.0)
