@@ -6,6 +6,7 @@ with one line of words per job. Names and folders may contain any byte, word or 
 
 import re
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,7 @@ from pipeline.core.logs.trace import Sieve
 from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback
 
-CUT, HEADER_AGAIN = "last line is cut", "the first line again: dumps put together"
 BROKEN = "a line break or '|' in a name, which is not read: taken as one line"
-GLUED = "a line that the next one follows before its end"
 ZEROS = "expected lines of text, found zero bytes (an archive to unpack, or UTF-16)"
 NEEDED = ("Submit", "Start", "End", "State")
 OF_CPUS = ("AllocTRES", "AllocCPUS", "NCPUS", "ReqTRES", "ReqCPUS")
@@ -39,6 +38,7 @@ AFTER = {"SubmitTime": "Submit", "EligibleTime": "Eligible"}
 AFTER |= {name: name for name in ("Tres", "Gres", "Account", "QOS", "Cluster", "ArrayJobId", "ArrayTaskId", "HetJobId",
           "HetJobOffset", "PackJobId", "PackJobOffset")}  # fmt: skip
 LONGEST = 1 << 16  # characters of a job, so that a file in another format is not read into memory as one job
+ONE = np.ones(1, dtype=bool)  # a row to drop
 ROWS = CHUNK // 100  # of a frame; a row has hundreds of bytes
 WORD, JOB = re.compile(r" +(?=\w+=)"), re.compile(r"(?=JobId=\d+ UserId=)")
 
@@ -65,7 +65,7 @@ class _Sacct:
         first, begun = self.begun
         if begun and len(begun) + len(fields) - 1 <= count and len(begun) - 1 not in self.places:
             self.begun, line, fields, broken = (0, []), first, [*begun[:-1], *fields], True
-        yield from self.left()
+        self.left()
         if len(fields) == 1 and self.names[-1] in FREE:  # the rest of a name at the end of the line before
             self.sieve.repair(BROKEN, np.array([line]))
             return
@@ -81,13 +81,13 @@ class _Sacct:
             self.sieve.repair(BROKEN, np.array([line] * broken))
             yield line, [fields[place] for place in self.places]
 
-    def left(self) -> Iterator[tuple[int, list[str]]]:
+    def left(self) -> tuple[()]:
         """Refuse an incomplete row."""
         line, begun = self.begun
         if begun:
             self._refuse(line, len(begun))
         self.begun = (0, [])
-        yield from ()
+        return ()
 
     def _refuse(self, line: int, found: int) -> None:
         self.unread.add([line], f"expected {len(self.names)} fields, as its first line names, found {found} (a cut "
@@ -125,7 +125,7 @@ class _FileTxt:
             self.sieve.repair(BROKEN, np.array([line] * broken))
             yield line, [found.get(name, "") for name in self.columns]
         elif glued:
-            self.sieve.keep(np.array([line]), {GLUED: np.ones(1, dtype=bool)})
+            self.sieve.keep(np.array([line]), {"a line that the next one follows before its end": ONE})
         elif text:
             why = f"expected JobId=... to ExitCode=..., as jobcomp/filetxt writes, found '{text[:40]}'"
             self.unread.add([line], why)
@@ -156,20 +156,21 @@ def dump_rows(
     """Yield the rows of a dump, plain or .gz, as texts, indexed by line; `partial`: leave out a cut last line."""
     reader: _Sacct | _FileTxt | None = None
     rows: list[tuple[int, list[str]]] = []
-    for line, text, ends in _lines(path, on_progress):
-        if not ends and not partial:
-            raise UserError(f"{path}:{line}: expected a whole last line, found one without end, maybe cut; "
-                            "dump it again, or leave it out with --partial")  # fmt: skip
+    for line, text, ends in _lines(path, partial, on_progress):
         if reader is None or reader.is_header(text):
             if reader is not None:
                 yield from _frame([*rows, *reader.left()], reader)
-                sieve.keep(np.array([line]), {HEADER_AGAIN: np.ones(1, dtype=bool)})
-            rows, reader = [], _reader(text, f"{path}:{line}", sieve, unread)
-            if isinstance(reader, _Sacct):
+                sieve.keep(np.array([line]), {"the first line again: dumps put together": ONE})
+            rows = []
+            if "\0" in text:
+                raise UserError(f"{path}:{line}: {ZEROS}")
+            if not text.startswith("JobId="):
+                reader = _Sacct(text, f"{path}:{line}", sieve, unread)
                 continue
+            reader = _FileTxt(sieve, unread)
         unread.rows += 1
         if not ends:
-            sieve.keep(np.array([line]), {CUT: np.ones(1, dtype=bool)})
+            sieve.keep(np.array([line]), {"last line is cut": ONE})
         elif "\0" in text:
             unread.add([line], ZEROS)
         else:
@@ -188,26 +189,20 @@ def _frame(rows: list[tuple[int, list[str]]], reader: _Sacct | _FileTxt) -> Iter
         yield pd.DataFrame(fields, columns=list(reader.columns), index=lines, dtype=object)
 
 
-def _lines(path: Path, on_progress: ProgressCallback) -> Iterator[tuple[int, str, bool]]:
-    """Yield the number and text of each line that is not empty, and whether a line break ends it."""
+def _lines(path: Path, partial: bool, on_progress: ProgressCallback) -> Iterator[tuple[int, str, bool]]:
+    """Yield the number and text of each line that is not empty, and whether it is whole; a cut one needs `partial`."""
     number = 0
     with opened(path) as (content, percent):
         for read in chunks(content):
-            lines = read.decode(errors="backslashreplace").split("\n")
-            if not lines[-1]:
-                lines.pop()
-            for place, line in enumerate(lines, 1):
-                text = line.strip("\0\r\ufeff")
+            for line in StringIO(read.decode(errors="backslashreplace"), newline="\n"):
+                text, ends = line.removesuffix("\n").strip("\0\r\ufeff"), line.endswith("\n")
                 number += 1
+                if text.strip() and not (ends or partial):
+                    raise UserError(f"{path}:{number}: expected a whole last line, found one without end, maybe cut; "
+                                    "dump it again, or leave it out with --partial")  # fmt: skip
                 if text.strip():
-                    yield number, text, place < len(lines) or read.endswith(b"\n")
+                    yield number, text, ends
             on_progress(percent(), f"{number:,} lines")
-
-
-def _reader(header: str, where: str, sieve: Sieve, unread: Unread) -> _Sacct | _FileTxt:
-    if "\0" in header:
-        raise UserError(f"{where}: {ZEROS}")
-    return _FileTxt(sieve, unread) if header.startswith("JobId=") else _Sacct(header, where, sieve, unread)
 
 
 def _check_names(names: list[str], header: str, where: str) -> None:

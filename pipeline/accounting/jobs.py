@@ -23,30 +23,6 @@ COMPLETED = "COMPLETED"
 RUN_AGAIN = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "PREEMPTED", "NODE_FAIL", "RESIZING")
 SAME_TIME = 1.0  # s: a requeued job is submitted again when its run ends
 
-# Reasons for dropping a row, in the order of account.csv.
-OTHER_CLUSTER = "a job of another cluster"
-STEP = "a step of a job"
-NOT_ENDED = "waiting or running when the dump was made"
-NO_END = "no time of its end"
-NEVER_RAN = "ended before it started, as when cancelled"
-NO_SUBMIT = "no time of submission (old versions of jobcomp/filetxt write none)"
-NO_CPUS = "no CPUs"
-BACKWARDS = "ended before it started by the clock, and no ElapsedRaw"
-TWICE = "the same run again, as in dumps that overlap"
-# Reasons for fixing a row.
-ARRAY = "task of an array: a job of its own"
-HET = "part of a heterogeneous job: a job of its own"
-CLOCK = "End less Start is not ElapsedRaw (clock changed, or suspended): ElapsedRaw taken"
-SHORT = "ran less than a second: 1 s taken"
-LATER = "eligible after its submission (dependency, begin time, hold): arrives when eligible"
-EARLY = "started before it could: arrives when it started"
-UNLIMITED = f"time limit without end: {YEAR / 86400:.0f} days taken, as backfill does"
-NO_LIMIT = f"time limit unknown: {YEAR / 86400:.0f} days taken"
-NO_NODES = "number of nodes unknown: 1 taken"
-NO_MEMORY = "memory unknown: holds none"
-UNEVEN = "CPUs are no multiple of nodes: each node holds the mean"
-REQUEUED = "ran again after a requeue: each run is a job"
-RECYCLED = "id given again: another job"
 
 JOBS = table(
     "AccountedJobs",
@@ -73,14 +49,14 @@ def jobs_among(records: pd.DataFrame, sieve: Sieve, cluster: str | None = None) 
     start, end, elapsed = (records[name].to_numpy() for name in ("start", "end", "elapsed"))
     known = ~np.isnan(elapsed)
     causes = {
-        OTHER_CLUSTER: ((records["cluster"] != cluster) & (cluster is not None)).to_numpy(),
-        STEP: records["step"].to_numpy(),
-        NOT_ENDED: records["state"].isin(fields.NOT_ENDED).to_numpy(),
-        NEVER_RAN: np.isnan(start) | ~records["placed"].to_numpy(),
-        NO_END: np.isnan(end),
-        NO_SUBMIT: np.isnan(records["submit"].to_numpy()),
-        NO_CPUS: ~(records["cpus"].to_numpy() > 0),
-        BACKWARDS: (end < start) & ~known,
+        "a job of another cluster": ((records["cluster"] != cluster) & (cluster is not None)).to_numpy(),
+        "a step of a job": records["step"].to_numpy(),
+        "waiting or running when the dump was made": records["state"].isin(fields.NOT_ENDED).to_numpy(),
+        "ended before it started, as when cancelled": np.isnan(start) | ~records["placed"].to_numpy(),
+        "no time of its end": np.isnan(end),
+        "no time of submission (old versions of jobcomp/filetxt write none)": np.isnan(records["submit"].to_numpy()),
+        "no CPUs": ~(records["cpus"].to_numpy() > 0),
+        "ended before it started by the clock, and no ElapsedRaw": (end < start) & ~known,
     }
     kept = sieve.keep(records.index.to_numpy(), causes)
     return _fixed(records[kept], sieve)
@@ -94,19 +70,19 @@ def _fixed(jobs: pd.DataFrame, sieve: Sieve) -> pd.DataFrame:
     run = np.where(np.isnan(elapsed), span, elapsed)
     eligible = np.fmax(submit, jobs["eligible"].to_numpy())
     nodes, memory = jobs["nodes"].to_numpy(), jobs["memory"].to_numpy()
-    endless, limitless = limit >= YEAR, ~(limit > 0)
+    endless, limitless, changed = limit >= YEAR, ~(limit > 0), np.abs(span - run) > SAME_TIME
     causes = {
-        ARRAY: jobs["array"].to_numpy(),
-        HET: jobs["het"].to_numpy(),
-        CLOCK: np.abs(span - run) > SAME_TIME,
-        SHORT: run == 0,
-        LATER: eligible > submit,
-        EARLY: eligible > start,
-        UNLIMITED: endless,
-        NO_LIMIT: limitless,
-        NO_NODES: ~(nodes >= 1),
-        NO_MEMORY: ~(memory > 0),
-        UNEVEN: cpus % np.fmax(nodes, 1) > 0,
+        "task of an array: a job of its own": jobs["array"].to_numpy(),
+        "part of a heterogeneous job: a job of its own": jobs["het"].to_numpy(),
+        "End less Start is not ElapsedRaw (clock changed, or suspended): ElapsedRaw taken": changed,
+        "ran less than a second: 1 s taken": run == 0,
+        "eligible after its submission (dependency, begin time, hold): arrives when eligible": eligible > submit,
+        "started before it could: arrives when it started": eligible > start,
+        f"time limit without end: {YEAR / 86400:.0f} days taken, as backfill does": endless,
+        f"time limit unknown: {YEAR / 86400:.0f} days taken": limitless,
+        "number of nodes unknown: 1 taken": ~(nodes >= 1),
+        "memory unknown: holds none": ~(memory > 0),
+        "CPUs are no multiple of nodes: each node holds the mean": cpus % np.fmax(nodes, 1) > 0,
     }
     sieve.repair_each(jobs.index.to_numpy(), causes)
     fixed = jobs.assign(
@@ -129,16 +105,17 @@ def one_by_one(jobs: pd.DataFrame, sieves: Sequence[Sieve]) -> pd.DataFrame:
     again = jobs.duplicated(["job", "listed", "submit", "start", "end"]).to_numpy()
     lines, files = jobs.index.to_numpy(), jobs["file"].to_numpy()
     for file, sieve in enumerate(sieves):
-        sieve.keep(lines[files == file], {TWICE: again[files == file]})
+        sieve.keep(lines[files == file], {"the same run again, as in dumps that overlap": again[files == file]})
     jobs = jobs[~again]
     several = jobs.groupby("job")["listed"].transform("nunique") > 1  # array tasks with the array's number
     jobs = jobs.assign(job=jobs["listed"].where(several, jobs["job"])).sort_values(["job", "start"], kind="stable")
     number = np.asarray(jobs.groupby("job").cumcount(), dtype=np.int64)
     ended, state = jobs["end"].shift().to_numpy(), jobs["state"].shift()
     rerun = state.isin(RUN_AGAIN).to_numpy() | (np.abs(jobs["submit"].to_numpy() - ended) <= SAME_TIME)
+    causes = {"ran again after a requeue: each run is a job": rerun, "id given again: another job": ~rerun}
     for file, sieve in enumerate(sieves):
         mine = (jobs["file"] == file).to_numpy() & (number > 0)
-        sieve.repair_each(jobs.index.to_numpy(), {REQUEUED: mine & rerun, RECYCLED: mine & ~rerun})
+        sieve.repair_each(jobs.index.to_numpy(), {why: mine & found for why, found in causes.items()})
     names = [f"{job}-{run + 1}" if run else job for job, run in zip(jobs["job"], number, strict=True)]
     jobs = jobs.assign(job=names).sort_values("arrival", kind="stable")
     return check_table(jobs[list(JOBS.columns)].reset_index(drop=True), JOBS, "jobs")

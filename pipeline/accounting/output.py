@@ -20,7 +20,7 @@ from pipeline.core.logs.lines import FIELDS
 from pipeline.core.logs.slurm import LOG
 from pipeline.core.logs.trace import held_at_once
 from pipeline.core.schemas.columns import integers, table
-from pipeline.core.storage.files import check_table
+from pipeline.core.storage.files import check_table, write
 from pipeline.errors import UserError
 from pipeline.interactive.scheduling.user_jobs import user_jobs_schema
 from pipeline.problems.machines.env.tables import user_job_columns
@@ -51,21 +51,18 @@ def account_of(rows: Iterable[tuple[str, str, str, int, int]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(words)).astype(words)
 
 
-def report(
-    out: Path, jobs: pd.DataFrame, account: pd.DataFrame, files: Iterable[str], more: str
+def write_import(
+    out: Path, jobs: pd.DataFrame, account: pd.DataFrame, files: Mapping[str, str], more: str
 ) -> tuple[dict[str, object], list[str]]:
-    """Return the result of an import into a folder: as data, and as lines."""
+    """Write the files of an import into a folder, and return its result: as data, and as lines."""
+    for name, text in files.items():
+        write(out / name, text.encode())
     users = jobs["user"].nunique()
     return {"jobs": len(jobs), "users": users, "account": account, "files": [str(out / name) for name in files]}, [
         f"{len(jobs):,} jobs of {users:,} users; {more}",
-        *account_lines(account),
+        *(f"{row.what} {row.rows:,}: {row.why} ({row.file}:{row.first_line})" for row in account.itertuples()),
         f"written to {out}: {', '.join(files)}",
     ]
-
-
-def account_lines(account: pd.DataFrame) -> list[str]:
-    """Return a line for each row of an account."""
-    return [f"{row.what} {row.rows:,}: {row.why} ({row.file}:{row.first_line})" for row in account.itertuples()]
 
 
 def output_files(out: Path, jobs: pd.DataFrame, users: Mapping[str, int], account: pd.DataFrame) -> dict[str, str]:

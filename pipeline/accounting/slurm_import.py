@@ -5,9 +5,8 @@ The rows of a dump become checked numbers and words: one row per run of a job, s
 
 import secrets
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ import pandas as pd
 from pipeline.accounting.dumps import dump_rows
 from pipeline.accounting.fields import Unread, is_unknown, read_each, state
 from pipeline.accounting.jobs import COMPLETED, jobs_among, one_by_one
-from pipeline.accounting.output import account_of, output_files, pseudonyms, read_key, report
+from pipeline.accounting.output import account_of, output_files, pseudonyms, read_key, write_import
 from pipeline.core.logs.trace import Sieve
 from pipeline.core.storage.files import OWNER, check_out, write
 from pipeline.core.types import FloatArray
@@ -71,74 +70,68 @@ def _numbers(rows: pd.DataFrame, unread: Unread, name: str, read: str, columns: 
 
 def _first(*found: FloatArray) -> FloatArray:
     """Return the first known number of each row."""
-    known = found[0]
-    for other in found[1:]:
-        known = np.where(np.isnan(known), other, known)
-    return known
+    return reduce(lambda known, other: np.where(np.isnan(known), other, known), found)
 
 
-class SlurmImport(NamedTuple):
-    """Options of an import."""
+def run(
+    files: Sequence[Path],
+    out: Path,
+    key_file: Path | None = None,
+    name_users: bool = False,
+    partial: bool = False,
+    cluster: str | None = None,
+) -> tuple[dict[str, object], list[str]]:
+    """Import dumps into the folder `out`, and report them as data and as lines.
 
-    files: Sequence[Path]
-    out: Path  # a folder
-    key_file: Path | None = None  # None: in the output folder; created if missing
-    name_users: bool = False  # write which number belongs to which user
-    partial: bool = False  # accept a cut last line, a single user, and up to half of the lines unreadable
-    cluster: str | None = None  # the cluster to import, if there are several
-
-
-def run(wanted: SlurmImport) -> tuple[dict[str, object], list[str]]:
-    """Import dumps, and report them as data and as lines.
-
-    UserError, and no file, if a dump is unreadable or holds no log of a site.
+    Without `key_file`, the key is in the folder, and created if missing. `name_users` writes the number of each user.
+    `partial` accepts a cut last line, a single user, and up to half of the lines unreadable. `cluster` selects one of
+    several. UserError, and no file, if a dump is unreadable or holds no log of a site.
     """
-    sieves = [Sieve() for _ in wanted.files]
-    jobs = one_by_one(_read(wanted, sieves), sieves)
-    _must_be_a_log(jobs, wanted)
+    dumps = [(path, Sieve()) for path in files]
+    which = f"{files[0]}{f' and {len(files) - 1} more' if len(files) > 1 else ''}"
+    jobs = one_by_one(_read(dumps, which, partial, cluster), [sieve for _, sieve in dumps])
+    _must_be_a_log(jobs, which, partial)
     account = account_of(
         [
             (str(path), what, found.reason, found.rows, found.first_line)
-            for path, sieve in zip(wanted.files, sieves, strict=True)
+            for path, sieve in dumps
             for what, all_found in (("dropped", sieve.dropped), ("fixed", sieve.repaired))
             for found in all_found
         ]
     )
-    key_file = wanted.key_file or wanted.out / KEY
-    stored = wanted.key_file is not None or key_file.exists()
+    stored = key_file is not None or (out / KEY).exists()
+    key_file = key_file or out / KEY
     key = read_key(key_file) if stored else secrets.token_hex(32).encode()
     users = pseudonyms([*jobs["user"], *jobs["account"]], key)
-    content = output_files(wanted.out, jobs, users, account)  # all files, before the first is written
-    if wanted.name_users:
+    content = output_files(out, jobs, users, account)  # all files, before the first is written
+    if name_users:
         rows = [f"{users[name]},{name}\n" for name in sorted(set(jobs["user"]) - {""})]
         content[NAMES] = "".join(["number,user\n", *rows])
     for name in content:
-        check_out(wanted.out / name, [name], wanted.files, "import")
+        check_out(out / name, [name], files, "import")
     if not stored:
         write(key_file, key + b"\n", OWNER)
-    for name, text in content.items():
-        write(wanted.out / name, text.encode())
     dropped = int(account.loc[account["what"] == "dropped", "rows"].sum())
-    return report(wanted.out, jobs, account, content, f"{dropped:,} of {len(jobs) + dropped:,} rows are not jobs")
+    return write_import(out, jobs, account, content, f"{dropped:,} of {len(jobs) + dropped:,} rows are not jobs")
 
 
-def _read(wanted: SlurmImport, sieves: Sequence[Sieve]) -> pd.DataFrame:
+def _read(dumps: Sequence[tuple[Path, Sieve]], which: str, partial: bool, cluster: str | None) -> pd.DataFrame:
     parts: list[pd.DataFrame] = []
-    for number, (path, sieve) in enumerate(zip(wanted.files, sieves, strict=True)):
+    for number, (path, sieve) in enumerate(dumps):
         with progress(f"read {path}, percent", 100, brief=True) as advance:
             unread = Unread()
-            for rows in dump_rows(path, sieve, unread, wanted.partial, advance):
+            for rows in dump_rows(path, sieve, unread, partial, advance):
                 found = records(rows, unread)
-                parts.append(jobs_among(found, sieve, wanted.cluster).assign(file=number))
-            _leave_out(unread, path, sieve, wanted.partial)
+                parts.append(jobs_among(found, sieve, cluster).assign(file=number))
+            _leave_out(unread, path, sieve, partial)
     found = pd.concat(parts) if parts else pd.DataFrame()
     if not len(found):
-        why = "; ".join(f"{what.rows:,} {what.reason}" for sieve in sieves for what in sieve.dropped)
-        raise UserError(f"{_names(wanted)}: expected jobs that ran, found none{f' ({why})' if why else ''}")
+        why = "; ".join(f"{what.rows:,} {what.reason}" for _, sieve in dumps for what in sieve.dropped)
+        raise UserError(f"{which}: expected jobs that ran, found none{f' ({why})' if why else ''}")
     clusters = {str(name): len(jobs) for name, jobs in found.groupby("cluster") if not is_unknown(str(name))}
     if len(clusters) > 1:
         names = ", ".join(f"{name} ({count:,} jobs)" for name, count in clusters.items())
-        raise UserError(f"{_names(wanted)}: expected the jobs of one cluster, found {names}; choose one with --cluster")
+        raise UserError(f"{which}: expected the jobs of one cluster, found {names}; choose one with --cluster")
     return found
 
 
@@ -151,18 +144,13 @@ def _leave_out(unread: Unread, path: Path, sieve: Sieve, partial: bool) -> None:
     sieve.keep(lines, {f"cannot be read: {unread.why}": np.ones(len(lines), dtype=bool)})
 
 
-def _must_be_a_log(jobs: pd.DataFrame, wanted: SlurmImport) -> None:
+def _must_be_a_log(jobs: pd.DataFrame, which: str, partial: bool) -> None:
     states, users = jobs["state"].value_counts(), jobs["user"].nunique()
     if COMPLETED not in states:
         found = ", ".join(f"{name} {count:,}" for name, count in states.items())
-        raise UserError(f"{_names(wanted)}: expected completed jobs, found none among {len(jobs):,} ({found})")
-    if users < 2 and not wanted.partial:
+        raise UserError(f"{which}: expected completed jobs, found none among {len(jobs):,} ({found})")
+    if users < 2 and not partial:
         raise UserError(
-            f"{_names(wanted)}: expected the jobs of all users, found a single user; "
+            f"{which}: expected the jobs of all users, found a single user; "
             "dump with --allusers as root or operator, or accept it with --partial"
         )
-
-
-def _names(wanted: SlurmImport) -> str:
-    more = len(wanted.files) - 1
-    return f"{wanted.files[0]}{f' and {more} more' if more else ''}"

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from pipeline.cli.base import app, completed, names_in, read_params
+from pipeline.cli.base import AsJson, answer, app, completed, names_in, read_params
+from pipeline.errors import UserError
 
 WORKERS = 2
 
@@ -60,6 +61,7 @@ def farm(
             autocompletion=names_in("agents"),
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make stale stages, byte for byte as `dvc repro` does, several at the same time.
 
@@ -76,10 +78,13 @@ def farm(
     if settings or seeds is not None:
         from pipeline.stages import sweep
 
-        sweep.run(params, settings or [], seeds, agent or [], workers)
+        found, error = sweep.run(params, settings or [], seeds, agent or [], workers)
+        answer((), found, as_json)
+        if error:
+            raise UserError(error)
         return
     if agent:
         raise typer.BadParameter("it names the agents of --seeds, which is missing", param_hint="--agent")
     from pipeline.stages.farm import run
 
-    run(params, workers)
+    answer((), {"stages": run(params, workers) or {}}, as_json)

@@ -204,9 +204,9 @@ def slurm(
 
     Example: python -m pipeline import slurm sacct.txt --out site
     """
-    from pipeline.accounting.slurm_import import SlurmImport, run
+    from pipeline.accounting.slurm_import import run
 
-    found, lines = run(SlurmImport(files, out, key_file, name_users, partial, cluster))
+    found, lines = run(files, out, key_file, name_users, partial, cluster)
     answer(lines, found, as_json)
 
 

@@ -80,14 +80,22 @@ def watch(
 def publish(
     rev: Annotated[list[str] | None, Option(help="A commit, tag, branch or experiment; repeatable.")] = None,
     everything: Annotated[bool, Option("--all", help="All experiments, commits with a dvc.lock, workspace.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Add to MLflow what is missing there: skipped, restored and spooled stages.
 
     Example: python -m pipeline publish --all
     """
-    from pipeline.tracking.publish import publish as lines
+    from pipeline.tracking.publish import publish as published
 
-    answer(lines(rev or [], everything))
+    rows = list[dict[str, object]]()
+    try:
+        for line, row in published(rev or [], everything):
+            rows.append(row)
+            answer([] if as_json else [line])
+    finally:
+        if as_json and rows:  # also if some were skipped, which is an error
+            answer((), rows, as_json)
 
 
 @app.command()

@@ -6,7 +6,7 @@ by bounded slowdown and by mean waiting time.
 """
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -170,7 +170,4 @@ def slowdown_curves(summaries: pd.DataFrame) -> list[dict[str, str | float]]:
     """Return mean slowdown and its interval as records, one per scenario, load and policy, for `dvc plots`."""
     columns = {"slowdown_low": "low", "slowdown_high": "high"}
     rows = summaries.rename(columns=columns)[["scenario", "load", "policy", "slowdown", "low", "high"]]
-    return [
-        {str(key): value for key, value in row.items()}
-        for row in rows.sort_values(["scenario", "policy", "load"]).to_dict("records")
-    ]
+    return cast("list[dict[str, str | float]]", rows.sort_values(["scenario", "policy", "load"]).to_dict("records"))

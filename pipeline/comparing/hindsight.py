@@ -37,8 +37,7 @@ def closes(gained: FloatArray, distance: FloatArray) -> FloatArray:
     >>> closes(np.array([1.0, -0.5, 0.0]), np.array([2.0, 1.0, 0.0]))
     array([ 0.5, -0.5,  nan])
     """
-    there = np.broadcast_to(distance > NOTHING, gained.shape)
-    return np.where(there, gained / np.where(there, distance, 1.0), np.nan)
+    return np.divide(gained, distance, out=np.full_like(gained, np.nan), where=distance > NOTHING)
 
 
 def hindsight_table(

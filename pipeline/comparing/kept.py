@@ -5,8 +5,9 @@ stage: DVC removes outputs before it runs a stage, and an output that it keeps e
 """
 
 import hashlib
+import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import version
 from inspect import getsourcefile
@@ -30,7 +31,7 @@ def picture(folder: Path, draw: Callable[..., "Figure"], *about: object) -> byte
     """Return the PNG of a figure from the cache, or draw it.
 
     The figure depends only on the code of `draw`, a function of a module, on matplotlib, and on its arguments `about`:
-    tables, columns, texts, numbers, or mappings and sequences of them in a fixed order (TypeError for others).
+    tables, columns, texts, numbers, or dicts and sequences of them in a fixed order (TypeError for others).
     """
     place = folder / f"{origin_of(draw, *about)}.png"
     with suppress(OSError):
@@ -56,24 +57,14 @@ def origin_of(draw: Callable[..., "Figure"], *about: object) -> str:
     digest = hashlib.sha256()
     for name in (getsourcefile(draw), plots.__file__):
         digest.update(Path(name or "").read_bytes())
-    digest.update(f"{version('matplotlib')} {draw.__qualname__}".encode())
-    for part in _content(list(about)):
-        digest.update(part)
+    digest.update(f"{version('matplotlib')} {draw.__qualname__} {json.dumps(about, default=_of_table)}".encode())
     return digest.hexdigest()
 
 
-def _content(value: object) -> Iterator[bytes]:
-    yield type(value).__name__.encode()
-    if isinstance(value, pd.DataFrame | pd.Series):
-        names = [value.name] if isinstance(value, pd.Series) else list(zip(value.columns, value.dtypes, strict=True))
-        yield repr((names, list(value.index.names), value.shape)).encode()
-        yield pd.util.hash_pandas_object(value).to_numpy().tobytes()
-    elif isinstance(value, Mapping):
-        yield from (part for item in value.items() for part in _content(list(item)))
-    elif isinstance(value, list | tuple):
-        yield str(len(value)).encode()
-        yield from (part for item in value for part in _content(item))
-    elif value is None or isinstance(value, str | int | float):
-        yield repr(value).encode()
-    else:
+def _of_table(value: object) -> tuple[str, str, str]:
+    """Return the type of a table, its names and shape, and its values; a TypeError for anything else."""
+    if not isinstance(value, pd.DataFrame | pd.Series):
         raise TypeError(f"expected tables, texts, numbers or collections of them, got {type(value).__name__}")
+    names = [value.name] if isinstance(value, pd.Series) else list(zip(value.columns, value.dtypes, strict=True))
+    held = pd.util.hash_pandas_object(value).to_numpy().tobytes().hex()
+    return type(value).__name__, repr((names, list(value.index.names), value.shape)), held

@@ -138,24 +138,19 @@ def levels(axes: "Axes", values: Mapping[str, float], drawn: Mapping[str, Look],
 
 def png(figure: "Figure") -> bytes:
     """Return the figure as PNG, with the same bytes for the same table."""
+    from matplotlib import font_manager, get_data_path
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    _complete_fonts()
+    # Add the bundled fonts that matplotlib's cached list lacks, because it warns about each missing one.
+    listed = {Path(font.fname).name for font in font_manager.fontManager.ttflist}
+    for file in Path(get_data_path(), "fonts", "ttf").glob("*.ttf"):
+        if file.name not in listed:
+            font_manager.fontManager.addfont(file)
     buffer = io.BytesIO()
     figure.dpi = DPI
     # `savefig` would draw it twice, for the layout.
     FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})  # type: ignore[no-untyped-call]
     return buffer.getvalue()
-
-
-def _complete_fonts() -> None:
-    """Add matplotlib's bundled fonts that its cached list lacks; it warns about each missing one."""
-    from matplotlib import font_manager, get_data_path
-
-    listed = {Path(font.fname).name for font in font_manager.fontManager.ttflist}
-    for file in Path(get_data_path(), "fonts", "ttf").glob("*.ttf"):
-        if file.name not in listed:
-            font_manager.fontManager.addfont(file)
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:

@@ -1,6 +1,6 @@
 """The comparison in words: formats of numbers, Markdown tables and one-line findings."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pandas as pd
@@ -165,22 +165,18 @@ def closing(foreseen: pd.DataFrame, policies: Collection[str], confidence: float
 
 def stream_tables(streams: pd.DataFrame) -> str:
     """Return a Markdown table for each stream and load, ordered by slowdown; of an overload, by growth."""
-    loads = streams.groupby(["scenario", "load"], sort=False)
-    return "\n\n".join("\n".join(_stream(rows, str(name), str(load))) for (name, load), rows in loads)
-
-
-def _stream(rows: pd.DataFrame, scenario: str, load: str) -> Iterator[str]:
-    overload = " An overload: judge by what is finished and by growth." if rows["overload"].iloc[0] else ""
-    yield (
-        f"**{scenario}**, load {load}: jobs that arrive in the measured steps of {rows['n'].iloc[0]} streams."
-        f"{overload} Means over streams with their interval: slowdown, its 99th percentile, the longest wait in steps "
-        "(then that of all streams), and in 100 measured steps the jobs that finish and the growth of the jobs "
-        "waiting. †: some jobs never started, so at least this slow."
-    )
-    yield ""
-    yield from table_head(OF_STREAMS)
-    for policy, cells in stream_rows(rows):
-        yield f"| {policy} | {' | '.join(cells)} |"
+    tables = []
+    for (scenario, load), rows in streams.groupby(["scenario", "load"], sort=False):
+        overload = " An overload: judge by what is finished and by growth." if rows["overload"].iloc[0] else ""
+        about = (
+            f"**{scenario}**, load {load}: jobs that arrive in the measured steps of {rows['n'].iloc[0]} streams."
+            f"{overload} Means over streams with their interval: slowdown, its 99th percentile, the longest wait in "
+            "steps (then that of all streams), and in 100 measured steps the jobs that finish and the growth of the "
+            "jobs waiting. †: some jobs never started, so at least this slow."
+        )
+        body = [f"| {policy} | {' | '.join(cells)} |" for policy, cells in stream_rows(rows)]
+        tables.append("\n".join([about, "", *table_head(OF_STREAMS), *body]))
+    return "\n\n".join(tables)
 
 
 def stream_rows(rows: pd.DataFrame) -> list[tuple[str, list[str]]]:

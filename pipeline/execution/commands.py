@@ -31,19 +31,11 @@ LineCallback = Callable[[str], object]
 class Job:
     """A command to be run where the user's setting says: a whole stage, or a worker of a stage."""
 
-    title: str
+    name: str
     words: Sequence[str]
     given: Mapping[str, str]  # variables added to the environment
     threads: int
-    numbered: bool = False  # several copies run, and each has its number as a last word
-
-    def command(self, copy: int) -> list[str]:
-        """Return the words of a copy."""
-        return [*self.words, *([str(copy)] if self.numbered else [])]
-
-    def name(self, copy: int) -> str:
-        """Return the name of a copy."""
-        return f"{self.title}-{copy}" if self.numbered else self.title
+    cores: int  # that Ray keeps for it
 
 
 class Commands:

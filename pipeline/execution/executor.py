@@ -17,8 +17,7 @@ from pipeline.execution.commands import Commands, Job, LineCallback, environment
 from pipeline.execution.on_ray import driver, understood
 from pipeline.execution.on_slurm import SlurmJobs
 from pipeline.execution.setting import LOOKED_S, Setting, cores, setting
-from pipeline.execution.tasks import Store, keys_of
-from pipeline.execution.worker import work_file
+from pipeline.execution.worker import Store, keys_of, work_file
 from pipeline.progress import ShareCallback, no_progress, say
 
 Task = TypeVar("Task")
@@ -113,16 +112,16 @@ class Executor:
 
         with work_file(self._store, tasks, workers) as path:
             words = [sys.executable, "-m", "pipeline.execution.worker", str(path), str(Path.cwd())]
-            job = Job(f"tasks-{path.stem}", words, given, self._threads, numbered=True)
-            codes = launch(place, job, workers, on_line, on_look)
+            names = [f"tasks-{path.stem}-{number}" for number in range(workers)]
+            jobs = [Job(name, [*words, str(k)], given, self._threads, cores=1) for k, name in enumerate(names)]
+            codes = launch(place, jobs, on_line, on_look)
         if failed := [code for code in codes if is_failure(code)]:
             raise _error(list(output), failed[0])
         if any(codes):
             say("executor: a worker was lost; its tasks begin again")
 
     def _read(self, keys: Iterable[str]) -> dict[str, Any]:
-        read = {key: self._store.read(key) for key in keys}
-        return {key: held[0] for key, held in read.items() if held is not None}
+        return {key: held[0] for key in keys if (held := self._store.read(key)) is not None}
 
 
 @contextmanager
@@ -147,25 +146,25 @@ def _error(output: Sequence[str], code: int) -> Exception:
 
 
 def launch(
-    place: Setting, job: Job, copies: int, on_line: LineCallback, on_look: Callable[[], None] = lambda: None
+    place: Setting, jobs: Sequence[Job], on_line: LineCallback, on_look: Callable[[], None] = lambda: None
 ) -> list[int]:
-    """Run copies of a command where a setting says; return the exit codes of those that ended, up to the first failure.
+    """Run jobs where a setting says; return the exit codes of those that ended, up to the first failure.
 
-    A code below 0 or above 128 means that the command was killed. Ray runs up to one copy per core and returns a single
-    code: that of a failed copy, else the highest. `on_line` is called with each line of output, `on_look` every second.
+    A code below 0 or above 128 means that the command was killed. Ray runs up to one job per core and returns a single
+    code: that of a failed job, else the highest. `on_line` is called with each line of output, `on_look` every second.
     Raises UserError: Slurm cannot be reached.
     """
     codes = list[int]()
-    with ThreadPoolExecutor(copies) as pool, Commands() as commands:
+    with ThreadPoolExecutor(len(jobs)) as pool, Commands() as commands:
         runs: list[Callable[[], int]]
         if place.backend == "ray":
-            words = driver(place, job, copies)
-            runs = [partial(commands.run, words, lambda line: on_line(understood(line, place.address)), job.given)]
+            driven = partial(commands.run, driver(place, jobs), lambda line: on_line(understood(line, place.address)))
+            runs = [partial(driven, jobs[0].given)]
         elif place.backend == "slurm":
-            jobs = SlurmJobs(place, job, commands, on_line)
-            runs = [partial(jobs.run, copy) for copy in range(copies)]
+            slurm = SlurmJobs(place, commands, on_line)
+            runs = [partial(slurm.run, job) for job in jobs]
         else:
-            runs = [partial(commands.run, job.command(copy), on_line, job.given) for copy in range(copies)]
+            runs = [partial(commands.run, job.words, on_line, job.given) for job in jobs]
         left: set[Future[int]] = {pool.submit(run) for run in runs}
         while left and not any(is_failure(code) for code in codes):
             done, left = wait(left, LOOKED_S, FIRST_COMPLETED)

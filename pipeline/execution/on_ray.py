@@ -36,15 +36,11 @@ PATIENT_S = 60.0  # that Ray may take to begin before a message is shown
 Ended = SimpleQueue[int | UserError]  # exit codes of commands
 
 
-def driver(place: Setting, job: Job, copies: int) -> list[str]:
-    """Return the command that runs copies of a job on Ray."""
-    workers = place.workers or (copies if place.address else cores())
-    request = {
-        "address": place.address,
-        "commands": [job.command(copy) for copy in range(min(workers, copies))],
-        "given": dict(job.given),
-        "threads": 1 if job.numbered else job.threads,
-    }
+def driver(place: Setting, jobs: Sequence[Job]) -> list[str]:
+    """Return the command that runs jobs of one kind on Ray."""
+    workers = place.workers or (len(jobs) if place.address else cores())
+    commands, given = [job.words for job in jobs[:workers]], dict(jobs[0].given)
+    request = {"address": place.address, "commands": commands, "given": given, "threads": jobs[0].cores}
     return [sys.executable, "-m", "pipeline.execution.on_ray", json.dumps(request)]
 
 

@@ -13,7 +13,7 @@ from pipeline.core.storage.files import discard
 from pipeline.errors import UserError
 from pipeline.execution.commands import KILLED, Commands, Job, LineCallback
 from pipeline.execution.setting import Setting
-from pipeline.execution.tasks import SHOWN
+from pipeline.execution.worker import SHOWN
 from pipeline.progress import say
 
 PATIENT_S = 60.0  # that jobs may wait before a message is shown
@@ -34,30 +34,36 @@ trap "kill $!" EXIT
 
 
 class SlurmJobs:
-    """Jobs of one command. A silent one is cancelled, since srun may not notice that a node died and came back."""
+    """Jobs of one stage. A silent one is cancelled, since srun may not notice that a node died and came back."""
 
-    def __init__(self, place: Setting, job: Job, commands: Commands, on_line: LineCallback) -> None:
+    def __init__(self, place: Setting, commands: Commands, on_line: LineCallback) -> None:
         """Start no job yet."""
-        self._place, self._job, self._commands, self._on_line = place, job, commands, on_line
+        self._place, self._commands, self._on_line = place, commands, on_line
         self._begun_s = time.monotonic()
         self._heard: dict[str, tuple[int, float]] = {}  # last heartbeat of a job, and when it was noticed
         self._explained = False
 
-    def run(self, copy: int) -> int:
+    def run(self, job: Job) -> int:
         """End the job that an earlier, killed stage may have left, run the job, and return its exit code.
 
         srun may report 0 for a job that was cancelled. So a job that left no file `end` counts as killed.
         """
-        name = f"pipeline-{hashlib.sha256(str(Path.cwd()).encode()).hexdigest()[:SHOWN]}-{self._job.name(copy)}"
+        name = f"pipeline-{hashlib.sha256(str(Path.cwd()).encode()).hexdigest()[:SHOWN]}-{job.name}"
         end = (repository_root() / self._place.folder / f"{name}.end").resolve()
         beat = end.with_suffix(".end.beat")
         _end_jobs(name)
         end.parent.mkdir(parents=True, exist_ok=True)
         discard(end, beat)
         self._heard[name] = (0, time.monotonic())
-        words = [*self._srun(name), "/bin/sh", "-c", NOTED, str(end), *self._job.command(copy)]
+        options: dict[str, object] = {"job-name": name, "ntasks": 1, "cpus-per-task": job.threads}
+        options |= {"time": self._place.minutes, "chdir": Path.cwd()}
+        options |= {"partition": self._place.partition} if self._place.partition else {}
+        options |= self._place.options
+        chosen = [f"--{key}" + ("" if value is True else f"={value}") for key, value in options.items()]
+        srun = ["srun", *chosen, "--input=none", "--kill-on-bad-exit"]
+        words = [*srun, "/bin/sh", "-c", NOTED, str(end), *job.words]
         try:
-            code = self._commands.run(words, self._on_line, self._job.given, on_tick=lambda: self._look(name, beat))
+            code = self._commands.run(words, self._on_line, job.given, on_tick=lambda: self._look(name, beat))
             until = time.monotonic() + WROTE_S
             while not code and not end.exists():
                 if time.monotonic() > until:
@@ -68,14 +74,6 @@ class SlurmJobs:
             return code
         finally:
             discard(end, beat)
-
-    def _srun(self, name: str) -> list[str]:
-        place = self._place
-        options: dict[str, object] = {"job-name": name, "ntasks": 1, "cpus-per-task": self._job.threads}
-        options |= {"time": place.minutes, "chdir": Path.cwd()}
-        options |= {**({"partition": place.partition} if place.partition else {}), **place.options}
-        chosen = [f"--{key}" + ("" if value is True else f"={value}") for key, value in options.items()]
-        return ["srun", *chosen, "--input=none", "--kill-on-bad-exit"]
 
     def _look(self, name: str, beat: Path) -> None:
         """Cancel a job that has become silent; if no job begins for a long time, show Slurm's reason once."""

@@ -20,7 +20,7 @@ from pipeline.errors import UserError
 from pipeline.execution.commands import KILLED, Job, environment
 from pipeline.execution.executor import launch
 from pipeline.execution.setting import setting
-from pipeline.execution.tasks import check_code, code_digest
+from pipeline.execution.worker import check_code, code_digest
 from pipeline.progress import say
 
 RELAYED = "PIPELINE_RELAYED"  # digest of the sender's code, and its folder
@@ -58,8 +58,8 @@ def relay(threads: int, *words: str) -> bool:
     given = environment(threads) | {"PIPELINE_TRACKING": ""}
     given |= {name: value for name, value in os.environ.items() if name.startswith(KEPT)}
     given |= {"PIPELINE_EXECUTOR": "serial", RELAYED: f"{code_digest()}@{here}", "PYTHONUNBUFFERED": "1"}
-    job, lost = Job("-".join(words), [*COMMAND, *words], given, threads), 0
-    while codes := [code for code in launch(setting(), job, 1, say) if code]:
+    job, lost = Job("-".join(words), [*COMMAND, *words], given, threads, cores=threads), 0
+    while codes := [code for code in launch(setting(), [job], say) if code]:
         lost += 1
         if codes[0] != KILLED or lost == LOST:
             raise SystemExit(codes[0] if codes[0] > 0 else 128 - codes[0])

@@ -6,9 +6,9 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from pipeline.core.config import repository_root
+from pipeline.core.config import Frozen, repository_root
 from pipeline.errors import UserError
 
 VARIABLE, FILE = "PIPELINE_EXECUTOR", Path("pipeline.toml")
@@ -21,17 +21,15 @@ EXPECTED = "expected serial, processes:N, ray:N, ray:N@HOST:PORT, slurm:N or slu
 Backend = Literal["serial", "processes", "ray", "slurm"]
 
 
-class Setting(BaseModel):
+class Setting(Frozen):
     """Place where tasks run, and how many run at a time."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     backend: Backend = "serial"
     workers: int | None = Field(default=None, ge=1)  # None: the number of cores, here or in Ray's cluster
     address: str = ""  # host:port of a Ray cluster; without one, the stage starts and ends a Ray of its own
     partition: str = ""  # of Slurm; without one, its default
     minutes: int = Field(default=60, ge=1)  # time limit of a worker in Slurm
-    options: dict[str, str | int | bool] = {}  # further options of srun, such as {account = "mine"}
+    options: dict[str, str | int | bool] = Field(default={})  # further options of srun, such as {account = "mine"}
     folder: Path = FOLDER  # of task results; every worker must see it under the same path
 
 

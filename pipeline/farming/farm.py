@@ -44,8 +44,8 @@ class Farm:
         self._fates: dict[str, str] = {}  # DVC's action, by stage
         self._worked_s = 0.0
 
-    def work(self) -> None:
-        """Run the stages; if one fails, stages that do not need it continue."""
+    def work(self) -> dict[str, str]:
+        """Run the stages and return their fates; if one fails, stages that do not need it continue."""
         begun_s = time.monotonic()
         running: dict[Future[int], str] = {}
         with ThreadPoolExecutor(self.workers) as pool, Commands([self.held]) as commands:
@@ -60,6 +60,7 @@ class Farm:
                 if not done:
                     say(status(self.plan, self.workers, time.monotonic(), self._at))
         say(summary(self._fates.values(), time.monotonic() - begun_s, self._worked_s))
+        return self._fates
 
     def _run(self, stage: str, commands: Commands) -> int:
         self._output[stage] = deque(maxlen=KEPT)

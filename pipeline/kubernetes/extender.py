@@ -51,7 +51,13 @@ class Extender:
 
     def filtered(self, args: Args) -> dict[str, Json]:
         """Return the candidates that may hold the pod; all of them until the cluster is known."""
-        failed = self._failed(args) if self.view.synced else {}
+        nodes, held = self._nodes(args), dict[str, list[Pod]]()
+        for pod in self.view.pods.all():
+            if pod.holds and pod.uid != args.pod.uid:
+                held.setdefault(pod.node, []).append(pod)
+        asked = args.names if self.view.synced else ()
+        reasons = {name: self._why_not(nodes.get(name), held.get(name, ()), args.pod) for name in asked}
+        failed = {name: why for name, why in reasons.items() if why}
         kept = [name for name in args.names if name not in failed]
         result: dict[str, Json] = {"FailedNodes": {**failed}, "FailedAndUnresolvableNodes": {}, "Error": ""}
         if args.objects is None:
@@ -72,14 +78,6 @@ class Extender:
                 node = node_of(obj)
                 known[node.name] = node
         return known
-
-    def _failed(self, args: Args) -> dict[str, Json]:
-        nodes, held = self._nodes(args), dict[str, list[Pod]]()
-        for pod in self.view.pods.all():
-            if pod.holds and pod.uid != args.pod.uid:
-                held.setdefault(pod.node, []).append(pod)
-        found = {name: self._why_not(nodes.get(name), held.get(name, ()), args.pod) for name in args.names}
-        return {name: why for name, why in found.items() if why}
 
     def _why_not(self, node: Node | None, held: Sequence[Pod], pod: Pod) -> str:
         if node is None:
@@ -137,15 +135,13 @@ def volcano_args_of(raw: bytes) -> Args:
         request = from_json(raw)
         objects = [node["Node"] for node in request["nodes"]]
         names = tuple(node_of(node).name for node in objects)
-        placed = [pod for node, name in zip(request["nodes"], names, strict=True) for pod in _placed(node, name)]
+        placed = [  # includes the pods placed in this session of the scheduler
+            replace(pod_of(task.get("Pod")), node=name)
+            for node, name in zip(request["nodes"], names, strict=True)
+            for task in mapping(node.get("Tasks")).values()
+            if isinstance(task, Mapping)
+        ]
         return Args(pod_of(request["task"]["Pod"]), names, objects, placed)
-
-
-def _placed(node: Mapping[str, Json], name: str) -> Iterator[Pod]:
-    """Return the pods of a node, including those placed in this session of the scheduler."""
-    for task in mapping(node.get("Tasks")).values():
-        if isinstance(task, Mapping):
-            yield replace(pod_of(task.get("Pod")), node=name)
 
 
 def answer_of(body: object, status: int = 200) -> Response:

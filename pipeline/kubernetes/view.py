@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 from pipeline.core.types import Json
@@ -23,55 +24,45 @@ class WatchedObjects(Generic[Kept]):
         self._api, self._path = api, path
         self._read: Callable[[Json], Kept] = read
         self._kept: dict[str, Kept] = {}
-        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._lock, self.stop = threading.Lock(), threading.Event()
         self.synced = threading.Event()  # set while the copy is complete and followed
         self.said = ""  # last error
-
-    def begin(self) -> None:
-        """Start to follow the objects in a thread."""
-        threading.Thread(target=self._follow, daemon=True).start()
-
-    def end(self) -> None:
-        """Stop with the next event."""
-        self._stop.set()
 
     def all(self) -> list[Kept]:
         """Return the objects in the order of their names."""
         with self._lock:
             return [self._kept[key] for key in sorted(self._kept)]
 
-    def put(self, obj: Json) -> None:
-        """Store the present version of an object."""
-        try:
-            found = self._read(obj)
-        except ValueError:
-            self.drop(obj)
-            return
+    def _store(self, obj: Json, there: bool = True) -> None:
+        """Store the present version of an object; forget one that is gone or invalid."""
+        about, found = mapping(get(obj, "metadata")), None
+        if there:
+            with suppress(ValueError):
+                found = self._read(obj)
         with self._lock:
-            self._kept[key_of(obj)] = found
+            key = f"{about.get('namespace', '')}/{about.get('name', '')}"  # nodes have no namespace
+            self._kept.pop(key, None)
+            if found:
+                self._kept[key] = found
 
-    def drop(self, obj: Json) -> None:
-        """Forget an object."""
-        with self._lock:
-            self._kept.pop(key_of(obj), None)
-
-    def _follow(self) -> None:
+    def follow(self) -> None:
+        """Follow the objects until `stop` is set, which counts with the next event."""
         failed = 0
-        while not self._stop.is_set():
+        while not self.stop.is_set():
             try:
                 place = self._list()
                 self.synced.set()
                 failed = 0
                 cut = 0
-                while place and cut <= MOST_CUT and not self._stop.is_set():
+                while place and cut <= MOST_CUT and not self.stop.is_set():
                     place, whole = self._watch(place)
                     cut = 0 if whole else cut + 1
-                    self._stop.wait(AGAIN_S[cut - 1] if cut else 0.0)
+                    self.stop.wait(AGAIN_S[cut - 1] if cut else 0.0)
             except Exception as error:  # whatever a server sends, it is still followed
                 expected = isinstance(error, UnreachableError | AnsweredError | UserError)
                 self.said = str(error) if expected else f"{type(error).__name__}: {error}"
             self.synced.clear()
-            self._stop.wait(AGAIN_S[min(failed, len(AGAIN_S) - 1)])
+            self.stop.wait(AGAIN_S[min(failed, len(AGAIN_S) - 1)])
             failed += 1
 
     def _list(self) -> str:
@@ -88,7 +79,7 @@ class WatchedObjects(Generic[Kept]):
         with self._lock:
             self._kept.clear()
         for obj in found:
-            self.put(obj)
+            self._store(obj)
         return str(about.get("resourceVersion", ""))
 
     def _watch(self, place: str) -> tuple[str, bool]:
@@ -102,12 +93,10 @@ class WatchedObjects(Generic[Kept]):
                 obj = event.get("object")
                 if event.get("type") == "ERROR":
                     return "", True
-                if event.get("type") in ("ADDED", "MODIFIED"):
-                    self.put(obj)
-                elif event.get("type") == "DELETED":
-                    self.drop(obj)
+                if event.get("type") in ("ADDED", "MODIFIED", "DELETED"):
+                    self._store(obj, there=event["type"] != "DELETED")
                 place = str(get(get(obj, "metadata"), "resourceVersion") or "") or place
-                if self._stop.is_set():
+                if self.stop.is_set():
                     break
         except UnreachableError as error:  # the connection was cut: the copy is still valid
             self.said = str(error)
@@ -123,13 +112,13 @@ class View:
         self.nodes = WatchedObjects(api, "/api/v1/nodes", node_of)
 
     def __enter__(self) -> "View":
-        self.pods.begin()
-        self.nodes.begin()
+        for kind in (self.pods, self.nodes):
+            threading.Thread(target=kind.follow, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.pods.end()
-        self.nodes.end()
+        self.pods.stop.set()
+        self.nodes.stop.set()
 
     @property
     def synced(self) -> bool:
@@ -140,9 +129,3 @@ class View:
     def said(self) -> str:
         """Last error."""
         return self.pods.said or self.nodes.said
-
-
-def key_of(obj: Json) -> str:
-    """Return the key of an object: namespace/name, with an empty namespace for nodes."""
-    about = mapping(get(obj, "metadata"))
-    return f"{about.get('namespace', '')}/{about.get('name', '')}"

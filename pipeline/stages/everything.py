@@ -16,7 +16,7 @@ from pipeline.core.logs.registry import check_there
 from pipeline.core.storage import evidence
 from pipeline.errors import UserError
 from pipeline.execution.commands import Commands
-from pipeline.execution.tasks import code_digest
+from pipeline.execution.worker import code_digest
 from pipeline.progress import say
 from pipeline.report.templating import TEMPLATES
 from pipeline.stages import farm, prune, report
@@ -38,7 +38,7 @@ def run(params: Params, workers: int) -> None:
     check_there(params)
     failed: UserError | None = None
     try:
-        made = farm.run(params, workers, first=prune_rows)
+        made = farm.run(params, workers, first=prune_rows) is not None
     except UserError as error:
         if not storage.failures(params):
             raise

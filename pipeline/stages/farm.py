@@ -8,37 +8,39 @@ from pipeline.execution.commands import Commands
 from pipeline.farming import dvc_stages, notes
 from pipeline.farming.farm import Command, Farm, failure, show
 from pipeline.farming.plan import Plan, with_dependents
-from pipeline.progress import progress, say
+from pipeline.progress import progress, remark, say
 from pipeline.stages import compiling
 from pipeline.tracking.run import LAST
 
 REPRO = "dvc repro"
 
 
-def run(params: Params, workers: int, first: Callable[[], None] = lambda: None) -> bool:
-    """Bring all stages up to date, byte for byte as `dvc repro` does; return whether any was stale.
+def run(params: Params, workers: int, first: Callable[[], None] = lambda: None) -> dict[str, str] | None:
+    """Bring all stages up to date, byte for byte as `dvc repro` does.
 
-    Up to `workers` stages run at the same time. `first` is called before DVC determines what is stale, while no other
-    farm runs and dvc.lock is intact. Raises UserError: a stage failed and its dependents were skipped, or another farm
-    runs.
+    Return DVC's action by stage, or None if none was stale. Up to `workers` stages run at the same time. `first` is
+    called before DVC determines what is stale, while no other farm runs and dvc.lock is intact. Raises UserError: a
+    stage failed and its dependents were skipped, or another farm runs.
     """
     with notes.exclusive() as held:
         notes.repair()
         first()
         stale = dvc_stages.stale()
         if not stale and not notes.unfinished():
-            say("farm: no stage is stale")
-            return False
+            remark("farm: no stage is stale")
+            return None
         needs = dvc_stages.graph()
         stages = with_dependents(needs, stale)
         say(f"farm: {len(stages)} of {len(needs)} stages are stale or depend on stale ones, {workers} at a time")
-        make_here(params, needs, stages, workers, held)
+        fates = make_here(params, needs, stages, workers, held)
         notes.end(_confirmed(len(needs), held))
-        return True
+        return fates
 
 
-def make_here(params: Params, needs: dvc_stages.Graph, stages: Collection[str], workers: int, held: int) -> None:
-    """Compile the code of some stages of the graph `needs` and make them in this repository.
+def make_here(
+    params: Params, needs: dvc_stages.Graph, stages: Collection[str], workers: int, held: int
+) -> dict[str, str]:
+    """Compile the code of some stages of the graph `needs`, make them in this repository; return DVC's action by stage.
 
     For each of its stages, `stages` has either all dependents or none. `held` is the descriptor of a file that stays
     locked while anything runs. Raises UserError: a stage failed, and its dependents were skipped.
@@ -56,9 +58,10 @@ def make_here(params: Params, needs: dvc_stages.Graph, stages: Collection[str], 
             notes.note(seconds)
         return fate
 
-    Farm(plan, workers, lambda stage: Command(dvc_stages.repro(stage)), ended, held).work()
+    fates = Farm(plan, workers, lambda stage: Command(dvc_stages.repro(stage)), ended, held).work()
     if plan.failed:
         raise UserError(failure(plan))
+    return fates
 
 
 def _confirmed(total: int, held: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 
 from pipeline.core import storage
 from pipeline.core.config import Params, raw_params
@@ -13,7 +14,7 @@ from pipeline.farming.grid import Point
 from pipeline.farming.plan import Plan, with_dependents
 from pipeline.farming.sweep_table import Saved
 from pipeline.farming.workspaces import Base, clear, lay_out
-from pipeline.progress import say
+from pipeline.progress import remark, say
 from pipeline.stages import compiling
 from pipeline.stages.farm import make_here
 from pipeline.tracking.digests import md5_of
@@ -23,11 +24,13 @@ FOLDER = storage.REPORTS / "sweeps"
 SAVED = "saved"
 
 
-def run(params: Params, settings: Sequence[str], seeds: str | None, named: Sequence[str], workers: int) -> None:
-    """Make all missing points of a sweep, and show the results of all.
+def run(
+    params: Params, settings: Sequence[str], seeds: str | None, named: Sequence[str], workers: int
+) -> tuple[dict[str, object], str]:
+    """Make all missing points of a sweep; show and return the results of all, and the error message of failed points.
 
     `settings` are like KEY=VALUE,VALUE, `seeds` like 1..5 or 1,2,7. The `named` agents take the seeds; the default is
-    those that the keys configure. Raises UserError: a key or value is wrong, or a point failed (the others are saved).
+    those that the keys configure. Raises UserError: a key or value is wrong.
     """
     swept = grid.settings(settings)
     drawn = grid.seeds(seeds) if seeds is not None else []
@@ -52,10 +55,8 @@ def run(params: Params, settings: Sequence[str], seeds: str | None, named: Seque
         for (name, point), of in zip(by_name.items(), checked, strict=True)
         if name in saved
     ]
-    if every:
-        _show(every, agents)
-    if error:
-        raise UserError(error)
+    shown = [{"name": one.name, **asdict(one.point)} for one in every]
+    return {"points": shown, "tables": _show(every, agents) if every else {}}, error
 
 
 def _make_shared(params: Params, keys: Collection[str], workers: int, held: int) -> set[str]:
@@ -100,15 +101,16 @@ def _make_points(base: Base, named: Mapping[str, Point], affected: Collection[st
     return failure(plan) if plan.failed else ""
 
 
-def _show(saved: Sequence[Saved], agents: Sequence[str]) -> None:
-    """Write and print the results of all points for each agent of the sweep."""
+def _show(saved: Sequence[Saved], agents: Sequence[str]) -> dict[str, object]:
+    """Write, print and return the results of all points for each agent of the sweep."""
     if not agents:
-        say("farm: the keys belong to no agent: dvc exp show has the numbers of each point")
+        remark("farm: the keys belong to no agent: dvc exp show has the numbers of each point")
     what = md5_of(" ".join(sorted(one.name for one in saved)).encode())[:6]
+    tables = dict[str, object]()
     for agent in agents:
-        table = sweep_table.sweep_table(saved, agent)
+        table = tables[agent] = sweep_table.sweep_table(saved, agent)
         place = FOLDER / f"{agent}-{what}"
         storage.write(place.with_suffix(".csv"), table.to_csv(index=False, float_format="%.6g").encode())
         storage.write(place.with_suffix(".png"), sweep_table.picture(table))
-        say(*sweep_table.lines(table))
-        say(f"farm: {place}.csv, {place}.png; each point: dvc exp show")
+        remark(*sweep_table.lines(table), f"farm: {place}.csv, {place}.png; each point: dvc exp show")
+    return tables

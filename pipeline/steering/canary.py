@@ -18,14 +18,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.core.types import FloatArray, Json
-
-if TYPE_CHECKING:
-    from pipeline.steering.replay import RecordedJob
+from pipeline.errors import UserError
 
 NO_WAIT_S = 1e-6  # a shorter wait counts as none
 TIMEOUT_S = 600.0  # of the process
@@ -122,12 +120,11 @@ def judge(folder: Path, scenario: str, place: str, digest: str, window: int, uni
     """
     from pipeline.comparing.sequences import seen_at
     from pipeline.core.config import load_params
-    from pipeline.errors import UserError
     from pipeline.interactive.machines.scheduling import park_of
     from pipeline.problems.machines.heuristics.rules import HEURISTICS
     from pipeline.problems.machines.policies import policy_by_name
     from pipeline.steering.journal import rows
-    from pipeline.steering.replay import ARRIVAL, SLOTS, read_recorded, replay_waits
+    from pipeline.steering.replay import ARRIVAL, BY_ARRIVAL, SLOTS, RecordedJob, read_recorded, replay_waits
 
     params = load_params()
     if params.gate is None:
@@ -139,7 +136,7 @@ def judge(folder: Path, scenario: str, place: str, digest: str, window: int, uni
     until = inf if not jobs or jobs[-1].open is None else jobs[-1].open
     windows: dict[int, list[RecordedJob]] = {}
     values = []
-    for job in sorted(jobs, key=lambda one: one.arrival):
+    for job in sorted(jobs, key=BY_ARRIVAL):
         k = next((k for k, nodes in enumerate(queues) if nodes.takes(job)), None)
         if k is None or job.eligible >= until:
             continue
@@ -153,19 +150,10 @@ def judge(folder: Path, scenario: str, place: str, digest: str, window: int, uni
     return CanaryResult(len(found), float(found.mean()) if len(found) else 0.0, seen is not None)
 
 
-def main() -> int:
-    """Judge, and print the result as JSON."""
-    from pipeline.errors import UserError
-
+if __name__ == "__main__":
     folder, scenario, place, digest, window, unit_s = sys.argv[1:]
     try:
         found = judge(Path(folder), scenario, place, digest, int(window), float(unit_s))
     except UserError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
+        sys.exit(str(error))
     sys.stdout.write(json.dumps(found) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -23,15 +23,13 @@ from pipeline.steering.canary import Canary
 from pipeline.steering.factors import DrawnOrder, PoolDecision, changed_factors, draw_order, skipped_jobs, update_ledger
 from pipeline.steering.journal import VERSION, Journal, OutcomeTracker
 from pipeline.steering.ledger import Ledger
-from pipeline.steering.pools import Pool, by_arrival, find_pools
 from pipeline.steering.release import Releaser
-from pipeline.steering.reset import reset, undo_all
 from pipeline.steering.rows import OddError, Reading
 from pipeline.steering.settings import Mode, Settings
 from pipeline.steering.slurm import Slurm, confirmed_jobs
-from pipeline.steering.states import check_state, resources_of, scored_jobs, started_jobs, state_of
+from pipeline.steering.states import Pool, check_state, find_pools, resources_of, scored_jobs, started_jobs, state_of
 from pipeline.steering.status import Status
-from pipeline.steering.watchdog import Watchdog
+from pipeline.steering.watchdog import Watchdog, reset, undo_all
 
 LOST = 3  # consecutive refused ticks after which all changes are undone first
 
@@ -92,10 +90,8 @@ class Controller:
             while not stop.is_set():
                 began = time.monotonic()
                 await self._try_tick()
-                if watchdog:
-                    watchdog.signal_alive()
-                    if not watchdog.alive:
-                        raise UserError("the watchdog is gone; start again")
+                if watchdog and not watchdog.signal_alive():
+                    raise UserError("the watchdog is gone; start again")
                 self._ticks += 1
                 if self._ticks == self.settings.ticks:
                     break
@@ -180,22 +176,16 @@ class Controller:
             order: Sequence[int] | None = None if reply.fell_back else numbers
             probability = None
             if order and self.settings.draw:
-                drawn = self._draw(pool, numbers, scores)
+                there, (jobs, drawn) = frozenset(numbers), self._draws.get(pool.partitions, (None, None))
+                if drawn is None or jobs != there:  # another order only once the waiting jobs have changed
+                    drawn = draw_order(numbers, scores, self.settings.draw, self.rng)
+                    self._draws[pool.partitions] = (there, drawn)
                 order = drawn.order
                 probability = {"temperature": self.settings.draw, "head": drawn.head, "log": drawn.log}
             starts, never = started_jobs(decision, pool) if release else ({}, [])
         except UserError as error:  # without any answer, held jobs are released in order of arrival
-            return PoolDecision(pool, None, *who, str(error), dict.fromkeys(by_arrival(pool) if release else (), ()))
+            return PoolDecision(pool, None, *who, str(error), dict.fromkeys(pool.by_arrival if release else (), ()))
         return PoolDecision(pool, order, *who, reply.why, starts, never, probability)
-
-    def _draw(self, pool: Pool, numbers: Sequence[int], scores: Sequence[float | None]) -> DrawnOrder:
-        """Return the last drawn order of a pool; draw a new one if the waiting jobs have changed."""
-        there, before = frozenset(numbers), self._draws.get(pool.partitions)
-        if before and before[0] == there:
-            return before[1]
-        found = draw_order(numbers, scores, self.settings.draw, self.rng)
-        self._draws[pool.partitions] = (there, found)
-        return found
 
     async def _apply(self, found: Sequence[PoolDecision], reading: Reading) -> Changes:
         settings = self.settings
@@ -210,7 +200,8 @@ class Controller:
         submitted = {job.array: job.submitted for job in sorted(reading.jobs, key=lambda one: -one.number)}
         self.ledger.record_intent(factors, submitted)
         complaint = await asyncio.to_thread(self.slurm.set, factors)
-        self.ledger.confirm(confirmed_jobs(factors, complaint))
+        for number in confirmed_jobs(factors, complaint):
+            self.ledger.jobs[number].confirmed = True
         return Changes(factors, {}, complaint)
 
     def _record(

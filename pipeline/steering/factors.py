@@ -17,8 +17,8 @@ import numpy as np
 
 from pipeline.core.types import FloatArray, Json
 from pipeline.steering.ledger import Ledger
-from pipeline.steering.pools import FROZEN, OTHERS, Pool
 from pipeline.steering.rows import PENDING, JobRow, Reading
+from pipeline.steering.states import FROZEN, OTHERS, Pool
 
 ROOM = 8  # factors per job once jobs are moved, so that the next changes find room
 

@@ -13,18 +13,13 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.accounting.jobs import COMPLETED, JOBS, YEAR
-from pipeline.accounting.output import MOST, account_of, output_files, report
+from pipeline.accounting.output import MOST, account_of, output_files, write_import
 from pipeline.core.schemas.columns import integers, table
-from pipeline.core.storage.files import check_table, write
+from pipeline.core.storage.files import check_table
 from pipeline.errors import UserError
 from pipeline.steering.journal import JOURNAL, Line, lines
 from pipeline.steering.replay import RecordedJob
 
-LEFT, TORN = "gone without being seen to run", "a line that was never written whole"
-TWICE, NO_CPUS = "the same run again", "no CPUs"
-EARLY = "started before it was eligible: arrives when it started"
-SHORT = "ran less than a second: 1 s taken"
-NO_LIMIT = f"no time limit: {YEAR / 86400:.0f} days taken"
 DECISIONS = table(
     "Decisions",
     {
@@ -56,10 +51,8 @@ def run(folder: Path, out: Path) -> tuple[dict[str, object], list[str]]:
     account = account_of([(*key, count, first) for key, (count, first) in counts.items()])
     content = output_files(out, jobs, users, account)  # all files, before the first is written
     content["decisions.csv"] = str(decisions.to_csv(index=False, float_format="%.12g", lineterminator="\n"))
-    for name, text in content.items():
-        write(out / name, text.encode())
     drawn = f"{len(decisions):,} decisions, {sum(decisions['temperature'] > 0):,} of them drawn"
-    return report(out, jobs, account, content, drawn)
+    return write_import(out, jobs, account, content, drawn)
 
 
 def _jobs(written: Sequence[Line], folder: Path) -> tuple[pd.DataFrame, list[tuple[str, str, Line]]]:
@@ -68,9 +61,9 @@ def _jobs(written: Sequence[Line], folder: Path) -> tuple[pd.DataFrame, list[tup
     notes: list[tuple[str, str, Line]] = []
     for line in written:
         if line.row is None:
-            notes.append(("dropped", TORN, line))
+            notes.append(("dropped", "a line that was never written whole", line))
         elif line.row.get("kind") == "left":
-            notes.append(("dropped", LEFT, line))
+            notes.append(("dropped", "gone without being seen to run", line))
         elif line.row.get("kind") == "ran":
             try:
                 ran = RecordedJob.model_validate(line.row)
@@ -78,10 +71,14 @@ def _jobs(written: Sequence[Line], folder: Path) -> tuple[pd.DataFrame, list[tup
                 raise UserError(f"{line.path}:{line.number}: expected a job as a controller writes it") from None
             key = (ran.job, ran.submit)
             if key in found or not ran.units.get("cpu", 0.0) > 0:
-                notes.append(("dropped", TWICE if key in found else NO_CPUS, line))
+                notes.append(("dropped", "the same run again" if key in found else "no CPUs", line))
                 continue
             found[key] = _job(ran)
-            fixes = {EARLY: ran.eligible > ran.start, SHORT: ran.end - ran.start < 1, NO_LIMIT: ran.limit_s is None}
+            fixes = {
+                "started before it was eligible: arrives when it started": ran.eligible > ran.start,
+                "ran less than a second: 1 s taken": ran.end - ran.start < 1,
+                f"no time limit: {YEAR / 86400:.0f} days taken": ran.limit_s is None,
+            }
             notes += [("fixed", why, line) for why, applies in fixes.items() if applies]
     if not found:
         raise UserError(f"{folder / JOURNAL}: expected jobs that ran, found none")

@@ -6,7 +6,7 @@ Until then both states are possible. The folder has a lock, which the watchdog k
 
 import fcntl
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
@@ -72,7 +72,15 @@ class Ledger:
 
     def __init__(self, folder: Path, blank: bool = False) -> None:
         self.path, self._unsaved = folder / LEDGER, False
-        kept = Contents() if blank else _read(self.path)
+        kept = Contents()
+        try:
+            if not blank and self.path.exists():
+                kept = Contents.model_validate_json(self.path.read_bytes())
+        except OSError as error:
+            raise UserError(f"{self.path}: cannot be read ({error.strerror})") from error
+        except ValidationError as error:
+            said = error.errors()[0]["msg"]
+            raise UserError(f"{self.path}: expected what a controller wrote, found something else ({said})") from None
         self.jobs, self.held_in, self.held, self.withdrawn = kept.jobs, kept.held_in, kept.held, kept.withdrawn
 
     def save(self) -> None:
@@ -110,11 +118,6 @@ class Ledger:
                 misses=known.misses if known is not None and same else 0,
             )
 
-    def confirm(self, numbers: Iterable[int]) -> None:
-        """Note that slurmctld accepted the factors of jobs."""
-        for number in numbers:
-            self.jobs[number].confirmed = True
-
     def mark_uncertain(self) -> None:
         """Note that slurmctld was away: what it accepted may be lost, which does not mean that a job is frozen."""
         for entry in self.jobs.values():
@@ -135,18 +138,6 @@ class Ledger:
         """Return whether a job's factor was set here or is 0."""
         known = self.jobs.get(number)
         return factor == 0 or (known is not None and factor in (known.factor, *known.before))
-
-
-def _read(path: Path) -> Contents:
-    try:
-        return Contents.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return Contents()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
-    except ValidationError as error:
-        said = error.errors()[0]["msg"]
-        raise UserError(f"{path}: expected what a controller wrote, found something else ({said})") from None
 
 
 def lock_folder(folder: Path) -> BinaryIO:

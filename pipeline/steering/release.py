@@ -21,10 +21,10 @@ from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.steering.factors import PoolDecision
 from pipeline.steering.ledger import SAVED_S, Held, Ledger
-from pipeline.steering.pools import UNREAD
 from pipeline.steering.rows import HOLDING, PENDING, JobRow, OddError, Reading
 from pipeline.steering.settings import Settings
 from pipeline.steering.slurm import AwayError, Slurm, confirmed_jobs
+from pipeline.steering.states import UNREAD
 
 NODE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 WHAT = "jobs of others may be released"
@@ -188,8 +188,10 @@ class Releaser:
             self.pins = self._try_to_pin(reading)
         waiting = [one._replace(array=one.number) for one in self._held.values() if not self._at_once(one, reading.now)]
         running = [job for job in reading.jobs if job.state in HOLDING]
-        factors = dict.fromkeys((job.number for job in waiting), 0)
-        return reading._replace(jobs=[*waiting, *running, *self._about_to_run(reading)], factors=factors)
+        for job, entry in _waiting(self.ledger, reading.jobs):  # released jobs that do not run yet, as if they ran
+            if entry.nodes and entry.let_go is not None and reading.now - entry.let_go <= self._patience_s:
+                running.append(job._replace(state=HOLDING[0], started=reading.now, places=",".join(entry.nodes)))
+        return reading._replace(jobs=[*waiting, *running], factors=dict.fromkeys((job.number for job in waiting), 0))
 
     def release(self, found: Sequence[PoolDecision], reading: Reading, withdrawn: bool) -> tuple[dict[str, Json], str]:
         """Release the jobs that the policy starts; return where each went and why, and scontrol's complaint.
@@ -226,12 +228,6 @@ class Releaser:
         if now - job.arrived > self.settings.longest_hold_s:
             return LONG
         return DEPENDS if job.depends else RESERVED if job.reserved else UNREAD if job.odd else ""
-
-    def _about_to_run(self, reading: Reading) -> Iterator[JobRow]:
-        """Yield the released jobs that do not run yet, as if they ran."""
-        for job, entry in _waiting(self.ledger, reading.jobs):
-            if entry.nodes and entry.let_go is not None and reading.now - entry.let_go <= self._patience_s:
-                yield job._replace(state=HOLDING[0], started=reading.now, places=",".join(entry.nodes))
 
     def _try_to_pin(self, reading: Reading) -> bool | None:
         """Try to set the nodes of a held job; None: there is no job to try it on."""

@@ -8,6 +8,7 @@ paired: consecutive parts are not wholly independent, so an interval is a little
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
+from operator import attrgetter
 from pathlib import Path
 from time import monotonic
 
@@ -25,6 +26,7 @@ from pipeline.steering.journal import rows
 from pipeline.steering.states import ENDLESS_S, KNOWN, LEAST_S
 
 EASY, ARRIVAL = "easy", "fcfs"
+BY_ARRIVAL = attrgetter("eligible", "job")  # ties by number, like Slurm
 SLOTS = 2000  # most jobs that a policy sees
 LOOK = 1000  # decisions between two checks of the time: with large queues each takes milliseconds
 PARTS, LEAST_JOBS = 10, 200  # of a queue; fewer jobs give no verdict
@@ -50,11 +52,6 @@ class RecordedJob(BaseModel):
     units: dict[str, float]
     could_start: bool = True
     open: float | None = None
-
-    @property
-    def arrival(self) -> tuple[float, int]:
-        """Sorting key of arrival; ties by number, like Slurm."""
-        return self.eligible, self.job
 
 
 class RecordedNodes(BaseModel):
@@ -168,7 +165,7 @@ def verdicts(folder: Path, policy: str, seed: int, most_s: float = VERDICT_S) ->
         return
     for pool in pools:
         name = ", ".join(pool.partitions)
-        held = sorted((job for job in jobs if pool.takes(job)), key=lambda job: job.arrival)[-MOST_JOBS:]
+        held = sorted((job for job in jobs if pool.takes(job)), key=BY_ARRIVAL)[-MOST_JOBS:]
         if len(held) < LEAST_JOBS:
             yield f"{name}: cannot tell: {len(held)} jobs that its nodes hold have ended; expected {LEAST_JOBS}"
             continue

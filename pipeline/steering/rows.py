@@ -9,7 +9,7 @@ text is compared and counted, and never part of a command: a job is named only b
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from pipeline.errors import UserError
@@ -50,17 +50,17 @@ class JobRow(NamedTuple):
 
     number: int
     array: int  # number of the array that it is a task of, or its own
-    state: str
-    partitions: tuple[str, ...]
-    submitted: float
-    eligible: float | None  # None: not yet
-    started: float | None
-    limit_s: float | None  # None: no limit
-    nodes: int
-    units: Mapping[str, float]  # of all its nodes together: cpu, memory in GiB, gpu
-    reserved: bool  # it runs in a reservation
-    user: str
-    places: str  # a list of nodes
+    state: str = ""
+    partitions: tuple[str, ...] = ()
+    submitted: float = 0.0
+    eligible: float | None = None  # None: not yet
+    started: float | None = None
+    limit_s: float | None = None  # None: no limit
+    nodes: int = 1
+    units: Mapping[str, float] = NO_UNITS  # of all its nodes together: cpu, memory in GiB, gpu
+    reserved: bool = False  # it runs in a reservation
+    user: str = ""
+    places: str = ""  # a list of nodes
     hold: str = ""  # one of HOLDS; "": not held
     wanted: str = ""  # required nodes: a list
     depends: bool = False  # on other jobs
@@ -95,18 +95,15 @@ class Reading(NamedTuple):
 
 def jobs_in(text: str) -> list[JobRow]:
     """Return the jobs that squeue printed; invalid lines get negative numbers. OddError if most lines are invalid."""
-    lines = _read(text, "squeue", len(SQUEUE), _job)
-    found = [_no_job(k, str(one)) if isinstance(one, OddError) else one for k, one in lines]
-    count, last = Counter(job.number for job in found), {job.number: k for k, job in enumerate(found, start=1)}
-    for k, job in enumerate(found):
+    found, odd = _read(text, "squeue", len(SQUEUE), _job)
+    count, last = Counter(job.number for job in found.values()), {job.number: k for k, job in found.items()}
+    for k, job in found.items():
         if count[job.number] > 1:
-            found[k] = _no_job(k + 1, f"squeue, line {last[job.number]}: job {job.number} is there twice")
-    _check_mostly_read([job.odd for job in found])
-    return found
-
-
-def _no_job(line: int, why: str) -> JobRow:
-    return JobRow(-line, -line, "", (), 0.0, None, None, None, 1, dict(NO_UNITS), False, "", "", odd=why)
+            odd[k] = f"squeue, line {last[job.number]}: job {job.number} is there twice"
+    found |= {k: JobRow(-k, -k, odd=why) for k, why in odd.items()}
+    jobs = [found[k] for k in sorted(found)]
+    _check_mostly_read([job.odd for job in jobs if job.odd], len(jobs))
+    return jobs
 
 
 def nodes_in(text: str) -> list[NodeRow]:
@@ -146,11 +143,12 @@ def factors_in(text: str) -> dict[int, int]:
 
 def _read(
     text: str, program: str, wanted: int, parse: Callable[[Sequence[str], str], Found]
-) -> Iterator[tuple[int, Found | OddError]]:
-    """Yield the number of each line, and its content or the error."""
+) -> tuple[dict[int, Found], dict[int, str]]:
+    """Return the content of the lines that can be read, and the errors of the others, by line number."""
     rows = text.split("\n")
     if len(rows) > MOST_ROWS:
         raise OddError(f"{program}: more than {MOST_ROWS} lines")
+    found, odd = dict[int, Found](), dict[int, str]()
     for k, row in enumerate(rows, start=1):
         if not row.strip():
             continue
@@ -158,20 +156,21 @@ def _read(
         try:
             if len(cells) != wanted:
                 raise OddError(f"{where}: expected {wanted} fields, found {len(cells)}")
-            yield k, parse(cells, where)
+            found[k] = parse(cells, where)
         except OddError as error:
-            yield k, error
+            odd[k] = str(error)
+    return found, odd
 
 
 def _valid_rows(text: str, program: str, wanted: int, parse: Callable[[Sequence[str], str], Found]) -> list[Found]:
-    found = [one for _, one in _read(text, program, wanted, parse)]
-    _check_mostly_read([str(one) if isinstance(one, OddError) else "" for one in found])
-    return [one for one in found if not isinstance(one, OddError)]
+    found, odd = _read(text, program, wanted, parse)
+    _check_mostly_read([*odd.values()], len(found) + len(odd))
+    return [*found.values()]
 
 
-def _check_mostly_read(errors: Sequence[str]) -> None:
-    if 2 * sum(map(bool, errors)) > len(errors):
-        raise OddError(next(filter(None, errors)))
+def _check_mostly_read(errors: Sequence[str], lines: int) -> None:
+    if 2 * len(errors) > lines:
+        raise OddError(errors[0])
 
 
 def _job(cells: Sequence[str], where: str) -> JobRow:

@@ -27,12 +27,11 @@ from pipeline.steering.controller import Controller
 from pipeline.steering.journal import Journal
 from pipeline.steering.ledger import WATCHDOG, Ledger, lock_folder, sign_lock
 from pipeline.steering.release import check_partitions, claim
-from pipeline.steering.reset import undo_all
 from pipeline.steering.rows import OddError
 from pipeline.steering.settings import Settings
 from pipeline.steering.slurm import Slurm
 from pipeline.steering.states import MOST_WAITING
-from pipeline.steering.watchdog import Watchdog
+from pipeline.steering.watchdog import Watchdog, undo_all
 
 CREDENTIALS = struct.Struct("3i")  # process, user, group
 PATIENCE_S = 1.0

@@ -1,10 +1,16 @@
-"""State of a Slurm cluster as a policy sees it, as JSON, and the policy's decision read back.
+"""Jobs that compete with each other, the state that a policy sees of them, as JSON, and its decision read back.
 
-A node that takes no jobs appears as if one job held all of it. squeue prints what a job holds in total and where, but
-not how much on which node: the state has even shares, reduced where a node has less left.
+Jobs are ordered only within a pool: partitions of one PriorityTier that share nodes. A job that names several
+partitions joins those of the highest tier among them. The waiting tasks of an array are one entry: Slurm keeps one
+record of them, and an update of the array reaches all of them.
+
+A node that takes no jobs appears in a state as if one job held all of it. squeue prints what a job holds in total and
+where, but not how much on which node: the state has even shares, reduced where a node has less left.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
@@ -14,13 +20,93 @@ from pipeline.core.logs.outages import expand_hostlist
 from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.interactive.machines.live.state import MachinesDecision, MachinesState
-from pipeline.steering.pools import Pool, empty_pools
-from pipeline.steering.rows import JobRow, NodeRow, OddError
+from pipeline.steering.rows import HOLDING, PENDING, JobRow, NodeRow, OddError, Reading
 
+NOT_ELIGIBLE, RESERVED, NO_NODE = "not eligible", "in a reservation", "no node"
+OTHERS, FROZEN, UNREAD = "set by others", "frozen", "its line cannot be read"
 KNOWN = ("cpu", "memory", "gpu")  # resources, by the names that scenarios use
 MOST_WAITING = 2000  # of one state; later jobs keep Slurm's order
 ENDLESS_S = 365 * 86_400.0  # limit of a job without one
 LEAST_S = 1.0
+
+
+class Pool(NamedTuple):
+    """Jobs that compete, and the nodes that they compete for."""
+
+    partitions: tuple[str, ...]
+    nodes: Sequence[NodeRow]  # once each
+    waiting: Sequence[JobRow]  # in order of their numbers; an array once
+    running: Sequence[JobRow]  # all jobs that hold resources
+
+    @property
+    def by_arrival(self) -> list[int]:
+        """Numbers of the waiting jobs, in order of arrival."""
+        return [job.array for job in sorted(self.waiting, key=lambda job: (job.arrived, job.array))]
+
+
+def find_pools(reading: Reading, skipped: Mapping[int, str]) -> tuple[list[Pool], dict[int, str]]:
+    """Group the waiting jobs by what they compete for; also return the jobs that are left out, by number, and why.
+
+    `skipped` are jobs to leave out (number of the array: reason).
+    """
+    entries, left = _entries(reading, skipped)
+    tier = {node.partition: node.tier for node in reading.nodes}
+    homes: dict[int, list[str]] = {}
+    for number, job in entries.items():
+        known = [name for name in job.partitions if name in tier]
+        highest = max((tier[name] for name in known), default=0)
+        homes[number] = [name for name in known if tier[name] == highest]
+    pool_of = _joined(reading.nodes, homes.values())
+    waiting: dict[tuple[str, ...], list[JobRow]] = defaultdict(list)
+    for number, job in sorted(entries.items()):
+        if homes[number]:
+            waiting[pool_of[homes[number][0]]].append(job)
+        else:
+            left[number] = NO_NODE
+    running = [job for job in reading.jobs if job.state in HOLDING]
+    return [Pool(own, _nodes_in(own, reading.nodes), jobs, running) for own, jobs in sorted(waiting.items())], left
+
+
+def empty_pools(nodes: Sequence[NodeRow]) -> list[Pool]:
+    """Return the pools of all partitions, without jobs."""
+    return [Pool(own, _nodes_in(own, nodes), [], []) for own in sorted(set(_joined(nodes, []).values()))]
+
+
+def _nodes_in(partitions: Sequence[str], every: Sequence[NodeRow]) -> list[NodeRow]:
+    nodes = {node.name: node for node in sorted(every, key=lambda n: n.takes) if node.partition in partitions}
+    return [nodes[name] for name in sorted(nodes)]
+
+
+def _entries(reading: Reading, skipped: Mapping[int, str]) -> tuple[dict[int, JobRow], dict[int, str]]:
+    """Return jobs that may be ordered, by the number of their array, and the reasons of those that may not."""
+    found: dict[int, JobRow] = {}
+    left: dict[int, str] = {}
+    for job in sorted(reading.jobs, key=lambda one: one.number):
+        if job.odd and job.state not in HOLDING:
+            left[job.array] = UNREAD
+        if job.odd or job.state != PENDING:
+            continue
+        if job.number not in reading.factors:  # sprio lists only jobs that may start: no held or dependent ones
+            left.setdefault(job.array, NOT_ELIGIBLE)
+        elif job.reserved:
+            left[job.array] = RESERVED
+        elif job.array in skipped:
+            left[job.array] = skipped[job.array]
+        else:
+            found.setdefault(job.array, job)
+    return found, {number: why for number, why in left.items() if number not in found}
+
+
+def _joined(nodes: Sequence[NodeRow], homes: Iterable[Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Return, for each partition, those of its pool; partitions that share nodes or jobs form a pool."""
+    shared: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for node in nodes:
+        shared[node.name, node.tier].add(node.partition)
+    pools = {node.partition: {node.partition} for node in nodes}
+    for group in {frozenset(one) for one in (*shared.values(), *homes)}:
+        joined = set[str]().union(*(pools[name] for name in group))
+        pools |= dict.fromkeys(joined, joined)
+    return {name: tuple(sorted(pool)) for name, pool in pools.items()}
 
 
 def resources_of(example: Mapping[str, Json], scenario: str) -> tuple[str, ...]:

@@ -61,15 +61,15 @@ class Target(NamedTuple):
         return Identity(tree.content, self.experiment, self.commit, str(changed).lower())
 
 
-def publish(revs: Sequence[str], everything: bool) -> Iterator[str]:
-    """Publish revisions, everything, or the workspace; yield a line on each.
+def publish(revs: Sequence[str], everything: bool) -> Iterator[tuple[str, dict[str, object]]]:
+    """Publish revisions, everything, or the workspace; yield a line on each, and its data.
 
     `revs` are commits, tags, branches and names of experiments. `everything` is all experiments, the commits of this
     branch that changed dvc.lock, HEAD and the workspace; commits that today's code cannot read are skipped with a line
     each. Raises UserError: MLflow cannot be reached, or a named revision or the workspace had to be skipped.
     """
     if os.environ.get("PIPELINE_TRACKING", "").lower() == "off":
-        yield "publish: skipped, because PIPELINE_TRACKING is off"
+        yield "publish: skipped, because PIPELINE_TRACKING is off", {"skipped": "PIPELINE_TRACKING is off"}
         return
     skipped: list[str] = []
     latest: dict[tuple[str, str], Version] = {}  # of each policy, by the last revision that has it
@@ -77,18 +77,18 @@ def publish(revs: Sequence[str], everything: bool) -> Iterator[str]:
         targets = _targets(revs, everything)
         store = _open()
         for line in send_waiting(store, StoredOutputs(Path(scratch) / "spool").find):
-            yield f"publish: {line}"
+            yield f"publish: {line}", {"spool": line}
         for target in targets:
             try:
-                line, found = _restore(store, target, Path(scratch) / (target.rev or "workspace"))
+                line, data, found = _restore(store, target, Path(scratch) / (target.rev or "workspace"))
                 latest |= {(one.agent, one.md5): one for one in found}
-                yield f"publish: {line}"
+                yield f"publish: {line}", {"revision": target.title, **data}
             except UserError as error:
                 if target.rev is None or not everything:
                     skipped.append(target.title)
-                yield f"publish: skipped: {error}"
+                yield f"publish: skipped: {error}", {"revision": target.title, "skipped": str(error)}
         if added := bring_up_to_date(store, latest.values()):
-            yield f"publish: models: {', '.join(added)} registered"
+            yield f"publish: models: {', '.join(added)} registered", {"models": added}
         _compare(store)
     if skipped:
         raise UserError(f"publish: {len(skipped)} of {len(targets)} skipped: {', '.join(skipped)}")
@@ -98,8 +98,7 @@ def send_left() -> None:
     """Send only the records in the spool, or raise UserError if MLflow cannot be reached."""
     with _one_line(), lock("publish.lock", OTHERS_S), TemporaryDirectory() as scratch:
         store = _open()
-        for _ in send_waiting(store, StoredOutputs(Path(scratch)).find):
-            pass
+        list(send_waiting(store, StoredOutputs(Path(scratch)).find))
         _compare(store)
 
 
@@ -142,8 +141,7 @@ def _named(rev: str, experiments: list[Target]) -> Target:
     for one in experiments:
         if rev in (one.title, one.rev):
             return one
-    commit = _commit(rev)
-    if commit is None:
+    if (commit := _commit(rev)) is None:
         known_names = ", ".join(sorted(one.title for one in experiments)) or "none"
         raise UserError(
             f"unknown revision '{rev}': expected a commit, tag, branch or experiment; experiments: {known_names}"
@@ -169,8 +167,8 @@ def _commit(rev: str) -> str | None:
     return None if found is None else found.decode().strip()
 
 
-def _restore(store: Store, target: Target, scratch: Path) -> tuple[str, list[Version]]:
-    """Add the missing entries of a revision; return its line, and the policies to register, or raise a UserError."""
+def _restore(store: Store, target: Target, scratch: Path) -> tuple[str, dict[str, object], list[Version]]:
+    """Add the missing entries of a revision; return its line, its data and the policies to register."""
     tree = tree_of(target.rev, target.title) if target.rev else working_tree()
     stored = StoredOutputs(scratch, target.rev)
     stages = done(tree)
@@ -180,7 +178,7 @@ def _restore(store: Store, target: Target, scratch: Path) -> tuple[str, list[Ver
     if len(old) == len(stages):
         remedy = "nothing to publish" if target.rev else "run 'dvc repro' first"
         made = f"all {len(stages)} stages of dvc.lock were made by other code or parameters"
-        return f"{target.title}: {made}: {remedy}", []
+        return f"{target.title}: {made}: {remedy}", {"stale": old}, []
     identity = target.identity(tree)
     # A revision without an experiment's name means the experiment with the same content, if there is one.
     same = f"tags.`pipeline.content` = '{identity.content}' AND tags.stage = '{ids.PIPELINE_STAGE}'"
@@ -192,10 +190,11 @@ def _restore(store: Store, target: Target, scratch: Path) -> tuple[str, list[Ver
     parent = parent_of(store, pipeline)
     _tag_commit(store, parent, identity, target)
     fresh = [stage for stage in stages if stage.title not in old]
-    counts = _add(store, fresh, pipeline, parent, tree, stored)
-    counted = [f"{counts[what]} {what}" for what in ("recorded", "reused", RESTORED) if counts[what]]
+    counts = {"recorded": 0, "reused": 0, RESTORED: 0, **_add(store, fresh, pipeline, parent, tree, stored)}
+    counted = [f"{count} {what}" for what, count in counts.items() if count]
     counted += [f"{len(old)} stale ({', '.join(old)})"] if old else []
-    return f"{title}: {len(stages)} stages, {', '.join(counted)}", _versions(tree, fresh, stored, title)
+    line = f"{title}: {len(stages)} stages, {', '.join(counted)}"
+    return line, {"pipeline": title, **counts, "stale": old}, _versions(tree, fresh, stored, title)
 
 
 def _tag_commit(store: Store, parent: "Run", identity: Identity, target: Target) -> None:

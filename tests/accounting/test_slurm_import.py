@@ -9,7 +9,6 @@ import pytest
 from builders import REPOSITORY
 from slurm_imports import DUMPS, Imported
 
-from pipeline.accounting import jobs as why
 from pipeline.core.config import load_params
 from pipeline.core.logs import slurm, swf
 from pipeline.errors import UserError
@@ -32,7 +31,11 @@ GOOD = rows({}, {"user": "bo"})
 
 def test_each_row_of_sacct_is_a_job_or_counted(imported: Imported) -> None:
     jobs = imported.run(SACCT)
-    assert imported.counts("dropped") == {why.STEP: 3, why.NOT_ENDED: 2, why.NEVER_RAN: 1}
+    assert imported.counts("dropped") == {
+        "a step of a job": 3,
+        "waiting or running when the dump was made": 2,
+        "ended before it started, as when cancelled": 1,
+    }
     read = len(SACCT.read_text().splitlines()) - 1
     assert len(jobs) + sum(imported.counts("dropped").values()) == read
     assert sorted(jobs.index) == [
@@ -50,16 +53,16 @@ def test_each_row_of_sacct_is_a_job_or_counted(imported: Imported) -> None:
         "112",
     ]
     assert imported.counts("fixed") == {
-        why.ARRAY: 2,
-        why.HET: 1,
-        why.CLOCK: 1,
-        why.SHORT: 1,
-        why.LATER: 2,
-        why.UNLIMITED: 2,
-        why.NO_LIMIT: 1,
-        why.UNEVEN: 1,
-        why.REQUEUED: 1,
-        why.RECYCLED: 1,
+        "task of an array: a job of its own": 2,
+        "part of a heterogeneous job: a job of its own": 1,
+        "End less Start is not ElapsedRaw (clock changed, or suspended): ElapsedRaw taken": 1,
+        "ran less than a second: 1 s taken": 1,
+        "eligible after its submission (dependency, begin time, hold): arrives when eligible": 2,
+        "time limit without end: 365 days taken, as backfill does": 2,
+        "time limit unknown: 365 days taken": 1,
+        "CPUs are no multiple of nodes: each node holds the mean": 1,
+        "ran again after a requeue: each run is a job": 1,
+        "id given again: another job": 1,
     }
 
 
@@ -84,8 +87,8 @@ def test_jobs_of_sacct_have_its_times_and_amounts(imported: Imported) -> None:
 def test_the_file_without_a_database_is_read_too(imported: Imported) -> None:
     jobs = imported.run(JOBCOMP)  # written by a real Slurm
     assert len(jobs) == 22
-    assert imported.counts("dropped") == {why.NEVER_RAN: 1}
-    assert imported.counts("fixed")[why.REQUEUED] == 2
+    assert imported.counts("dropped") == {"ended before it started, as when cancelled": 1}
+    assert imported.counts("fixed")["ran again after a requeue: each run is a job"] == 2
     assert jobs.loc["5", ["arrival", "duration"]].to_list() == [0, 1]  # its state is PENDING, because it was requeued
     assert jobs.loc["5-2", ["arrival", "duration"]].to_list() == [123, 2]
     assert jobs.loc["7", ["nodes", "cpu"]].to_list() == [2, 2]
@@ -147,7 +150,10 @@ def test_dumps_that_overlap_give_each_run_once(imported: Imported) -> None:
     again = imported.dump("".join([*lines[:1], *lines[1:8], *lines[:1], *lines[8:]]))
     assert imported.run(SACCT, again).equals(alone)
     counts = imported.counts("dropped")
-    assert (counts[why.TWICE], counts["the first line again: dumps put together"]) == (12, 1)
+    assert (
+        counts["the same run again, as in dumps that overlap"],
+        counts["the first line again: dumps put together"],
+    ) == (12, 1)
 
 
 def test_users_are_numbers_that_a_key_gives(imported: Imported, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import pytest
 from slurm_imports import Imported
 
 from benchmarks.slurm.loopback import LoopbackSlurm, slurm, why_not
-from pipeline.accounting import jobs as why
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
@@ -68,12 +67,13 @@ def test_every_job_of_a_real_slurm_is_found_with_its_times(imported: Imported) -
         assert log.loc[name, 5] == int(row["NumCPUs"])
         assert jobs.loc[name, "nodes"] == int(row["NumNodes"])
     assert begun[again] == seconds(ids["first run"])
-    assert imported.counts("dropped") == {why.NEVER_RAN: 1}
+    assert imported.counts("dropped") == {"ended before it started, as when cancelled": 1}
     fixed = imported.counts("fixed")
-    assert (fixed[why.ARRAY], fixed[why.REQUEUED]) == (5, 1)
+    assert fixed["task of an array: a job of its own"] == 5
+    assert fixed["ran again after a requeue: each run is a job"] == 1
     later = [job for job, row in told.items() if job != ids["held"] and row["EligibleTime"] > row["SubmitTime"]]
     assert {ids["after"], ids["begins"]} <= set(later)  # a dependency and a begin time
-    assert fixed[why.LATER] == len(later)
+    assert fixed["eligible after its submission (dependency, begin time, hold): arrives when eligible"] == len(later)
     assert jobs.loc[ids["stopped"], "estimate"] == 26 * 3600
     assert jobs.loc[ids["before"], "estimate"] == 300
     assert jobs.loc[ids["wide"]].to_list()[2:] == [31536000, 2, 2, 100 / 1024]

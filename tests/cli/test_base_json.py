@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from commands import Command
 
 from pipeline import progress
 from pipeline.champions.gate import Verdict
+from pipeline.errors import UserError
 
 JOBS = "jobset,job,arrival,duration,cpu,memory\n0,a,0,3,6,2\n0,b,0,1,6,2\n0,c,1,2,4,8\n"
 LOG = """; MaxProcs: 8
@@ -111,6 +113,9 @@ ANSWERS = {  # command: what it calls; what that returns; the JSON
     "import slurm dump.txt": ("pipeline.accounting.slurm_import.run", ({"account": TABLE}, []), {"account": ROWS}),
     "import journal steering": ("pipeline.steering.journal_import.run", ({"jobs": 2}, ["2 jobs"]), {"jobs": 2}),
     "benchmark rlscheduler a.swf --out a.csv": ("pipeline.interactive.machines.benchmark.run", TABLE, ROWS),
+    "farm": ("pipeline.stages.farm.run", {"draw": "ran"}, {"stages": {"draw": "ran"}}),
+    "publish": ("pipeline.tracking.publish.publish", [("said", {"models": ["deeprm 1"]})], [{"models": ["deeprm 1"]}]),
+    "farm --seeds 1": ("pipeline.stages.sweep.run", ({"tables": {"deeprm": TABLE}}, ""), {"tables": {"deeprm": ROWS}}),
     "fidelity": ("benchmarks.fidelity.__main__.run", ({"figures": []}, ["inside"]), {"figures": []}),
 }
 
@@ -122,6 +127,22 @@ def test_a_task_prints_only_its_data(command: Command, monkeypatch: pytest.Monke
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")  # restored afterwards: `try` sets it
     done = command(*words.split(), "--json")
     assert (done.code, json.loads(done.out), done.err) == (0, data, "")
+
+
+def test_what_was_done_before_a_failure_is_printed(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def published(*_: object) -> Iterator[tuple[str, dict[str, object]]]:
+        yield "publish: skipped: v1: old", {"revision": "v1", "skipped": "old"}
+        raise UserError("publish: 1 of 2 skipped: v1")
+
+    monkeypatch.setattr("pipeline.tracking.publish.publish", published)
+    done = command("publish", "--json")
+    assert (done.code, done.err) == (2, "error: publish: 1 of 2 skipped: v1\n")
+    assert json.loads(done.out) == [{"revision": "v1", "skipped": "old"}]
+    assert command("publish").out == "publish: skipped: v1: old\n"
+
+    monkeypatch.setattr("pipeline.stages.sweep.run", lambda *_: ({"points": []}, "farm: a failed"))
+    assert command("farm", "--seeds", 1, "--json") == (2, '{"points": []}\n', "error: farm: a failed\n")
+    assert command("farm", "--seeds", 1) == (2, "", "error: farm: a failed\n")
 
 
 def test_a_mistake_is_still_one_line(command: Command) -> None:

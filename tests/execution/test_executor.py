@@ -22,8 +22,7 @@ from pipeline.execution import worker
 from pipeline.execution.commands import THREADS
 from pipeline.execution.executor import Executor, executor
 from pipeline.execution.setting import FOLDER, Setting, cores
-from pipeline.execution.tasks import Store
-from pipeline.execution.worker import work_file
+from pipeline.execution.worker import Store, work_file
 
 TWO = Setting(backend="processes", workers=2)
 
@@ -31,7 +30,7 @@ TWO = Setting(backend="processes", workers=2)
 @pytest.fixture
 def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a stage that has not imported torch: workers need not, either, which takes seconds each."""
-    monkeypatch.setattr(worker, "sys", SimpleNamespace(modules={}))
+    monkeypatch.setattr(worker, "sys", SimpleNamespace(modules={}, version_info=sys.version_info))
 
 
 def stored(place: Path) -> list[str]:

@@ -23,7 +23,7 @@ from pipeline.execution import relay as module
 from pipeline.execution.commands import KILLED
 from pipeline.execution.relay import RELAYED, relay
 from pipeline.execution.setting import FOLDER, VARIABLE
-from pipeline.execution.tasks import code_digest
+from pipeline.execution.worker import code_digest
 
 UPDATES = 300
 FIND_IT = 'until [ "$1" = /bin/sh ]; do shift; done'  # among the words that srun is given

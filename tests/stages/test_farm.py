@@ -1,5 +1,6 @@
 """`farm`: several short DVC stages at once; and, in slow tests, the small problem, killed at random moments."""
 
+import json
 import random
 import signal
 import subprocess
@@ -91,7 +92,8 @@ def family(pid: int) -> set[int]:
 
 
 def test_stages_side_by_side_leave_the_bytes_and_the_lock_of_one_behind_the_other(warm_toy: Field) -> None:
-    said = warm_toy.run(*WARM_FARM, SLOW="first", SLEEP="3").splitlines()
+    said = warm_toy.run(*WARM_FARM, "--json", SLOW="first", SLEEP="3").splitlines()
+    assert json.loads(said.pop()) == {"stages": {"first": "ran", "second": "ran", "third": "ran"}}
     ends = [line.split()[1] for line in said if " ran, " in line and line.startswith("farm: ")]
     assert ends == ["second", "first", "third"], said
     assert "first | first: 1 of 1, cost 2.5" in said
@@ -105,6 +107,7 @@ def test_stages_side_by_side_leave_the_bytes_and_the_lock_of_one_behind_the_othe
     warm_toy.dvc("repro", "--force")
     assert warm_toy.results() == found
     assert warm_toy.run(*WARM_FARM).splitlines() == ["farm: no stage is stale"]
+    assert json.loads(warm_toy.run(*WARM_FARM, "--json")) == {"stages": {}}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`farm --set`: several DVC experiments at once, on stages of a moment; and, in slow tests, on the small problem."""
 
+import json
 import re
 import signal
 import subprocess
@@ -47,9 +48,9 @@ class Toy(Folder):
             text=True,
         )
 
-    def said(self, code: int, **more: str) -> list[str]:
+    def said(self, code: int, *words: str, **more: str) -> list[str]:
         """Run the sweep to its end; return its output."""
-        sweep = self.sweep(**more)
+        sweep = self.sweep(*words, **more)
         said = sweep.communicate()[0]
         assert sweep.returncode == code, said
         return said.splitlines()
@@ -103,7 +104,10 @@ def test_points_are_the_experiments_that_dvc_makes_and_one_that_fails_holds_up_n
     values = {NAME.fullmatch(name)[1]: tree for name, tree in made.items()}  # type: ignore[index]
     assert len(set(values.values())) == 2
 
-    assert "farm: 2 points, 2 there already, 2 at a time" in toy.said(0)
+    *said, answer = toy.said(0, "--json")
+    assert "farm: 2 points, 2 there already, 2 at a time" in said
+    points = {point["name"]: point["values"] for point in json.loads(answer)["points"]}
+    assert points == {name: {"evaluation.confidence": float(NAME.fullmatch(name)[1])} for name in made}  # type: ignore[index]
     toy.dvc("exp", "run", "--temp", "--name", "plain", "-S", "evaluation.confidence=0.9", BROKEN="", SLOW="")
     assert toy.trees() == {**made, "plain": values["0.9"]}
     assert toy.ran() == ["own", "own", "own", "shared"]  # from the shared cache
@@ -135,7 +139,7 @@ SEED_2 = ("agents.plain.finetune.updates=3", "++agents.plain.pretrain.seed=2", "
 @pytest.mark.slow
 def test_two_seeds_of_the_small_problem(folder: Folder, tmp_path: Path, environment: dict[str, str]) -> None:
     words = (sys.executable, "-m", "pipeline", "farm", "--set", "agents.plain.finetune.updates=3", "--seeds", "1..2")
-    said = folder.run(*words, PIPELINE_TRACKING="").splitlines()
+    *said, answer = folder.run(*words, "--json", PIPELINE_TRACKING="").splitlines()
     assert "farm: seeds 1, 2 of pretrain and finetune of plain" in said
     assert not [line for line in said if "all points share are stale" in line]
     named = {name.rpartition("-")[0]: name for name in folder.dvc("exp", "list", "--name-only").split()}
@@ -150,6 +154,12 @@ def test_two_seeds_of_the_small_problem(folder: Folder, tmp_path: Path, environm
     assert list(rows.index) == ["1", "2", "all"]
     assert rows.loc["all", "mean"] == pytest.approx(rows.loc[["1", "2"], "mean"].mean(), rel=1e-5)
     assert rows["lowest_validation"].tolist() == [False, False, True]
+    found = json.loads(answer)
+    assert {point["name"]: point["seed"] for point in found["points"]} == {
+        named["updates-3-seed-1"]: 1,
+        named["updates-3-seed-2"]: 2,
+    }
+    assert [row["mean"] for row in found["tables"]["plain"]] == pytest.approx(rows["mean"].tolist(), rel=1e-5)
     assert table.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
     place = f"refs/exps/*/*/{named['updates-3-seed-2']}"

@@ -13,13 +13,13 @@ from faulty_slurm import FaultySlurm, KilledError
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.errors import UserError
-from pipeline.steering import release, reset, session
+from pipeline.steering import release, session, watchdog
 from pipeline.steering.controller import Controller
 from pipeline.steering.journal import Journal
 from pipeline.steering.ledger import Ledger
-from pipeline.steering.reset import retry_undo, undo_all
 from pipeline.steering.settings import Mode, Settings
 from pipeline.steering.slurm import Slurm
+from pipeline.steering.watchdog import retry_undo, undo_all
 
 CALLS = ("timeout", "busy", "slow", "done all the same", "half", "killed before", "killed behind")
 SAVES = ("disk once", "disk full")
@@ -58,7 +58,7 @@ class Gateway:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., FaultySlurm]:
     """Run a controller for four ticks with one fault, and let a watchdog take back what that left."""
-    for module in (release, reset):
+    for module in (release, watchdog):
         monkeypatch.setattr(module, "sleep", lambda seconds: None)
     number = iter(range(1_000_000))
 
@@ -97,7 +97,7 @@ def _take_back(slurm: FaultySlurm, folder: Path) -> None:
         if slurm.fault in SAVES and not ledger.held_in:
             ledger.held_in = ("held",)  # it could not even begin, so a person names the partition
         try:
-            assert retry_undo(Slurm({}), ledger, lambda line: None, 0.0, 60.0)
+            assert retry_undo(Slurm({}), ledger, 0.0, 60.0)
             break
         except KilledError:
             continue

@@ -6,8 +6,8 @@ from slurm_said import SUBMIT, sinfo, squeue
 
 from pipeline.steering.factors import PoolDecision, changed_factors, skipped_jobs, update_ledger
 from pipeline.steering.ledger import SAVED_S, Ledger
-from pipeline.steering.pools import Pool
 from pipeline.steering.rows import Reading, factors_in, jobs_in, nodes_in
+from pipeline.steering.states import Pool
 
 
 def reading(factors: str, *jobs: str, now: float = 2e9) -> Reading:
@@ -18,7 +18,7 @@ def test_a_job_is_frozen_when_setting_it_twice_did_nothing(tmp_path: Path) -> No
     ledger, now = Ledger(tmp_path), reading("2|0", squeue(JobID=2))
     for found in ([], [2], []):
         ledger.record_intent({2: 50}, {2: float(SUBMIT)})
-        ledger.confirm([2])
+        ledger.jobs[2].confirmed = True
         assert update_ledger(ledger, now) == found
     assert skipped_jobs(ledger, now) == {2: "frozen"}
     used_again = reading("2|0", squeue(JobID=2, SubmitTime=1))
@@ -30,7 +30,7 @@ def test_what_slurmctld_lost_when_it_died_is_no_sign_of_a_frozen_job(tmp_path: P
     ledger, now = Ledger(tmp_path), reading("2|0", squeue(JobID=2))
     for _ in range(4):
         ledger.record_intent({2: 50}, {2: float(SUBMIT)})
-        ledger.confirm([2])
+        ledger.jobs[2].confirmed = True
         ledger.mark_uncertain()
         assert update_ledger(ledger, now) == []
     assert skipped_jobs(ledger, now) == {}

@@ -11,9 +11,8 @@ from pipeline.core.config import Params
 from pipeline.interactive.machines.live.state import MachinesDecision
 from pipeline.problems import problem_of
 from pipeline.steering.factors import PoolDecision, changed_factors
-from pipeline.steering.pools import find_pools
 from pipeline.steering.rows import OddError, Reading, factors_in, jobs_in, nodes_in
-from pipeline.steering.states import check_state, scored_jobs, state_of
+from pipeline.steering.states import check_state, find_pools, scored_jobs, state_of
 
 
 def test_a_job_is_read_to_the_letter() -> None:

@@ -8,9 +8,8 @@ from slurm_said import SUBMIT, sinfo, squeue
 from pipeline.core.config import Params
 from pipeline.interactive.machines.live.state import MachinesDecision
 from pipeline.problems import problem_of
-from pipeline.steering.pools import UNREAD, by_arrival, empty_pools, find_pools
 from pipeline.steering.rows import OddError, Reading, factors_in, jobs_in, nodes_in
-from pipeline.steering.states import check_state, misfits, scored_jobs, state_of
+from pipeline.steering.states import UNREAD, check_state, empty_pools, find_pools, misfits, scored_jobs, state_of
 
 NOW = float(SUBMIT) + 100
 SHORT, LONG = squeue(JobID=2, TimeLimit="1:00"), squeue(JobID=3, TimeLimit="9:00")
@@ -117,7 +116,7 @@ def test_five_thousand_nodes_and_twenty_thousand_pairs_are_decided(params: Param
 def test_order_of_arrival_is_what_is_left_where_nothing_can_be_asked() -> None:
     later = squeue(JobID=1, EligibleTime=int(SUBMIT) + 5)
     reading = Reading(NOW, jobs_in("\n".join([later, LONG, SHORT])), nodes_in(NODES), {1: 0, 2: 0, 3: 0})
-    assert by_arrival(find_pools(reading, {})[0][0]) == [2, 3, 1]
+    assert find_pools(reading, {})[0][0].by_arrival == [2, 3, 1]
 
 
 def test_a_model_of_other_machines_says_so_for_each_queue(params: Params) -> None:

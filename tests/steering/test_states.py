@@ -10,9 +10,8 @@ from pipeline.errors import UserError
 from pipeline.interactive.live.states import Ranked
 from pipeline.interactive.machines.live.state import MachinesDecision
 from pipeline.problems import problem_of
-from pipeline.steering.pools import Pool
 from pipeline.steering.rows import OddError, jobs_in, nodes_in
-from pipeline.steering.states import ENDLESS_S, resources_of, scored_jobs, state_of
+from pipeline.steering.states import ENDLESS_S, Pool, resources_of, scored_jobs, state_of
 
 NOW = float(SUBMIT) + 100
 

@@ -6,8 +6,8 @@ import pytest
 from slurm_said import sinfo, squeue
 
 from pipeline.steering.factors import PoolDecision
-from pipeline.steering.pools import Pool
 from pipeline.steering.rows import Reading, jobs_in, nodes_in
+from pipeline.steering.states import Pool
 from pipeline.steering.status import Status
 
 ROWS = jobs_in("\n".join(squeue(JobID=k) for k in (9, 7, 8)))  # by Slurm's priorities

@@ -1,11 +1,12 @@
 """Imports of dumps: of those in tests/data/slurm, and of some written for a test."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from builders import REPOSITORY
 
-from pipeline.accounting.slurm_import import SlurmImport, run
+from pipeline.accounting.slurm_import import run
 
 DUMPS = REPOSITORY / "tests" / "data" / "slurm"
 
@@ -21,10 +22,9 @@ class Imported:
         path.write_text(text)
         return path
 
-    def run(self, *files: Path, **how: bool | Path) -> pd.DataFrame:
+    def run(self, *files: Path, **how: Any) -> pd.DataFrame:
         """Import files and return the jobs by name."""
-        wanted = SlurmImport(files, self.out)._replace(**how)
-        _, self.said = run(wanted)
+        _, self.said = run(files, **({"out": self.out} | how))
         return self.table("jobs.csv").set_index("job")
 
     def table(self, name: str) -> pd.DataFrame:

@@ -49,14 +49,14 @@ def small(laid: LaidOut) -> Params:
 
 def published(*revs: str, everything: bool = False) -> list[str]:
     """The lines on records and revisions; what is registered has tests of its own."""
-    return [line for line in publish(revs, everything) if not line.startswith("publish: models: ")]
+    return [line for line, _ in publish(revs, everything) if not line.startswith("publish: models: ")]
 
 
 def told(*revs: str) -> tuple[list[str], str]:
     """The lines of a `publish` that fails, and its error."""
     lines: list[str] = []
     try:
-        for line in publish(revs, everything=False):
+        for line, _ in publish(revs, everything=False):
             lines.append(line)
     except UserError as error:
         return lines, str(error)
@@ -236,9 +236,10 @@ def test_an_experiment_is_published_by_name_and_reuses_what_it_shares(known: Lai
     known.write("reports/comparison.md", "another one")
     known.lock()
     rev = known.experiment("bold")
-    (line,) = published("bold")
-    assert line.startswith("publish: bold-")
-    assert line.endswith(": 6 stages, 5 reused, 1 restored")
+    ((line, data),) = publish(["bold"], everything=False)
+    assert line == f"publish: {data['pipeline']}: 6 stages, 5 reused, 1 restored"
+    assert str(data.pop("pipeline")).startswith("bold-")
+    assert data == {"revision": "bold", "recorded": 0, "reused": 5, "restored": 1, "stale": []}
     seen = Records(known.root)
     (bold,) = [run for run in seen.parents() if run.data.tags.get("dvc.exp.name") == "bold"]
     assert (bold.data.tags["git.rev"], bold.data.tags["git.commit"]) == (rev, known.git("rev-parse", "HEAD"))
@@ -325,10 +326,12 @@ def test_of_everything_a_commit_of_older_code_is_left_out_with_a_line(narrow: La
     narrow.edit(lambda rows: rows.update(seed=8) or rows.pop("momentum"))
     narrow.lock(*TWO)
     narrow.commit("newer")
-    lines = published(everything=True)
-    assert [line for line in lines if "skipped" in line] == [line for line in lines if "momentum" in line]
-    assert len([line for line in lines if "momentum: unknown key" in line]) == 1
-    assert lines[-1].endswith("2 stages, 2 recorded")
+    *rows, (line, data) = (row for row in publish([], everything=True) if "models" not in row[1])
+    (skipped,) = (row["skipped"] for _, row in rows if "skipped" in row)
+    assert str(skipped).endswith("momentum: unknown key")
+    assert [text for text, _ in rows if "skipped" in text] == [f"publish: skipped: {skipped}"]
+    assert line.endswith("2 stages, 2 recorded")
+    assert (data["revision"], data["recorded"]) == ("workspace", 2)
 
 
 def test_without_stages_in_dvc_lock_there_is_one_line(laid: LaidOut) -> None:
@@ -342,7 +345,8 @@ def test_without_stages_in_dvc_lock_there_is_one_line(laid: LaidOut) -> None:
 
 def test_off_publishes_nothing(laid: LaidOut, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIPELINE_TRACKING", "off")
-    assert published() == ["publish: skipped, because PIPELINE_TRACKING is off"]
+    data = {"skipped": "PIPELINE_TRACKING is off"}
+    assert list(publish([], everything=False)) == [("publish: skipped, because PIPELINE_TRACKING is off", data)]
 
 
 # The spool

@@ -30,7 +30,7 @@ def laid(laid: LaidOut) -> LaidOut:
 
 
 def said(everything: bool = False) -> list[str]:
-    return [line for line in publish([], everything) if line.startswith("publish: models: ")]
+    return [line for line, _ in publish([], everything) if line.startswith("publish: models: ")]
 
 
 def versions(laid: LaidOut) -> list[ModelVersion]:

@@ -13,8 +13,8 @@ from builders import REPOSITORY
 from executed import Sum, here, total
 
 from pipeline.core.config import Params
-from pipeline.execution import tasks as store
-from pipeline.execution.tasks import code_digest, keys_of
+from pipeline.execution import worker as store
+from pipeline.execution.worker import code_digest, keys_of
 
 TASK = Sum(np.array([1.0, 2.0]), Path("notes"))
 
@@ -72,7 +72,7 @@ def test_another_version_of_the_code_has_other_keys(monkeypatch: pytest.MonkeyPa
 
 
 def test_another_process_finds_the_same_digest_of_the_code() -> None:
-    script = "from pipeline.execution.tasks import code_digest; print(code_digest())"
+    script = "from pipeline.execution.worker import code_digest; print(code_digest())"
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert said.strip() == code_digest()
 
@@ -85,7 +85,7 @@ def test_a_function_without_a_name_is_no_task() -> None:
 def test_another_process_finds_the_same_key_whatever_the_order_of_its_sets(params: Params) -> None:
     script = (
         "from functools import partial; from pathlib import Path; from executed import total\n"
-        "from pipeline.core.config import load_params; from pipeline.execution.tasks import keys_of\n"
+        "from pipeline.core.config import load_params; from pipeline.execution.worker import keys_of\n"
         f"params = load_params(Path({str(REPOSITORY / 'params.yaml')!r}))\n"
         "print(keys_of(partial(total, factor=params), [1])[0])\n"
     )

@@ -2,8 +2,8 @@
 
 from slurm_said import sinfo, squeue
 
-from pipeline.steering.pools import find_pools
 from pipeline.steering.rows import Reading, factors_in, jobs_in, nodes_in
+from pipeline.steering.states import find_pools
 
 
 def reading(jobs: list[str], nodes: list[str], factors: str) -> Reading:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.execution.tasks import DAY_S, KEPT_DAYS, Store
+from pipeline.execution.worker import DAY_S, KEPT_DAYS, Store
 
 
 def test_what_is_written_is_read_and_gone_when_discarded(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.steering.ledger import Ledger
-from pipeline.steering.reset import reset, retry_undo, undo_all
 from pipeline.steering.rows import OddError
 from pipeline.steering.slurm import AwayError, Slurm
+from pipeline.steering.watchdog import reset, retry_undo, undo_all
 
 
 class Remembered(Slurm):
@@ -100,21 +100,23 @@ def test_a_slurm_that_does_not_do_it_is_not_taken_for_one_that_did(tmp_path: Pat
     assert Ledger(tmp_path).jobs[1].factor == 50
 
 
-def test_it_waits_until_slurmctld_is_back_and_says_so_once(tmp_path: Path) -> None:
-    slurm, said = Remembered({1: 50}), list[str]()
+def test_it_waits_until_slurmctld_is_back_and_says_so_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slurm = Remembered({1: 50})
     slurm.away = 3
-    assert retry_undo(slurm, book_of(tmp_path, {1: 50}), said.append, 0.0, 60.0)
-    assert said == [
+    assert retry_undo(slurm, book_of(tmp_path, {1: 50}), 0.0, 60.0)
+    assert capsys.readouterr().err.splitlines() == [
         "steer: what was set is not taken back yet: sprio: unable to contact slurm controller",
         "steer: SiteFactor of 1 jobs taken back",
     ]
 
 
-def test_it_is_given_up_behind_a_time_and_says_what_to_do_then(tmp_path: Path) -> None:
-    slurm, said = Remembered({1: 50}), list[str]()
+def test_it_is_given_up_behind_a_time_and_says_what_to_do_then(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slurm = Remembered({1: 50})
     slurm.away = 1000
-    assert not retry_undo(slurm, book_of(tmp_path, {1: 50}), said.append, 0.01, 0.05)
-    first, last = said
+    assert not retry_undo(slurm, book_of(tmp_path, {1: 50}), 0.01, 0.05)
+    first, last = capsys.readouterr().err.splitlines()
     assert first == "steer: what was set is not taken back yet: sprio: unable to contact slurm controller"
     assert last.startswith("steer: given up after 1.38889e-05 h; when Slurm is back: ")
     assert last.endswith(f"python -m pipeline steer slurm --reset --folder {tmp_path}")
@@ -137,7 +139,7 @@ def test_a_factor_that_stays_does_not_keep_jobs_held(tmp_path: Path, monkeypatch
     let_go: list[Ledger] = []
     slurm = Remembered({1: 50})
     slurm.set = lambda factors: "Access denied for job 1"  # type: ignore[method-assign]
-    monkeypatch.setattr("pipeline.steering.reset.release_all", lambda slurm, ledger: let_go.append(ledger) or 0)
+    monkeypatch.setattr("pipeline.steering.watchdog.release_all", lambda slurm, ledger: let_go.append(ledger) or 0)
     with pytest.raises(OddError, match="1 jobs keep their SiteFactor, job 1 first: Access denied for job 1"):
         undo_all(slurm, book_of(tmp_path, {1: 50}))
     assert len(let_go) == 1
