@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LARGEST_BATCH = 1000  # metrics that MLflow takes at once
 FLUSH_S = 5.0
+OTHERS_S = 60  # longest wait for another process of this clone that sends records
 LONGEST_REASON = 300
 
 Find = Callable[[str, str], Path | None]
@@ -50,11 +51,11 @@ def send_waiting(store: Store, find: Find, pipeline: str = "") -> Iterator[str]:
             yield f"{path}: not the record of a stage ({reason(error)}); remove it"
 
 
-def send_earlier(store: Store, pipeline: str) -> None:
-    """Send the records of earlier stages of a pipeline run, unless another process does."""
+def send_earlier(store: Store, pipeline: str, wait_s: float = 0.0) -> None:
+    """Send the records of earlier stages of a pipeline run, unless another process sends records for too long."""
     from filelock import Timeout
 
-    with suppress(Timeout), lock("publish.lock", 0), TemporaryDirectory() as scratch:
+    with suppress(Timeout), lock("publish.lock", wait_s), TemporaryDirectory() as scratch:
         for _ in send_waiting(store, StoredOutputs(Path(scratch)).find, pipeline):
             pass
 

@@ -18,7 +18,7 @@ from pipeline.core.config.git import CODE, git
 from pipeline.errors import UserError
 from pipeline.tracking import identity as ids
 from pipeline.tracking.changes import RECENT, compare_runs, paired
-from pipeline.tracking.delivery import Delivery, reason, send_waiting
+from pipeline.tracking.delivery import OTHERS_S, Delivery, reason, send_waiting
 from pipeline.tracking.digests import StoredOutputs, md5_of
 from pipeline.tracking.identity import Identity
 from pipeline.tracking.rebuild import Done, done, evidence, stale
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 PATIENT = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "30", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}  # no stage waits for it
-OTHERS_S = 60  # longest wait for another `publish` of this clone
 CLONES_S = 600.0  # longest wait for other clones that share the store, for one pipeline run
 MOST_CHILDREN = 10_000
 RESTORED = "restored"

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from pipeline.core.config import Params
 from pipeline.tracking import identity, record
-from pipeline.tracking.delivery import Delivery, MissingFileError, reason, send_earlier
+from pipeline.tracking.delivery import OTHERS_S, Delivery, MissingFileError, reason, send_earlier
 from pipeline.tracking.digests import digest, measured
 from pipeline.tracking.store import open_store
 
@@ -131,6 +131,8 @@ class StageRun:
                 except MissingFileError as error:
                     self._complain(error, lost=True)
             if whole:
+                # Again, since the last stage of another run may have been sending: points of a sweep end together.
+                send_earlier(self._delivery.store, self._first.pipeline.title, OTHERS_S)
                 from pipeline.tracking.changes import compare_runs  # pandas, which short stages avoid
                 from pipeline.tracking.registry import bring_up_to_date, here
 

@@ -3,6 +3,8 @@
 import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from pipeline.errors import UserError
 from pipeline.tracking import run, stage
 from pipeline.tracking.delivery import send_waiting
 from pipeline.tracking.record import spool_folder, waiting
-from pipeline.tracking.store import open_store
+from pipeline.tracking.store import lock, open_store
 from pipeline.tracking.ui import serve
 
 SHORT = """
@@ -76,6 +78,27 @@ def test_the_last_stage_sends_what_the_others_left(root: Path, params: Params) -
     assert parent.data.tags["mlflow.note.content"] == "first run: no run before it"
     assert parent.info.start_time == seen.only("generate").info.start_time
     assert parent.info.end_time == seen.only("papers").info.end_time
+
+
+def test_the_last_stage_waits_while_that_of_another_run_sends(root: Path, params: Params) -> None:
+    generate(params)
+    held = threading.Event()
+
+    def send() -> None:
+        with lock("publish.lock", 0):
+            held.set()
+            while Records(root).experiment is None or not Records(root).runs():
+                time.sleep(0.05)
+            time.sleep(2.0)  # the last stage, whose record has come, is done with all but the others' records
+
+    other = threading.Thread(target=send)
+    other.start()
+    assert held.wait(10)
+    with stage("papers", "", params):
+        pass
+    other.join()
+    assert waiting() == []
+    assert {one.info.run_name for one in Records(root).runs()} == {"generate@online", "papers"}
 
 
 def test_a_stage_that_fails_is_seen_at_once_behind_those_before_it(root: Path, params: Params) -> None:
