@@ -82,7 +82,7 @@ class _Sacct:
             yield line, [fields[place] for place in self.places]
 
     def left(self) -> tuple[()]:
-        """Refuse an incomplete row."""
+        """Refuse an incomplete row, and return the rows that it leaves: none."""
         line, begun = self.begun
         if begun:
             self._refuse(line, len(begun))

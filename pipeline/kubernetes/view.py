@@ -42,7 +42,7 @@ class WatchedObjects(Generic[Kept]):
         with self._lock:
             key = f"{about.get('namespace', '')}/{about.get('name', '')}"  # nodes have no namespace
             self._kept.pop(key, None)
-            if found:
+            if found is not None:
                 self._kept[key] = found
 
     def follow(self) -> None:
