@@ -62,7 +62,7 @@ def _limits(row: Row, names: tuple[str, ...], left: Counter[str], where: str) ->
 
 
 def _of_associations(rows: list[Row], numbers: Numbers, left: Counter[str], path: Path) -> Iterator[Quota]:
-    """Yield the quotas of accounts with those below them, then those of each of their users."""
+    """Yield the quotas of accounts (which include those below) and of users, then each account's limit per user."""
     accounts = {row["Account"]: row for row in rows if not row["User"]}
     if len(accounts) < sum(not row["User"] for row in rows):
         raise UserError(f"{path}: expected associations of one cluster, found several: add 'where cluster=NAME'")

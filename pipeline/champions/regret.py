@@ -43,7 +43,9 @@ class Watched(NamedTuple):
 
 
 def rivals(champion: str, validation: Mapping[str, Mapping[int, float]], loads: Collection[int]) -> dict[str, Rival]:
-    """Return all other heuristics; the best on validation has half of the chance of a false alarm, the others the rest.
+    """Return the rivals: the best heuristic by load on validation, and each heuristic, all without the champion.
+
+    The former has half of the chance of a false alarm, and the latter share the rest.
 
     >>> found = rivals("sjf", {"sjf": {50: 2.0}, "hold": {50: 3.0}, "fcfs": {50: 4.0}}, [50])
     >>> {name: (one.by_load[50], one.share) for name, one in found.items()}

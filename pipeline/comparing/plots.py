@@ -109,7 +109,11 @@ def learning_curve(
     metric: str = "validation_slowdown",
     label: str = "Mean slowdown on validation jobsets (ratio)",
 ) -> "Figure":
-    """Draw validation results of agents in training, the best heuristics as levels; ValueError without the metric."""
+    """Draw agents' validation results during training, with the best heuristics as horizontal lines.
+
+    Raises:
+        ValueError: a curve does not have the metric.
+    """
     figure, axes = canvas(title)
     best = dict(sorted(heuristics.items(), key=lambda one: one[1])[: max(MOST_LINES - len(curves), 0)])
     drawn, values = looks([*curves, *best], curves), list(best.values())

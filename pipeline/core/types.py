@@ -50,7 +50,7 @@ class Observation(NamedTuple):
     arrived: FloatArray  # [B, 2 + R]  jobs so far, their duration, and duration * demand; 0 if unknown
     may_idle: BoolArray  # [B]         has a job arrived recently, so that void is always legal?
     to_end: FloatArray  # [B]         time until arrivals end, by the scenario; inf if unknown
-    load: FloatArray  # [B]  mean percent of the cluster that arrives, by the scenario; nan if unknown
+    load: FloatArray  # [B]  arriving work, in percent of the cluster's capacity, by the scenario; nan if unknown
 
     def take(self, rows: IntArray | slice) -> "Observation":
         """Return the observation of some episodes."""

@@ -37,7 +37,7 @@ class Gap(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Decision from comparisons at one or several loads."""
+    """A rule that decides by comparisons at one or several loads."""
 
     decide: Callable[[Sequence[Gap]], str]
     no_if: str

@@ -34,7 +34,7 @@ class Played(NamedTuple):
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     def only(self, kept: BoolArray) -> "Played":
-        """Return this record for some of the jobs [J]."""
+        """Return this record for the jobs `kept` [J]."""
         first = np.append(0, np.cumsum(kept))[self.first]
         of_jobs = (self.arrival[kept], self.duration[kept], self.start[kept], self.finish[kept])
         return Played(first, *of_jobs, self.end)

@@ -87,7 +87,7 @@ def advise(
     periods: Mapping[str, Period], site: Site, settings: Evaluation, seed: int, threads: int,
     advance: Callable[[int], object],
 ) -> Advice:  # fmt: skip
-    """Return the advice.
+    """Return which order of its queue a site should use.
 
     Args:
         periods: periods of the log: `train`, `validation` and `test`.

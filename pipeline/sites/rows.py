@@ -106,7 +106,7 @@ def known_nodes(params: Params, site: str, format: str) -> Path | None:
 
 
 def _windows(fit: Fitted, workload: MachinesLog) -> int:
-    """Return the number of independent windows of the test period: disjoint, and blocks of days apart."""
+    """Return the number of independent windows of the test period: disjoint, at most one per BLOCK_DAYS days."""
     first, after = periods(len(fit.jobs.arrival), workload)["test"]
     days = (fit.jobs.arrival[after - 1] - fit.jobs.arrival[first]) / DAY_S
     return int(min((after - first) // workload.window, days // BLOCK_DAYS))

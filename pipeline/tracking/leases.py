@@ -97,7 +97,7 @@ def _create(client: "MlflowClient", name: str, owner: str, what: str) -> "Regist
 
 
 def _put_aside(client: "MlflowClient", held: "RegisteredModel") -> str:
-    """Rename a dead lease and return its new name, from its time of creation; "" if another process was first."""
+    """Add its creation time to a dead lease's name and return that name; "" if another process was first."""
     aside = f"{held.name}-{held.creation_timestamp}"
     with _ignored(TAKEN, GONE):
         client.rename_registered_model(held.name, aside)

@@ -72,7 +72,7 @@ def check_algorithm(params: "Params", where: str, name: str, algorithm: str) -> 
 def check_jobsets_drawn(params: "Params", where: str, name: str, only_generated: bool = False) -> None:
     """Refuse an agent that trains on loads or jobsets which `generate` does not draw.
 
-    With `only_generated`, fine-tuning too draws no jobsets of its own.
+    With `only_generated`, fine-tuning, like pretraining, uses only generated jobsets.
     """
     agent = params.agents[name]
     scenario = params.scenarios[agent.scenario]

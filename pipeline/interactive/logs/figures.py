@@ -68,7 +68,7 @@ def demands(shares: pd.DataFrame, load: pd.DataFrame, name: str) -> "Figure":
 
 
 def load(over_time: pd.DataFrame, load: pd.DataFrame, name: str) -> "Figure":
-    """Draw the amount held of each resource, and its capacity."""
+    """Draw how much of each resource is held over time, and its capacity."""
     figure, every = panels([f"{name}: {resource} held" for resource in load["resource"]], 3.2 * len(load))
     for axes, (_, row) in zip(every, load.iterrows(), strict=True):
         axes.step(over_time["begin_days"], over_time[row["resource"]], where="post", color=COLOUR, linewidth=1)

@@ -21,7 +21,7 @@ from pipeline.problems.machines.lookahead.plans import planning
 
 
 def placing(params: Params, scenario: str) -> Placing:
-    """Return the parts of an explanation for a scenario."""
+    """Return what explanations of a scenario's decisions need."""
     row, park = params.machines_scenario(scenario), read_park(storage.jobsets_folder(scenario))
     machines = machines_of(row, park)
 

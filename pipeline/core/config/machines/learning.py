@@ -40,7 +40,7 @@ MachinesNetworkConfig = Annotated[Vector | DeepSets | Linear, Field(discriminato
 
 
 class MachinesRecipe(Frozen):
-    """Settings of learning by a gradient."""
+    """Settings of gradient-based training."""
 
     algorithm: str
     play: Literal["greedy", "sampled"]  # once trained: the most probable action, or a sample

@@ -120,7 +120,7 @@ def foresight(
 
 
 def saved(view: Observation, cluster: SharedCluster, configurations: Configurations) -> FloatArray:
-    """Return the intervals of waiting [B, G, L] that each level saves for expected jobs, by the units left for them.
+    """Return how much waiting of expected jobs, in intervals, each level avoids [B, G, L] with the units left for them.
 
     As many jobs are expected as recently arrived in an interval. The units left are the level's units and those that
     jobs release in the interval, less those that running and waiting jobs want.
