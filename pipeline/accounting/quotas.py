@@ -7,6 +7,7 @@ applies to accounts below it. MaxJobs of an account applies to each of its users
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from pipeline.core.config.evaluation import Quota
 from pipeline.core.logs.slurm import sacctmgr_rows, whole
@@ -25,13 +26,22 @@ Row = Mapping[str, str]
 Numbers = Callable[[Iterable[str]], Mapping[str, int]]  # maps names of accounts and users to numbers in the log
 
 
-def read_quotas(path: Path, numbers: Numbers) -> tuple[list[Quota], dict[str, int], list[str]]:
-    """Return the quotas of a file, the priorities of its QOS, and lines on limits that are left out.
+class Quotas(NamedTuple):
+    """What a file says."""
+
+    quotas: list[Quota]
+    priorities: dict[str, int]  # of its QOS
+    users: int  # associations of users
+    lines: list[str]  # on limits that are left out
+
+
+def read_quotas(path: Path, numbers: Numbers) -> Quotas:
+    """Return the quotas of a file.
 
     Raises:
         UserError: the file has other columns, or a row cannot be read.
     """
-    found, priorities, left = list[Quota](), dict[str, int](), Counter[str]()
+    found, priorities, left, users = list[Quota](), dict[str, int](), Counter[str](), 0
     rows = list(sacctmgr_rows(path, (NEEDED, (*OF_ACCOUNT, PARENT)), EXPECTED))
     if rows and "Name" in rows[0][1]:
         for line, row in rows:
@@ -42,7 +52,9 @@ def read_quotas(path: Path, numbers: Numbers) -> tuple[list[Quota], dict[str, in
                 found += [Quota(each=each, qos=row["Name"], **values)] if values else []  # type: ignore[arg-type]
     else:
         found += _of_associations([row for _, row in rows], numbers, left, path)
-    return found, priorities, [f"{path}: {count:,} limits not replayed: {what}" for what, count in sorted(left.items())]
+        users = sum(row["User"] != "" for _, row in rows)
+    lines = [f"{path}: {count:,} limits not replayed: {what}" for what, count in sorted(left.items())]
+    return Quotas(found, priorities, users, lines)
 
 
 def _limits(row: Row, names: tuple[str, ...], left: Counter[str], where: str) -> dict[str, int]:

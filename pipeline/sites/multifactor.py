@@ -6,8 +6,9 @@ Terms of priority/multifactor, as in Slurm's source (src/plugins/priority/multif
     job size    weight * mean of the job's shares of processors and of nodes, or 1 minus it with PriorityFavorSmall
     partition   weight * PriorityJobFactor / the highest one of all partitions
     QOS         weight * priority of the job's QOS / the highest one
-    fair-share  weight * 2^(-usage / share), the classic formula, with the user's part of all decayed usage and equal
-                shares for all users; Fair Tree, Slurm's default, ranks users instead
+    fair-share  weight * the part of users who have not used less, with decayed usage (Fair Tree, fair_tree.c); with
+                NO_FAIR_TREE, weight * 2^(-usage / share), with the user's part of all decayed usage. All users have
+                equal shares in one account: a log does not record the tree of accounts
 
 A log does not record the terms of associations and TRES, so `unsupported` names these weights.
 """
@@ -27,7 +28,7 @@ REPLAYED = ("FairShare", "JobSize")  # weights besides age; `replayed` adds thos
 NO_DECAY_DAYS = 3_650.0
 
 
-def weights_of(config: SlurmConfig, qos_known: bool) -> Multifactor | None:
+def weights_of(config: SlurmConfig, qos_known: bool, users: int = 0) -> Multifactor | None:
     """Return the weights of a site's Slurm that are replayed; None if it starts jobs in order of submission.
 
     The weight of partitions is replayed if their factors differ, that of QOS if QOS priorities are known.
@@ -41,6 +42,8 @@ def weights_of(config: SlurmConfig, qos_known: bool) -> Multifactor | None:
         age=config.weights["Age"],
         age_days=(config.max_age_s or NO_DECAY_DAYS * DAY_S) / DAY_S,
         fair_share=fair,
+        fair_tree=config.fair_tree,
+        users=users,
         half_life_days=(config.decay_half_life_s or NO_DECAY_DAYS * DAY_S) / DAY_S,
         job_size=size,
         favor_small=config.favor_small,
@@ -81,6 +84,8 @@ def _kept(order: Order, queue: Queue, weights: Multifactor) -> Order:
         + weights.qos * queue.qos,
         fair_share=float(weights.fair_share),
         half_life=weights.half_life_days * DAY_S,
+        fair_tree=weights.fair_tree,
+        users=weights.users,
     )
 
 

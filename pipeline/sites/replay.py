@@ -72,7 +72,7 @@ class Backfill(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Priority of a waiting job: static + slope * wait + fair_share * 2^(-usage / share), or a rule of its own."""
+    """Priority of a waiting job: static + slope * wait + fair_share * the user's factor, or a rule of its own."""
 
     rule: int
     static: FloatArray  # [J]
@@ -81,6 +81,8 @@ class Order(NamedTuple):
     longest: float = 1e12  # s; jobs that have waited for longer come before all others, in order of their numbers
     fair_share: float = 0.0
     half_life: float = 604_800.0  # s, of past usage (Slurm: PriorityDecayHalfLife)
+    fair_tree: bool = False  # the factor is the part of users who have not used less; else 2^(-usage / share)
+    users: int = 0  # who have equal shares; at least those of the queue
 
 
 class _Live(NamedTuple):
@@ -100,6 +102,8 @@ class _Live(NamedTuple):
     start: FloatArray  # [J]
     usage: FloatArray  # [U + 1]  processor seconds, decayed; the last entry is that of all users
     rate: FloatArray  # [U + 1]  processors in use, likewise
+    fair: FloatArray  # [U]  factors of Fair Tree
+    by_usage: IntArray  # [U]  users in order of usage
     used: FloatArray  # [Q]  of each quota
     made: IntArray  # [P]  reservations of this pass
     room: IntArray  # [R, K]  what is free at a time ahead, or on machines whose partition no job waits for
@@ -168,10 +172,12 @@ def _priority(q: Queue, order: Order, s: _Live, job: int, wait: float) -> float:
     if order.rule == AREA_AGED:
         return float(-q.limit[job] * q.cpus[job] / (1.0 + wait / order.age))
     found = order.static[job] + order.slope * wait
-    if order.fair_share != 0.0:  # the user's part of all usage, against an equal share
+    if order.fair_share != 0.0 and order.fair_tree:
+        found += order.fair_share * s.fair[q.user[job]]
+    elif order.fair_share != 0.0:  # the user's part of all usage, against an equal share
         users = s.usage.shape[0] - 1
         part = s.usage[q.user[job]] / s.usage[users] if s.usage[users] > 0.0 else 0.0
-        found += order.fair_share * 2.0 ** (-part * users)
+        found += order.fair_share * 2.0 ** (-part * max(users, order.users))
     return float(found)
 
 
@@ -541,6 +547,26 @@ def _use(s: _Live, half_life: float, gap: float) -> None:
         s.usage[u] = s.usage[u] * decay + s.rate[u] * gap
 
 
+@inlined
+def _rank_users(order: Order, s: _Live) -> None:
+    """Rank the users of equal shares by usage as Fair Tree does; those of equal usage have the best of their ranks.
+
+    Users without a job in the queue have used nothing.
+    """
+    users, first = len(s.by_usage), 0
+    for i in range(1, users):  # by insertion, since decay keeps the order
+        user, j = s.by_usage[i], i - 1
+        while j >= 0 and s.usage[s.by_usage[j]] > s.usage[user]:
+            s.by_usage[j + 1] = s.by_usage[j]
+            j -= 1
+        s.by_usage[j + 1] = user
+    for i in range(users):
+        if s.usage[s.by_usage[i]] > s.usage[s.by_usage[first]]:
+            first = i
+        nothing = s.usage[s.by_usage[first]] == 0.0
+        s.fair[s.by_usage[i]] = 1.0 if nothing else (users - first) / max(users, order.users)
+
+
 @njit(cache=True, nogil=True)
 def replay(
     q: Queue, order: Order, backfill: Backfill, submit: FloatArray, arrivals: IntArray, wanted: int = 1 << 60
@@ -561,8 +587,8 @@ def replay(
     s = _Live(
         submit, arrivals, q.capacity.T.copy(), np.empty(jobs, np.int64), np.empty(jobs), np.empty(jobs, np.int64),
         np.empty(jobs), np.empty(jobs, np.int64), np.empty(jobs), held_first, np.empty(held_first[-1], np.int64),
-        np.empty(jobs), np.zeros(users + 1), np.zeros(users + 1), np.zeros(len(q.most)),
-        np.zeros(len(q.tier), np.int64), q.capacity.T.copy(),
+        np.empty(jobs), np.zeros(users + 1), np.zeros(users + 1), np.ones(users), np.arange(users),
+        np.zeros(len(q.most)), np.zeros(len(q.tier), np.int64), q.capacity.T.copy(),
         np.zeros(len(q.capacity)), edges, np.argsort(edges), np.zeros(9, np.int64),
     )  # fmt: skip
     s.counts[WANTED] = s.counts[LEFT] = min(wanted, jobs)
@@ -578,6 +604,8 @@ def replay(
             steps = 2 * (s.counts[QUEUED] + len(q.outages.machine))
             if len(p.time) < steps:
                 p = _Plan(np.empty(2 * steps), np.empty(2 * steps, np.int64), np.empty(2 * steps, np.int64))
+            if order.fair_tree:
+                _rank_users(order, s)
             _sort(q, order, s, now)
             if backfill.interval == 0.0 or now >= due:
                 _pass(q, backfill, s, p, now)

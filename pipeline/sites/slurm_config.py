@@ -47,6 +47,7 @@ class SlurmConfig(NamedTuple):
     weights: Mapping[str, int] = dict.fromkeys(WEIGHTS, 0)  # PriorityWeight*, without TRES
     max_age_s: float | None = 7 * 86_400.0  # None: no limit
     favor_small: bool = False
+    fair_tree: bool = True
     decay_half_life_s: float | None = 7 * 86_400.0
     calc_period_s: float | None = 300.0
     job_submit_plugins: tuple[str, ...] = ()
@@ -80,6 +81,7 @@ def _parse_settings(text: str) -> SlurmConfig:
         weights={name: whole(found, f"PriorityWeight{name}", CONFIG, "0") for name in WEIGHTS},
         max_age_s=_length(found, "PriorityMaxAge", CONFIG, "7-00:00:00"),
         favor_small=found.get("PriorityFavorSmall", "No").lower() == "yes",
+        fair_tree="NO_FAIR_TREE" not in _words(found.get("PriorityFlags", "")),
         decay_half_life_s=_length(found, "PriorityDecayHalfLife", CONFIG, "7-00:00:00"),
         calc_period_s=_length(found, "PriorityCalcPeriod", CONFIG, "00:05:00"),
         job_submit_plugins=_words(found.get("JobSubmitPlugins", "")),
@@ -156,17 +158,17 @@ def unsupported(config: SlurmConfig, replayed: Collection[str] = (), quotas: Col
         and name.removeprefix("PriorityWeight") not in replayed
     ]
     accounting, preempt = (config.settings.get(name, "") for name in ("AccountingStorageType", "PreemptType"))
-    damping, flags = config.settings.get("FairShareDampeningFactor", ""), config.settings.get("PriorityFlags", "")
+    damping, fair = config.settings.get("FairShareDampeningFactor", ""), config.weights["FairShare"]
     scheduler, select = config.settings.get("SchedulerType", BACKFILLS), config.settings.get("SelectType")
     qos = sorted({part.qos for part in config.partitions if part.qos and part.qos not in quotas})
     tiers, gres = {part.tier for part in config.partitions}, {node.gres for node in config.nodes if node.gres}
     more = [f"{name}={value}" for name, value in config.scheduler_parameters.items() if name not in BACKFILL]
     others = {
         f"SchedulerParameters={','.join(more)[:80]}: not replayed": bool(more),
-        "PriorityFlags without NO_FAIR_TREE: Fair Tree, replayed as the classic formula with equal shares": (
-            "FairShare" in replayed and config.weights["FairShare"] > 0 and "NO_FAIR_TREE" not in _words(flags)
+        f"PriorityWeightFairShare={fair}: replayed with equal shares of all users, without accounts": (
+            "FairShare" in replayed and fair > 0
         ),
-        f"FairShareDampeningFactor={damping}: replayed as 1": damping not in (*UNSET, "1"),
+        f"FairShareDampeningFactor={damping}: replayed as 1": damping not in (*UNSET, "1") and not config.fair_tree,
         f"PriorityType={config.priority_type}: expected {MULTIFACTOR}": config.priority_type != MULTIFACTOR,
         f"SchedulerType={scheduler}: the replay backfills": scheduler != BACKFILLS,
         f"SelectType={select}: allocation of whole nodes, not replayed": select == "select/linear",

@@ -119,12 +119,14 @@ def _rank(log: Period, order: Order, start: FloatArray, job: int, now: float) ->
 def _priority(log: Period, order: Order, start: FloatArray, job: int, now: float) -> float:
     """Return the priority that the replay computes, except that usage is not rounded to events."""
     rule: Any = getattr(replaying._priority, "py_func", replaying._priority)
-    usage: FloatArray = np.zeros(1)
+    rank: Any = getattr(replaying._rank_users, "py_func", replaying._rank_users)
+    live = SimpleNamespace()
     if order.fair_share:
         queue, half = log.queue, order.half_life
         begun = np.flatnonzero(start < now)
         ago, until = now - start[begun], np.maximum(now - start[begun] - queue.run[begun], 0.0)
         held = queue.cpus[begun] * half / np.log(2) * (0.5 ** (until / half) - 0.5 ** (ago / half))
         usage = np.bincount(queue.user[begun], held, queue.user.max() + 1).astype(float)
-        usage = np.append(usage, usage.sum())
-    return float(rule(log.queue, order, SimpleNamespace(usage=usage), job, now - log.queue.submit[job]))
+        live.usage, live.fair, live.by_usage = np.append(usage, usage.sum()), np.ones(len(usage)), np.arange(len(usage))
+        rank(order, live)
+    return float(rule(log.queue, order, live, job, now - log.queue.submit[job]))

@@ -47,14 +47,15 @@ def run(
     """
     _check_name(params, name)
     known = params.sites[name] if name in params.sites else Site()
-    limits, qos = _quotas(quotas, key or log.parent / KEY) if quotas else (known.quotas, known.qos)
+    users = known.slurm.users if known.slurm else 0
+    limits, qos, users = _quotas(quotas, key or log.parent / KEY) if quotas else (known.quotas, known.qos, users)
     given = {what: path for what, path in texts.items() if path is not None}
-    settings = _settings(given, [one.name for one in qos], bool(limits))
+    settings = _settings(given, [one.name for one in qos], bool(limits), users)
     if quotas:
         settings["quotas"] = [one.model_dump(mode="json", exclude_defaults=True) for one in limits]
         settings["qos"] = [one.model_dump() for one in qos]
     if quotas and "config" not in given and known.slurm:
-        say("--quotas without --config: the weight of QOS in the site's row does not change")
+        say("--quotas without --config: the weights in the site's row do not change")
     format = format or guess(log)
     nodes = nodes or known_nodes(params, name, format)
     with progress(f"read {log}, percent", 100, brief=True) as advance:
@@ -83,7 +84,7 @@ def run(
     return {"site": name, "rows": wanted, "changes": changes}, lines
 
 
-def _settings(texts: Mapping[str, Path], qos: Sequence[str], has_quotas: bool) -> dict[str, Json]:
+def _settings(texts: Mapping[str, Path], qos: Sequence[str], has_quotas: bool, users: int) -> dict[str, Json]:
     """Return the keys of a site's row that its Slurm's configuration sets, and report what is not replayed."""
     rows: dict[str, Json] = {}
     given = {what: storage.read_text(path) for what, path in texts.items()}
@@ -102,21 +103,20 @@ def _settings(texts: Mapping[str, Path], qos: Sequence[str], has_quotas: bool) -
     enforced = found.settings.get("AccountingStorageEnforce", "none").lower().split(",")
     if has_quotas and not {"limits", "safe", "all"} & set(enforced):
         say(f"AccountingStorageEnforce={','.join(enforced)}: this Slurm enforces no quotas, but they are replayed")
-    if (weights := weights_of(found, bool(qos))) is None:
+    if (weights := weights_of(found, bool(qos), users)) is None:
         kept = "'today: fcfs'; an existing row keeps its order"
         say(f"{texts['config']}: only the order of submission is replayed, {kept}")
         return rows
     return rows | {"today": MULTIFACTOR, "slurm": weights.model_dump(exclude_unset=True)}
 
 
-def _quotas(files: Sequence[Path], key: Path) -> tuple[list[Quota], list[Qos]]:
-    """Return the quotas and QOS of files, with accounts and users by their numbers in the log."""
-    found, priorities = list[Quota](), dict[str, int]()
-    for file in files:
-        some, more, lines = read_quotas(file, lambda names: pseudonyms(names, read_key(key)))
-        found, priorities = found + some, priorities | more
-        say(*lines)
-    return found, [Qos(name=name, priority=priority) for name, priority in priorities.items()]
+def _quotas(files: Sequence[Path], key: Path) -> tuple[list[Quota], list[Qos], int]:
+    """Return the quotas and QOS of files, with the log's numbers of accounts and users, and the number of users."""
+    read = [read_quotas(file, lambda names: pseudonyms(names, read_key(key))) for file in files]
+    say(*(line for one in read for line in one.lines))
+    priorities = {name: priority for one in read for name, priority in one.priorities.items()}
+    qos = [Qos(name=name, priority=priority) for name, priority in priorities.items()]
+    return [quota for one in read for quota in one.quotas], qos, sum(one.users for one in read)
 
 
 def _check_quotas(quotas: Sequence[Quota], trace: Trace, partitions: Mapping[str, Partition]) -> None:

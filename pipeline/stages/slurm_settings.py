@@ -64,7 +64,7 @@ def _replayed_scale(params: Params, site: str, order: SlurmOrder, config: SlurmC
     weights = row.slurm
     if weights is None:
         return None
-    if weights_of(config, bool(row.qos)) != weights:
+    if weights_of(config, bool(row.qos), weights.users) != weights:
         again = f"run 'site ... --name {site} --config' and 'dvc repro advise@{site}' again"
         raise UserError(
             f"--config: expected the weights of sites.{site}.slurm, with which the advice was made, found others: "

@@ -29,7 +29,7 @@ def numbers(names: Iterable[str]) -> dict[str, int]:
 
 def read(tmp_path: Path, text: str) -> tuple[list[Quota], dict[str, int], list[str]]:
     (tmp_path / "said.txt").write_text(text)
-    found, priorities, lines = read_quotas(tmp_path / "said.txt", numbers)
+    found, priorities, _, lines = read_quotas(tmp_path / "said.txt", numbers)
     return found, priorities, [line.removeprefix(f"{tmp_path}/said.txt: ") for line in lines]
 
 
@@ -68,8 +68,13 @@ def test_a_quota_of_an_account_holds_for_those_below_and_its_most_jobs_are_those
 
 def test_limits_of_root_need_no_key_and_hold_for_all_accounts(tmp_path: Path) -> None:
     (tmp_path / "said.txt").write_text("\ufeff" + ASSOCIATIONS + "root|||5||\nbio||root|||\n")
-    found, _, lines = read_quotas(tmp_path / "said.txt", lambda names: pytest.fail("the key is not needed"))
-    assert (found, lines) == ([Quota(jobs=5)], [])
+    found, _, users, lines = read_quotas(tmp_path / "said.txt", lambda names: pytest.fail("the key is not needed"))
+    assert (found, users, lines) == ([Quota(jobs=5)], 0, [])
+
+
+def test_associations_of_users_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "said.txt").write_text(ASSOCIATIONS + "root|||||\nbio||root|||\nbio|ann||||\nbio|bob||||\n")
+    assert read_quotas(tmp_path / "said.txt", numbers).users == 2
 
 
 @pytest.mark.parametrize(

@@ -127,9 +127,13 @@ class PlainQueue:
         if order.rule == AREA_AGED:
             return -limit * cpus / (1 + wait / order.age)
         found = float(order.static[job]) + order.slope * wait
-        if order.fair_share:
+        if order.fair_share and order.fair_tree:
+            absent = max(order.users - self.users, 0)
+            less = sum(one < self.usage[q.user[job]] for one in [*self.usage, *[0.0] * absent])
+            found += order.fair_share * ((self.users + absent - less) / (self.users + absent))
+        elif order.fair_share:
             part = self.usage[q.user[job]] / sum(self.usage) if sum(self.usage) > 0 else 0.0
-            found += order.fair_share * 2.0 ** (-part * self.users)
+            found += order.fair_share * 2.0 ** (-part * max(self.users, order.users))
         return found
 
     def _pass(self) -> None:

@@ -136,6 +136,35 @@ def test_the_user_who_has_used_less_comes_first() -> None:
     assert starts(q, order._replace(static=np.array([0, 0.76, 0]))) == [0, 10, 20]
 
 
+def test_users_without_a_job_have_shares_and_have_used_nothing() -> None:
+    """At 10, with two more users, A's user has used all, which is four times its share: 2^-4; in Fair Tree 1/4.
+
+    C's user has used nothing, so its factor is 1. For B to come first, its own priority must exceed the difference.
+    """
+    q = queue([1], Job(0, 10), Job(1, 10), Job(2, 10, user=1))
+    order = linear(q, slope=0.0)._replace(fair_share=1.0, half_life=10.0, users=4)
+    for tree, least in ((False, 1 - 2**-4), (True, 1 - 1 / 4)):
+        for own, expected in ((least - 0.01, [0, 20, 10]), (least + 0.01, [0, 10, 20])):
+            found = order._replace(fair_tree=tree, static=np.array([0, own, 0]))
+            assert starts(q, found) == expected
+
+
+def test_fair_tree_ranks_users_by_usage_however_little_they_differ() -> None:
+    """At 10, A's user has used 10 s and D's none: 1/2 and 1 of the users have not used less.
+
+    At 11, both have used something: D's user 1 s, which still leaves 1/2 for A's.
+    """
+    q = queue([1], Job(0, 10), Job(1, 10), Job(2, 1, user=1), Job(3, 1, user=1))
+    order = linear(q, slope=0.0)._replace(fair_share=1.0, half_life=1e18, fair_tree=True)
+    assert starts(q, order) == [0, 12, 10, 11]
+    for own, expected in ((0.49, [0, 12, 10, 11]), (0.51, [0, 10, 20, 21])):
+        assert starts(q, order._replace(static=np.array([0, own, 0, 0]))) == expected
+    equal = queue([2], Job(0, 10), Job(0, 10, user=1), Job(1, 10, user=2), Job(2, 10, user=1), Job(3, 10))
+    assert starts(equal, linear(equal, slope=0.0)._replace(fair_share=1.0, half_life=1.0, fair_tree=True)) == [
+        0, 0, 10, 10, 20,
+    ]  # fmt: skip
+
+
 def test_past_usage_decays() -> None:
     """At 30, users 0 and 1 have used 10 seconds each, the former ten and the latter no half-lives ago, and 2 none."""
     q = queue([1], Job(0, 10), Job(20, 10, user=1), Job(25, 10, user=1), Job(26, 10), Job(27, 10, user=2))

@@ -22,6 +22,7 @@ PriorityMaxAge = 10-00:00:00
 PriorityDecayHalfLife = 00:00:00
 PriorityFavorSmall = Yes
 """
+NO_TREE = "PriorityFlags = ACCRUE_ALWAYS,NO_FAIR_TREE\n"
 WEIGHTS = Multifactor(age=1_000, age_days=10.0, fair_share=20_000, half_life_days=7.0, job_size=300, qos=50)
 QUEUE = queue([8, 8], Job(0, 60, 4, limit=HOUR), Job(9, 60, 8, limit=2 * HOUR, nodes=2))
 
@@ -34,10 +35,12 @@ def test_weights_come_from_the_configuration() -> None:
     assert weights_of(found._replace(decay_half_life_s=None), True).half_life_days == 3_650  # type: ignore[union-attr]
     assert [line.partition("=")[0] for line in unsupported(found, REPLAYED)] == [
         "PriorityWeightQOS",
-        "PriorityFlags without NO_FAIR_TREE: Fair Tree, replayed as the classic formula with equal shares",
+        "PriorityWeightFairShare",
     ]
-    classic = parse_config(CONFIG + "PriorityFlags = NO_FAIR_TREE\nFairShareDampeningFactor = 3\n")
-    assert [line.partition("=")[0] for line in unsupported(classic, REPLAYED)][-1] == "FairShareDampeningFactor"
+    tree, classic = (parse_config(f"{CONFIG}FairShareDampeningFactor = 3\n{more}") for more in ("", NO_TREE))
+    assert (weights_of(tree, True).fair_tree, weights_of(classic, True).fair_tree) == (True, False)  # type: ignore[union-attr]
+    assert unsupported(tree, REPLAYED) == unsupported(found, REPLAYED)  # Fair Tree has no dampening
+    assert unsupported(classic, REPLAYED)[-1] == "FairShareDampeningFactor=3: replayed as 1"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +54,9 @@ def test_the_present_order_has_age_size_and_fair_share() -> None:
     """The first job takes 4 of 16 processors and 1 of 2 nodes, the second job all of them."""
     found = present(QUEUE, WEIGHTS)
     assert (found.rule, found.slope, found.fair_share) == (LINEAR, 1_000 / (10 * DAY), 20_000)
-    assert found.half_life == 7 * DAY
+    assert (found.half_life, found.fair_tree) == (7 * DAY, True)
+    other = present(QUEUE, WEIGHTS.model_copy(update={"fair_tree": False, "users": 30}))
+    assert (other.fair_tree, other.users) == (False, 30)
     assert found.static.tolist() == pytest.approx([300 * (0.25 + 0.5) / 2, 300])
     small = present(QUEUE, WEIGHTS.model_copy(update={"favor_small": True}))
     assert small.static.tolist() == pytest.approx([300 * (1 - 0.375), 0], abs=1e-9)

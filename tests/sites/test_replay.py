@@ -102,6 +102,8 @@ def random_order(rng: np.random.Generator, q: Queue) -> Order:
         longest=float(rng.choice([1e12, 1e12, 20.0])),
         fair_share=float(rng.choice([0.0, 0.0, 10.0])),
         half_life=float(rng.choice([10.0, 100.0])),
+        fair_tree=bool(rng.integers(2)),
+        users=int(rng.choice([0, 9])),
     )
 
 

@@ -214,7 +214,9 @@ def test_tiers_are_replayed_and_named_by_the_settings_only_if_others_were(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIPELINE_TRACKING", "off")
     rows = {"work": Partition(), "long": Partition(tier=2, factor=4), "gone": Partition(factor=2)}
-    site = Site(today="multifactor", slurm=Multifactor(fair_share=20_000, partition=100), partitions=rows)
+    site = Site(
+        today="multifactor", slurm=Multifactor(fair_share=20_000, fair_tree=False, partition=100), partitions=rows
+    )
     known = params.model_copy(update={"scenarios": {"mine": small(tmp_path)[0]}, "sites": {"mine": site}})
     log.run(known)
     advise.run(known, "mine")

@@ -277,6 +277,11 @@ def test_quotas_and_priorities_of_qos_are_read_and_replayed(place: Path, command
     (place / "accounts.txt").write_text(associations)
     done = command(*words, "--quotas", "accounts.txt")
     assert (done.code, done.err) == (2, "error: users.key: cannot be read (No such file or directory)\n")
+    (place / "accounts.txt").write_text(associations.replace("cpu=3", "").replace("9", "") + "bio|ann||||\n" * 3)
+    (place / "qos.txt").write_text((place / "qos.txt").read_text().replace("other", "long"))
+    for more in (("--quotas", "accounts.txt", "--quotas", "qos.txt"), ()):  # known users are kept
+        assert command(*words, *more, "--config", "config.txt").code == 0
+        assert load_params().sites["ours"].slurm == site.slurm.model_copy(update={"users": 3})
     before = (place / "params.yaml").read_bytes()
     (place / "log.csv").write_text("\n".join([head, *(row.rpartition(",")[0].rpartition(",")[0] for row in rows)]))
     done = command(*words)

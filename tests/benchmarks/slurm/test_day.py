@@ -1,11 +1,13 @@
 """A busy day is chosen by its queue, played on a real slurmctld with a fast clock, and compared in pairs."""
 
+import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.slurm.accelerated import accelerated
 from benchmarks.slurm.accounting import why_no_accounting
 from benchmarks.slurm.busy_day import BusyDay, chosen, in_minutes, replayed
 from benchmarks.slurm.clock import why_no_clock
@@ -16,7 +18,7 @@ from benchmarks.slurm.day_played import played, rows_of
 from benchmarks.slurm.loopback import why_not
 from pipeline.core.logs.trace import DAY_S
 from pipeline.errors import UserError
-from pipeline.sites.replay import Backfill, Queue
+from pipeline.sites.replay import LINEAR, Backfill, Order, Queue, replay
 from pipeline.sites.slurm_config import SlurmConfig
 from pipeline.sites.slurm_files import ExpectedWaits, settings_files
 from pipeline.sites.slurm_settings import named_order, plan_settings
@@ -106,6 +108,41 @@ def test_jobs_start_on_slurm_as_in_the_replay(enforced: bool, order: list[int], 
     assert found.iloc[1:].sort_values("start_s")["job"].tolist() == order
     ((_, start), *_) = replayed(day, "limit_8h" if enforced else "fcfs", 0)
     assert found["start_s"].to_numpy()[1:] == pytest.approx(start[1:], abs=180)
+
+
+@pytest.mark.live
+@pytest.mark.skipif(bool(REASON), reason=REASON)
+@pytest.mark.parametrize(
+    ("flag", "tree", "order"), [("", True, [0, 1, 2, 4, 3]), ("NO_FAIR_TREE", False, [0, 2, 1, 4, 3])]
+)
+def test_fair_share_orders_jobs_on_slurm_as_in_the_replay(
+    flag: str, tree: bool, order: list[int], tmp_path: Path
+) -> None:
+    """Each job has all processors; jobs of accounts b and c lose 85 % of the weight because they are nice.
+
+    After job 0, account a has the factor 1/4 in Fair Tree and 2^-4 in the classic formula, since only one of four
+    associations (one is that of root) has used anything. The factors of b and c are 1, so 0.15 is left.
+    """
+    weight, nice = 100_000, [0, 0, 85_000, 85_000, 85_000]
+    lines = {"PriorityType": "priority/multifactor", "PriorityWeightFairShare": weight, "PriorityCalcPeriod": 1}
+    lines |= {"PriorityFlags": flag} if flag else {}
+    (tmp_path / "slurm.conf.lines").write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+    user, submit, run = [0, 0, 1, 1, 2], [0.0, 60.0, 120.0, 180.0, 240.0], [1200.0, 900.0, 900.0, 900.0, 900.0]
+    with accelerated(Cluster(nodes=1, cpus=CPUS, mib=1000), 2 * SPEED, tmp_path) as (slurm, _):
+        for name in "abc":
+            slurm.ask("sacctmgr", "--immediate", "add", "account", name)
+            slurm.ask("sacctmgr", "--immediate", "add", "user", "root", f"account={name}")
+        begin, numbers = time.monotonic(), list[str]()
+        for job in range(5):
+            time.sleep(max(0.0, begin + submit[job] / (2 * SPEED) - time.monotonic()))
+            options = (f"--account={'abc'[user[job]]}", f"--ntasks={CPUS}", "--time=60", f"--nice={nice[job]}")
+            numbers.append(slurm.submit(f"sleep {run[job] / (2 * SPEED)}", *options, "--mem-per-cpu=1"))
+        slurm.until(lambda: "PD" not in slurm.states().values(), "all jobs to start", 120.0)
+        found = slurm.jobs(SLURM_TIME_FORMAT="%s")
+    assert sorted(range(5), key=lambda job: int(found[numbers[job]]["StartTime"])) == order
+    queue = queue_of(submit, run, [3600.0] * 5, [CPUS] * 5)._replace(user=np.array(user))
+    ours = Order(LINEAR, -np.array(nice, float), fair_share=weight, fair_tree=tree, users=4)
+    assert replay(queue, ours, Backfill(), queue.submit, np.arange(5)).argsort().tolist() == order
 
 
 def test_an_interrupted_day_continues_with_the_missing_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
