@@ -27,6 +27,7 @@ class Entry(NamedTuple):
 SIMULATORS = {
     "reference": Entry("ours, reference (Python)", (FCFS, EASY, SERIAL), "run_ours", mine="reference"),
     "compiled": Entry("ours, compiled", (FCFS, EASY, SERIAL), "run_ours", mine="compiled"),
+    "fcfs_vector": Entry("ours, 1,024 environments", (FCFS,), "run_our_environment", mine="fcfs_vector"),
     "replay": Entry("ours, site replay", (EASY,), "run_ours", mine="replay"),
     "replay_pooled": Entry("ours, site replay, one pool", (EASY,), "run_ours", mine="replay_pooled"),
     "rlscheduler": Entry(

@@ -5,6 +5,7 @@
 
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import Any
 import numpy as np
 
 import deeprm
+from benchmarks.peers.workload import QueueJobs, read_swf, write_swf
 from pipeline.core.types import BoolArray, FloatArray, IntArray
 
 LOAD, STEPS, SLOTS = 130, 50, 10
 ENVIRONMENTS, TURNS = 1024, 300
+LEAST_JOBS = 1_280  # of a log for RLScheduler's protocol
 Rule = Callable[[dict[str, FloatArray], BoolArray], IntArray]
 SETTINGS: dict[str, Any] = {"load": LOAD, "scenario": {"arrivals": {"name": "bernoulli", "steps": STEPS}}}
 
@@ -96,6 +99,23 @@ def many(envs: Any, rule: Rule, measure: str) -> dict[str, float]:
     return {"jobs": jobs, "decisions": TURNS * ENVIRONMENTS, "wall_s": wall, "cpu_s": cpu, "mean": mean}
 
 
+def in_order(path: Path) -> dict[str, float]:
+    """Return the work of many environments that see and start the first job of a queue, in windows of 256 jobs.
+
+    A queue that is too short for the protocol is repeated.
+    """
+    jobs, machines = read_swf(path)
+    times = -(-LEAST_JOBS // len(jobs.submit))
+    shift = np.repeat(np.arange(times) * jobs.submit[-1], len(jobs.submit))
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "queue.swf"
+        write_swf(
+            log, QueueJobs(np.tile(jobs.submit, times) + shift, *(np.tile(one, times) for one in jobs[1:])), machines
+        )
+        envs = deeprm.make_vec("deeprm/RLScheduler-v0", num_envs=ENVIRONMENTS, jobs=log, slots=1).unwrapped
+    return many(envs, lambda _, mask: np.zeros(len(mask), np.int64), "mean_wait")
+
+
 def main() -> None:
     """Run one environment or many, of DeepRM or of RLScheduler's protocol."""
     name, path = sys.argv[1], sys.argv[2]
@@ -110,6 +130,8 @@ def main() -> None:
         case "picks_vector":
             envs = deeprm.make_vec("deeprm/RLScheduler-v0", num_envs=ENVIRONMENTS, jobs=path).unwrapped
             found = many(envs, picked, "mean_bounded_slowdown")
+        case "fcfs_vector":
+            found = in_order(Path(path))
     print("RESULT", json.dumps(found))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 from layout import table
 
-from benchmarks.peers.rows import EXACT, Cell, cells, difference
+from benchmarks.peers.rows import EXACT, WINDOWED, Cell, cells, difference
 from benchmarks.peers.simulators import EASY, FCFS, OURS, SERIAL, SIMULATORS
 
 ROWS = Path(__file__).resolve().parent / "peers.csv"
@@ -28,10 +28,12 @@ def _shown(found: Cells, key: tuple[str, int, int, str]) -> str:
     return "" if cell is None else rate(cell.jobs_per_s) if cell.finished else "stopped"
 
 
-def _peak_and_mean(done: dict[tuple[int, int], Cell], found: Cells, rule: str) -> list[str]:
+def _peak_and_mean(name: str, done: dict[tuple[int, int], Cell], found: Cells, rule: str) -> list[str]:
     """Return the peak memory of the largest finished size, and the difference of the mean wait at the first."""
     if not done:
         return ["", ""]
+    if name == WINDOWED:
+        return [rate(max(cell.peak_mib for cell in done.values())), "of windows"]
     both = [size for size in done if (rule, *size, EXACT) in found]
     words = [difference(done[size].mean, found[rule, *size, EXACT].mean) for size in both]
     return [
@@ -47,7 +49,7 @@ def _queues(rule: str, sizes: list[tuple[int, int]], words: list[str]) -> str:
         done = {size: cell for size, cell in mine.items() if cell.finished}
         if mine:
             rates = [_shown(found, (rule, *size, name)) for size in sizes]
-            lines.append([entry.words, *rates, *_peak_and_mean(done, found, rule)])
+            lines.append([entry.words, *rates, *_peak_and_mean(name, done, found, rule)])
     return table(["jobs per second", *words, "MiB", "mean wait"], lines)
 
 
