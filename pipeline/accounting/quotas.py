@@ -16,6 +16,7 @@ from pipeline.errors import UserError
 OF_QOS = {"all": ("GrpTRES", "GrpJobs"), "user": ("MaxTRESPU", "MaxJobsPU"), "account": ("MaxTRESPA", "MaxJobsPA")}
 NEEDED = ("Name", "Priority", *(name for pair in OF_QOS.values() for name in pair))
 OTHERS = ("GrpTRESMins", "GrpTRESRunMins", "GrpWall", "Flags")  # that change which jobs may run
+OVER = "OverPartQOS"  # the flag that is replayed
 OF_ACCOUNT, PARENT = ("Account", "User", "GrpTRES", "GrpJobs", "MaxJobs"), "ParentName"
 EXPECTED = (
     "'sacctmgr --parsable2 show qos' or 'sacctmgr --parsable2 show assoc "
@@ -46,10 +47,12 @@ def read_quotas(path: Path, numbers: Numbers) -> Quotas:
     if rows and "Name" in rows[0][1]:
         for line, row in rows:
             priorities[row["Name"]] = whole(row, "Priority", f"{path}, line {line}", "0")
-            left.update(name for name in OTHERS if row.get(name))
+            left.update(name for name in OTHERS if row.get(name, "") not in ("", OVER))
+            over = OVER in row.get("Flags", "").split(",")
             for each, names in OF_QOS.items():
                 values = _limits(row, names, left, f"{path}, line {line}")
-                found += [Quota(each=each, qos=row["Name"], **values)] if values else []  # type: ignore[arg-type]
+                one = {"each": each, "qos": row["Name"], "over_partition": over, **values}
+                found += [Quota.model_validate(one)] if values else []
     else:
         found += _of_associations([row for _, row in rows], numbers, left, path)
         users = sum(row["User"] != "" for _, row in rows)

@@ -1,9 +1,10 @@
 """Quotas of a site: what the running jobs of a QOS, an account or a user may hold together.
 
-As in Slurm, a quota of the QOS of a job's partition replaces those of the job's own QOS with the same `each`, and
-quotas of a QOS replace those without one, separately for `each: all` (Grp...) and the others (Max...). All this
-applies separately to processors and jobs. A quota of some users replaces that of all users of an account. Replaced
-quotas still count the job. Jobs of unknown users count as those of one user, and likewise for accounts.
+As in Slurm, a quota of the QOS of a job's partition replaces those of the job's own QOS with the same `each`, or the
+other way round with `over_partition`, and quotas of a QOS replace those without one, separately for `each: all`
+(Grp...) and the others (Max...). All this applies separately to processors and jobs. A quota of some users replaces
+that of all users of an account. Replaced quotas still count the job. Jobs of unknown users count as those of one user,
+and likewise for accounts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -119,7 +120,8 @@ def _members(
     own = np.array([not row.qos or qos == row.qos for _, qos in groups])[group]
     there = np.array([not row.accounts or account in row.accounts for account, _ in groups])[group]
     jobs = (by_partition | own) & there & (np.isin(user, row.users) if row.users else True)
-    return jobs, np.where(by_partition, 3, 2 if row.qos else 1 if row.users else 0)
+    rank = np.where(by_partition, 3, 2 if row.qos else 1 if row.users else 0)
+    return jobs, np.where(own & row.over_partition, 4, rank)
 
 
 def applies(

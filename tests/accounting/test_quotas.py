@@ -72,6 +72,13 @@ def test_limits_of_root_need_no_key_and_hold_for_all_accounts(tmp_path: Path) ->
     assert (found, users, lines) == ([Quota(jobs=5)], 0, [])
 
 
+def test_a_qos_may_replace_that_of_the_partition(tmp_path: Path) -> None:
+    found, _, lines = read(tmp_path, QOS.replace("NoReserve", "OverPartQOS"))
+    assert [one.over_partition for one in found] == [True, True, False]
+    assert "1 limits not replayed: Flags" not in lines
+    assert "1 limits not replayed: Flags" in read(tmp_path, QOS.replace("NoReserve", "NoReserve,OverPartQOS"))[2]
+
+
 def test_associations_of_users_are_counted(tmp_path: Path) -> None:
     (tmp_path / "said.txt").write_text(ASSOCIATIONS + "root|||||\nbio||root|||\nbio|ann||||\nbio|bob||||\n")
     assert read_quotas(tmp_path / "said.txt", numbers).users == 2

@@ -143,6 +143,9 @@ def test_a_quota_of_the_qos_of_a_partition_counts_its_jobs_and_replaces_that_of_
     assert (found.most.tolist(), found.of_jobs.tolist()) == ([64, 8, 5, 99], [False, False, True, False])
     assert found.counted.tolist() == [[0, 1, 2, 3], [1, 2, 3, -1]] * 2
     assert found.bound.tolist() == [[True, False, True, False], [True, True, False, False]] * 2
+    over = (rows[0], rows[1].model_copy(update={"over_partition": True}), rows[2])
+    found = queue_of(named, Site(quotas=over, partitions={"big": Partition(qos="part")}))
+    assert found.bound.tolist() == [[False, True, True, False], [True, True, False, False]] * 2
     several = named._replace(partition_names=("big|work", "big"))  # only all partitions together decide
     assert queue_of(several, Site(quotas=rows[:1], partitions={"big": Partition(qos="part")})).counted.tolist() == [
         [-1], [0], [-1], [0]

@@ -148,6 +148,7 @@ class Quota(Frozen):
     # All these jobs together, or those of each user, account, or user of an account.
     each: Literal["all", "user", "account", "association"] = "all"
     qos: str = ""  # only jobs of this QOS or of partitions with it; replaces quotas without a QOS (as in Slurm)
+    over_partition: bool = False  # for jobs of this QOS, replaces quotas of their partition's QOS (flag OverPartQOS)
     accounts: tuple[str, ...] = ()  # only jobs of these accounts
     users: tuple[int, ...] = ()  # only jobs of these users, as numbers of the log; replaces quotas of all users
     cpus: Annotated[int, Field(ge=1)] | None = None  # GrpTRES=cpu=..., MaxTRESPerUser, MaxTRESPerAccount
