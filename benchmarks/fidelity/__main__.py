@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.fidelity.measuring import run
-from benchmarks.slurm.configuration import EVERY_SECOND, Cluster
+from benchmarks.fidelity.measuring import cluster_of, run
 from pipeline.cli.base import AsJson, answer
 from pipeline.cli.ending import main
 
@@ -22,6 +21,9 @@ def fidelity(
     repeats: Annotated[int, typer.Option(min=2, max=100, help="Plays of each order: Slurm repeats none.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Of the jobs.")] = 8,
     short: Annotated[int, typer.Option(min=0, max=4, help="Nodes of a second partition, of a higher tier.")] = 0,
+    fair_share: Annotated[
+        int, typer.Option(min=0, max=9999, help="PriorityWeightFairShare, for five users, with a fast clock.")
+    ] = 0,
     scheduler: Annotated[
         str | None, typer.Option(help="SchedulerParameters to add, as 'bf_job_part_count_reserve=1'.")
     ] = None,
@@ -33,8 +35,7 @@ def fidelity(
 
     Example: python -m pipeline fidelity --repeats 5 --out fidelity.csv
     """
-    parameters = ",".join([EVERY_SECOND, *([scheduler] if scheduler else [])])
-    found, lines = run(out, jobs, repeats, seed, Cluster(parameters=parameters, short=short))
+    found, lines = run(out, jobs, repeats, seed, cluster_of(short, fair_share, scheduler))
     answer(lines, found, as_json)
 
 

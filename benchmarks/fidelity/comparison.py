@@ -50,7 +50,7 @@ def figures(plays: pd.DataFrame, cluster: Cluster) -> pd.DataFrame:
             wait = (play["start_s"] - play["submit_s"]).to_numpy()
             until = float(play["end_s"].max() - play["submit_s"].min())
             rows.append([order, SLURM, k, *_measured(jobs, wait, until, begun, others, cluster)])
-        for dispatch in DISPATCHES[-1:] if cluster.short else DISPATCHES:  # only the replay has tiers
+        for dispatch in dispatches_of(cluster):
             for clock in CLOCKS:
                 for k in range(CLOCKS[clock]):
                     begun = starts(jobs, str(order), dispatch, clock, cluster, k)
@@ -58,6 +58,11 @@ def figures(plays: pd.DataFrame, cluster: Cluster) -> pd.DataFrame:
                     told = _measured(jobs, begun - jobs.arrival_s, until, begun, theirs, cluster)
                     rows.append([order, f"{dispatch}, {clock}", k, *told])
     return pd.DataFrame(rows, columns=["order", "player", "repeat", *MEASURES])
+
+
+def dispatches_of(cluster: Cluster) -> tuple[str, ...]:
+    """Return the simulators to compare; only the replay has tiers and fair-share."""
+    return DISPATCHES[-1:] if cluster.short or cluster.fair_share else DISPATCHES
 
 
 def jobs_of(play: pd.DataFrame) -> ShortJobs:

@@ -16,6 +16,7 @@ RUNS_S = (1, 2, 3, 4, 6, 8)
 CPUS = (1, 1, 2, 2, 3, 4)  # of each node, all equally often
 TWO_NODES = 0.15  # share of the jobs
 OVER = (1.0, 2.0)  # minutes of the limit for each second of the run
+USERS = (0.4, 0.25, 0.15, 0.1, 0.1)  # parts of the jobs
 EACH_S = 0.375  # mean time between arrivals: more work than 16 CPUs can do, so that a queue grows
 
 
@@ -27,6 +28,7 @@ class ShortJobs(NamedTuple):
     limit_min: IntArray  # [J]
     cpus: IntArray  # [J]  of each node
     nodes: IntArray  # [J]
+    user: IntArray  # [J]
 
 
 def drawn(count: int, seed: int) -> ShortJobs:
@@ -40,7 +42,13 @@ def drawn(count: int, seed: int) -> ShortJobs:
         limit_min=np.ceil(run * rng.uniform(*OVER, count)).astype(np.int64),
         cpus=rng.choice(CPUS, count),
         nodes=np.where(rng.random(count) < TWO_NODES, 2, 1),
+        user=rng.choice(len(USERS), count, p=USERS),
     )
+
+
+def in_minutes(jobs: ShortJobs) -> ShortJobs:
+    """Return jobs that last minutes instead of seconds; their limits are in minutes already."""
+    return jobs._replace(arrival_s=60.0 * jobs.arrival_s, run_s=60 * jobs.run_s)
 
 
 def are_short(jobs: ShortJobs, cluster: Cluster) -> BoolArray:

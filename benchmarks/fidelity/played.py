@@ -5,12 +5,15 @@ Each order has its own cluster. All clusters run at the same time, because jobs 
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.fidelity.jobs import ORDERS, ShortJobs, are_short
+from benchmarks.fidelity.jobs import ORDERS, USERS, ShortJobs, are_short
+from benchmarks.fidelity.simulated import HALF_LIFE_S
+from benchmarks.slurm.accelerated import accelerated
+from benchmarks.slurm.clock import BEGIN_S, FastClock
 from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import LoopbackSlurm, slurm
 from pipeline.core.types import FloatArray
@@ -18,6 +21,7 @@ from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback
 
 FIRST = 10_000  # more than any rank: `--nice` is rank - FIRST; if it were positive, Slurm would treat all jobs equally
+ACCOUNTS, SACCTMGR = tuple(f"user{k}" for k in range(len(USERS))), ("sacctmgr", "--immediate", "--quiet")
 PATIENCE = 10.0  # limit on the duration of a play, in multiples of the sum of its jobs' run times
 
 
@@ -27,7 +31,7 @@ def plays(
     """Return the table PLAYS: what Slurm on loopback did with the jobs, on one cluster per order."""
     parts = []
     with ExitStack() as running:
-        slurms = {order: running.enter_context(slurm(cluster)) for order in orders}
+        slurms = {order: running.enter_context(_started(cluster)) for order in orders}
         for repeat in range(repeats):
             on_progress(repeat, f"repeat {repeat + 1}")
             parts += [part.assign(repeat=repeat) for part in _play(jobs, slurms, cluster)]
@@ -35,17 +39,40 @@ def plays(
     return pd.concat(parts, ignore_index=True)
 
 
-def _play(jobs: ShortJobs, slurms: Mapping[str, LoopbackSlurm], cluster: Cluster) -> Iterator[pd.DataFrame]:
+@contextmanager
+def _started(cluster: Cluster) -> Iterator[tuple[LoopbackSlurm, FastClock | None]]:
+    """Start a cluster; with fair-share, it has an account for each user, next to root's own."""
+    if not cluster.fair_share:
+        with slurm(cluster) as found:
+            yield found, None
+        return
+    hours, rest = divmod(int(HALF_LIFE_S), 3600)
+    more = {"PriorityType": "priority/multifactor", "PriorityWeightFairShare": str(cluster.fair_share)}
+    more |= {"PriorityCalcPeriod": "1", "PriorityDecayHalfLife": f"{hours}:{rest // 60:02}:00"}
+    with accelerated(cluster, cluster.speed, None, more) as (found, clock):
+        for account in ACCOUNTS:
+            found.ask(*SACCTMGR, "add", "account", account)
+            found.ask(*SACCTMGR, "add", "user", "root", f"account={account}")
+        yield found, clock
+
+
+def _play(
+    jobs: ShortJobs, slurms: Mapping[str, tuple[LoopbackSlurm, FastClock | None]], cluster: Cluster
+) -> Iterator[pd.DataFrame]:
+    for one, _ in slurms.values():
+        for account in ACCOUNTS if cluster.fair_share else ():
+            one.ask(*SACCTMGR, "modify", "account", account, "set", "RawUsage=0")
     nice, short = {order: ORDERS[order](jobs) - FIRST for order in slurms}, are_short(jobs, cluster)
     numbers: dict[str, list[str]] = {order: [] for order in slurms}
     begun, began_s = time.monotonic(), time.time()
     for job, arrival in enumerate(jobs.arrival_s):
-        time.sleep(max(0.0, begun + arrival - time.monotonic()))
-        for order, one in slurms.items():
-            numbers[order].append(submitted(one, jobs, job, int(nice[order][job]), short[job]))
-    for order, one in slurms.items():
-        await_end(one, order, PATIENCE * float(jobs.run_s.sum()))
-        yield told(one, numbers[order], jobs, began_s).assign(order=order)
+        time.sleep(max(0.0, begun + arrival / cluster.speed - time.monotonic()))
+        for order, (one, _) in slurms.items():
+            numbers[order].append(submitted(one, jobs, job, int(nice[order][job]), cluster, short[job]))
+    for order, (one, clock) in slurms.items():
+        await_end(one, order, PATIENCE * float(jobs.run_s.sum()) / cluster.speed)
+        zero = BEGIN_S + clock.shows(began_s) if clock else float(int(began_s))
+        yield told(one, numbers[order], jobs, zero).assign(order=order)
 
 
 def await_end(slurm: LoopbackSlurm, order: str, at_most_s: float) -> None:
@@ -53,7 +80,7 @@ def await_end(slurm: LoopbackSlurm, order: str, at_most_s: float) -> None:
     slurm.until(lambda: not slurm.states(), f"the jobs of {order} to end", at_most_s)
 
 
-def submitted(slurm: LoopbackSlurm, jobs: ShortJobs, job: int, nice: int, short: bool = False) -> str:
+def submitted(slurm: LoopbackSlurm, jobs: ShortJobs, job: int, nice: int, cluster: Cluster, short: bool = False) -> str:
     """Submit a job, and return its number."""
     options = (
         f"--time={jobs.limit_min[job]}",
@@ -63,12 +90,13 @@ def submitted(slurm: LoopbackSlurm, jobs: ShortJobs, job: int, nice: int, short:
         "--mem=1",
         f"--nice={nice}",
         f"--partition={'short' if short else 'work'}",
+        *([f"--account={ACCOUNTS[jobs.user[job]]}"] if cluster.fair_share else []),
     )
-    return slurm.submit(f"sleep {jobs.run_s[job]}", *options)
+    return slurm.submit(f"sleep {jobs.run_s[job] / cluster.speed:g}", *options)
 
 
-def told(slurm: LoopbackSlurm, numbers: list[str], jobs: ShortJobs, began_s: float) -> pd.DataFrame:
-    """Return when Slurm submitted, started and ended the jobs.
+def told(slurm: LoopbackSlurm, numbers: list[str], jobs: ShortJobs, zero: float) -> pd.DataFrame:
+    """Return when Slurm submitted, started and ended the jobs, from a time of its clock on.
 
     Raises:
         UserError: a job did not complete.
@@ -79,7 +107,7 @@ def told(slurm: LoopbackSlurm, numbers: list[str], jobs: ShortJobs, began_s: flo
             raise UserError(f"a Slurm on loopback: job {number}: expected COMPLETED, found {state}")
 
     def moments(field: str) -> FloatArray:
-        return np.array([float(found[number][field]) for number in numbers]) - float(int(began_s))
+        return np.array([float(found[number][field]) for number in numbers]) - zero
 
     columns = jobs._asdict() | {
         name: moments(field)

@@ -13,7 +13,7 @@ from math import inf
 
 import numpy as np
 
-from benchmarks.fidelity.jobs import ORDERS, ShortJobs, are_short
+from benchmarks.fidelity.jobs import ORDERS, USERS, ShortJobs, are_short
 from benchmarks.slurm.configuration import Cluster
 from pipeline.core.config import Site
 from pipeline.core.types import FloatArray, keys
@@ -28,6 +28,9 @@ from pipeline.sites.slurm_config import SlurmConfig
 
 CYCLE_S = 1.0  # slurmctld looks at its queue at most once a second
 LAUNCH_S = 0.1  # time for which a job holds its processors beyond its sleep: mean of 1,200 jobs of other plays
+# The same with a fast clock, in real time: mean of 480 jobs of other plays (seed 7); and Slurm's batch_sched_delay.
+FAST_LAUNCH_S, FAST_CYCLE_S = 0.028, 3.0
+HALF_LIFE_S, CALC_S = 3_600.0, 60.0  # PriorityDecayHalfLife, PriorityCalcPeriod
 PLANNED = "planned"
 DISPATCHES = ("easy", "easy_dynamic", PLANNED)
 CLOCKS = {"exact": 1, "drawn": 20}  # number of plays with each
@@ -48,15 +51,15 @@ def starts(jobs: ShortJobs, order: str, dispatch: str, clock: str, cluster: Clus
         time_limit=inf,
     )
     nothing = np.zeros(1, dtype=np.int64)
-    game = Game([_jobs(jobs, clock, play)], machines, keys(0, nothing, nothing))
+    game = Game([_jobs(jobs, clock, cluster, play)], machines, keys(0, nothing, nothing))
     return played(game, [HEURISTICS[order]], no_progress)[0].start
 
 
 def _planned(short_jobs: ShortJobs, order: str, clock: str, cluster: Cluster, play: int) -> FloatArray:
     """Return the starts of the replay; its passes are as far apart as Slurm's, from a random phase."""
-    jobs, nodes, short = _jobs(short_jobs, clock, play), cluster.nodes, are_short(short_jobs, cluster)
+    jobs, nodes, short = _jobs(short_jobs, clock, cluster, play), cluster.nodes, are_short(short_jobs, cluster)
     backfill = backfill_of(cluster) if clock == "drawn" else backfill_of(cluster)._replace(interval=0.0)
-    phase = np.random.default_rng([play, 1]).uniform(0.0, backfill.interval)
+    phase = np.random.default_rng([play, 1]).uniform(0.0, CALC_S if cluster.fair_share else backfill.interval)
     none = np.zeros(len(short), dtype=np.int64)
     waiting = Queue(
         submit=jobs.arrival + phase,
@@ -65,7 +68,7 @@ def _planned(short_jobs: ShortJobs, order: str, clock: str, cluster: Cluster, pl
         nodes=jobs.nodes,
         demand=jobs.demand,
         cpus=jobs.nodes * jobs.demand[:, 0] / THOUSANDTHS,
-        user=none,
+        user=short_jobs.user,
         qos=np.zeros(len(short)),
         partition=short.astype(np.int64),
         capacity=np.full((nodes, 1), cluster.cpus * THOUSANDTHS),
@@ -75,7 +78,10 @@ def _planned(short_jobs: ShortJobs, order: str, clock: str, cluster: Cluster, pl
         **quotas_of((), none, none, [("", "")])._asdict(),
         whole=True,
     )
-    ranks = Order(LINEAR, -ORDERS[order](short_jobs).astype(float))
+    ranks = Order(
+        LINEAR, -ORDERS[order](short_jobs).astype(float), fair_share=float(cluster.fair_share), half_life=HALF_LIFE_S,
+        fair_tree=cluster.fair_share > 0, users=len(USERS) + 1, period=CALC_S,
+    )  # fmt: skip
     return replay(waiting, ranks, backfill, waiting.submit, np.argsort(waiting.submit, kind="stable")) - phase
 
 
@@ -86,10 +92,12 @@ def backfill_of(cluster: Cluster) -> Backfill:
     return found._replace(interval=0.0) if parameters.get("bf_interval") == "0" else found
 
 
-def _jobs(jobs: ShortJobs, clock: str, play: int) -> Jobs:
+def _jobs(jobs: ShortJobs, clock: str, cluster: Cluster, play: int) -> Jobs:
     run = jobs.run_s.astype(float)
     if clock == "drawn":
-        run += LAUNCH_S + np.random.default_rng(play).uniform(0.0, CYCLE_S, len(run))
+        fast = cluster.speed > 1
+        launch, cycle = (FAST_LAUNCH_S * cluster.speed, FAST_CYCLE_S) if fast else (LAUNCH_S, CYCLE_S)
+        run += launch + np.random.default_rng(play).uniform(0.0, cycle, len(run))
     return Jobs(
         arrival=jobs.arrival_s,
         duration=run,

@@ -16,6 +16,7 @@ PLAYS = table(
         "limit_min": integers(1),
         "cpus": integers(1),  # of each node
         "nodes": integers(1),
+        "user": integers(0),
         "submit_s": numbers(-1.0),  # as reported by Slurm, in whole seconds
         "start_s": numbers(-1.0),
         "end_s": numbers(-1.0),

@@ -28,13 +28,16 @@ FOLDER, LINES = "/etc/slurm", "slurm.conf.lines"  # in the files of `advise --sl
 
 
 @contextmanager
-def accelerated(cluster: Cluster, speed: float, settings: Path | None) -> Iterator[tuple[LoopbackSlurm, FastClock]]:
+def accelerated(
+    cluster: Cluster, speed: float, settings: Path | None, more: Mapping[str, str] = {}
+) -> Iterator[tuple[LoopbackSlurm, FastClock]]:
     """Start a Slurm with a fast clock; it starts jobs in order of arrival, with backfill.
 
     Args:
         cluster: its settings.
         speed: seconds of its clock in a real one.
         settings: a folder that `advise --slurm` wrote, to be put into effect.
+        more: further settings of slurm.conf.
 
     Raises:
         UserError: it cannot run here, or does not start.
@@ -55,6 +58,7 @@ def accelerated(cluster: Cluster, speed: float, settings: Path | None) -> Iterat
             "PriorityType": "priority/basic",
             **start_accounting(found, ports),
             **(installed(settings, found.folder) if settings else {}),
+            **more,
         }
         conf = found.folder / "slurm.conf"
         conf.write_text(changed(conf.read_text(), changes))
@@ -87,5 +91,5 @@ def changed(conf: str, changes: Mapping[str, str]) -> str:
 def _idle(slurm: LoopbackSlurm) -> int:
     """Return the number of idle nodes; 0 while slurmctld does not answer."""
     with suppress(UserError):
-        return slurm.ask("sinfo", "-hN", "-o", "%t").split().count("idle")
+        return len({row for row in slurm.ask("sinfo", "-hN", "-o", "%N %t").splitlines() if row.endswith(" idle")})
     return 0

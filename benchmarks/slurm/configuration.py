@@ -51,6 +51,8 @@ class Cluster(NamedTuple):
     mib: int = 1000  # of each node
     parameters: str = EVERY_SECOND  # SchedulerParameters of slurm.conf
     short: int = 0  # the last nodes: in the partition `short`, and in `work` as well, with a lower tier
+    fair_share: int = 0  # PriorityWeightFairShare, which needs accounting: only with a fast clock
+    speed: float = 1.0  # seconds of its clock in a real one
 
     @property
     def names(self) -> list[str]:

@@ -42,6 +42,7 @@ def weights_of(config: SlurmConfig, qos_known: bool, users: int = 0) -> Multifac
         age=config.weights["Age"],
         age_days=(config.max_age_s or NO_DECAY_DAYS * DAY_S) / DAY_S,
         fair_share=fair,
+        period_s=config.calc_period_s or 0.0,
         fair_tree=config.fair_tree,
         users=users,
         half_life_days=(config.decay_half_life_s or NO_DECAY_DAYS * DAY_S) / DAY_S,
@@ -84,6 +85,7 @@ def _kept(order: Order, queue: Queue, weights: Multifactor) -> Order:
         + weights.qos * queue.qos,
         fair_share=float(weights.fair_share),
         half_life=weights.half_life_days * DAY_S,
+        period=weights.period_s,
         fair_tree=weights.fair_tree,
         users=weights.users,
     )

@@ -83,6 +83,7 @@ class Order(NamedTuple):
     half_life: float = 604_800.0  # s, of past usage (Slurm: PriorityDecayHalfLife)
     fair_tree: bool = False  # the factor is the part of users who have not used less; else 2^(-usage / share)
     users: int = 0  # who have equal shares; at least those of the queue
+    period: float = 0.0  # s, between computations of factors (Slurm: PriorityCalcPeriod); 0 = at every event
 
 
 class _Live(NamedTuple):
@@ -102,7 +103,7 @@ class _Live(NamedTuple):
     start: FloatArray  # [J]
     usage: FloatArray  # [U + 1]  processor seconds, decayed; the last entry is that of all users
     rate: FloatArray  # [U + 1]  processors in use, likewise
-    fair: FloatArray  # [U]  factors of Fair Tree
+    fair: FloatArray  # [U]  factors of fair-share
     by_usage: IntArray  # [U]  users in order of usage
     used: FloatArray  # [Q]  of each quota
     made: IntArray  # [P]  reservations of this pass
@@ -172,12 +173,8 @@ def _priority(q: Queue, order: Order, s: _Live, job: int, wait: float) -> float:
     if order.rule == AREA_AGED:
         return float(-q.limit[job] * q.cpus[job] / (1.0 + wait / order.age))
     found = order.static[job] + order.slope * wait
-    if order.fair_share != 0.0 and order.fair_tree:
+    if order.fair_share != 0.0:
         found += order.fair_share * s.fair[q.user[job]]
-    elif order.fair_share != 0.0:  # the user's part of all usage, against an equal share
-        users = s.usage.shape[0] - 1
-        part = s.usage[q.user[job]] / s.usage[users] if s.usage[users] > 0.0 else 0.0
-        found += order.fair_share * 2.0 ** (-part * max(users, order.users))
     return float(found)
 
 
@@ -540,6 +537,16 @@ def _next_event(s: _Live) -> float:
 
 
 @inlined
+def _share(order: Order, s: _Live, before: float, now: float) -> None:
+    """Compute usage, and the factors of fair-share if it is time."""
+    last = now if order.period == 0.0 else np.floor(now / order.period) * order.period
+    if last > before:
+        _use(s, order.half_life, last - before)
+        _factors(order, s)
+    _use(s, order.half_life, now - max(before, last))
+
+
+@inlined
 def _use(s: _Live, half_life: float, gap: float) -> None:
     """Let past usage decay, and add what was used since."""
     decay = 0.5 ** (gap / half_life)
@@ -548,23 +555,26 @@ def _use(s: _Live, half_life: float, gap: float) -> None:
 
 
 @inlined
-def _rank_users(order: Order, s: _Live) -> None:
-    """Rank the users of equal shares by usage as Fair Tree does; those of equal usage have the best of their ranks.
+def _factors(order: Order, s: _Live) -> None:
+    """Compute users' factors; users without a job in the queue have used nothing.
 
-    Users without a job in the queue have used nothing.
+    The classic formula compares a user's part of all usage with an equal share. Fair Tree ranks users of equal shares
+    by usage; those of equal usage have the best of their ranks.
     """
-    users, first = len(s.by_usage), 0
-    for i in range(1, users):  # by insertion, since decay keeps the order
+    users, whole, first = len(s.by_usage), s.usage[len(s.by_usage)], 0
+    shares = max(users, order.users)
+    for i in range(users):  # by insertion, since decay keeps the order
         user, j = s.by_usage[i], i - 1
+        s.fair[user] = 2.0 ** (-s.usage[user] / whole * shares) if whole > 0.0 else 1.0
         while j >= 0 and s.usage[s.by_usage[j]] > s.usage[user]:
             s.by_usage[j + 1] = s.by_usage[j]
             j -= 1
         s.by_usage[j + 1] = user
-    for i in range(users):
+    for i in range(users if order.fair_tree else 0):
         if s.usage[s.by_usage[i]] > s.usage[s.by_usage[first]]:
             first = i
         nothing = s.usage[s.by_usage[first]] == 0.0
-        s.fair[s.by_usage[i]] = 1.0 if nothing else (users - first) / max(users, order.users)
+        s.fair[s.by_usage[i]] = 1.0 if nothing else (users - first) / shares
 
 
 @njit(cache=True, nogil=True)
@@ -597,15 +607,13 @@ def replay(
     while s.counts[LEFT] > 0:
         now = min(due, _next_event(s))
         if order.fair_share != 0.0:
-            _use(s, order.half_life, now - before)
+            _share(order, s, before, now)
             before = now
         _events(q, s, now)
         if s.counts[QUEUED]:
             steps = 2 * (s.counts[QUEUED] + len(q.outages.machine))
             if len(p.time) < steps:
                 p = _Plan(np.empty(2 * steps), np.empty(2 * steps, np.int64), np.empty(2 * steps, np.int64))
-            if order.fair_tree:
-                _rank_users(order, s)
             _sort(q, order, s, now)
             if backfill.interval == 0.0 or now >= due:
                 _pass(q, backfill, s, p, now)

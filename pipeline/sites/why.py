@@ -119,14 +119,15 @@ def _rank(log: Period, order: Order, start: FloatArray, job: int, now: float) ->
 def _priority(log: Period, order: Order, start: FloatArray, job: int, now: float) -> float:
     """Return the priority that the replay computes, except that usage is not rounded to events."""
     rule: Any = getattr(replaying._priority, "py_func", replaying._priority)
-    rank: Any = getattr(replaying._rank_users, "py_func", replaying._rank_users)
+    factors: Any = getattr(replaying._factors, "py_func", replaying._factors)
     live = SimpleNamespace()
     if order.fair_share:
         queue, half = log.queue, order.half_life
-        begun = np.flatnonzero(start < now)
-        ago, until = now - start[begun], np.maximum(now - start[begun] - queue.run[begun], 0.0)
+        last = np.floor(now / order.period) * order.period if order.period else now  # the last computation of factors
+        begun = np.flatnonzero(start < last)
+        ago, until = last - start[begun], np.maximum(last - start[begun] - queue.run[begun], 0.0)
         held = queue.cpus[begun] * half / np.log(2) * (0.5 ** (until / half) - 0.5 ** (ago / half))
         usage = np.bincount(queue.user[begun], held, queue.user.max() + 1).astype(float)
         live.usage, live.fair, live.by_usage = np.append(usage, usage.sum()), np.ones(len(usage)), np.arange(len(usage))
-        rank(order, live)
+        factors(order, live)
     return float(rule(log.queue, order, live, job, now - log.queue.submit[job]))

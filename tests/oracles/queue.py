@@ -5,7 +5,7 @@ from a list of bookings whenever they are needed.
 """
 
 from collections.abc import Collection
-from math import ceil, inf, log2
+from math import ceil, floor, inf, log2
 from typing import NamedTuple
 
 import numpy as np
@@ -54,6 +54,7 @@ class PlainQueue:
         self.running: list[Booking] = []
         self.done = Replayed([inf] * jobs, [[] for _ in range(jobs)], [[] for _ in range(jobs)])
         self.usage, self.now = [0.0] * self.users, self.submit[self.to_come[0]]
+        self.shown = self.usage  # usage at the last computation of factors
         self.outages = [Outage(*one) for one in zip(*(column.tolist() for column in queue.outages), strict=True)]
         self.due = inf  # the next pass that backfills, if there is an interval
 
@@ -107,10 +108,16 @@ class PlainQueue:
 
     def _use(self, now: float) -> None:
         """Let past usage decay, and add what was used since the last event; then it is `now`."""
+        period = self.order.period
+        last = floor(now / period) * period if period else now
+        if self.now < last < now:
+            self._use(last)
         gap, self.now = now - self.now, now
         for user in range(self.users):
             rate = sum(float(self.queue.cpus[one.job]) for one in self.running if self.queue.user[one.job] == user)
             self.usage[user] = self.usage[user] * 0.5 ** (gap / self.order.half_life) + rate * gap
+        if now == last:
+            self.shown = list(self.usage)
 
     def _rank(self, job: int) -> tuple[float, bool, float, int]:
         """Return the key of a waiting job: tier, whether it has waited too long, priority, number."""
@@ -129,10 +136,10 @@ class PlainQueue:
         found = float(order.static[job]) + order.slope * wait
         if order.fair_share and order.fair_tree:
             absent = max(order.users - self.users, 0)
-            less = sum(one < self.usage[q.user[job]] for one in [*self.usage, *[0.0] * absent])
+            less = sum(one < self.shown[q.user[job]] for one in [*self.shown, *[0.0] * absent])
             found += order.fair_share * ((self.users + absent - less) / (self.users + absent))
         elif order.fair_share:
-            part = self.usage[q.user[job]] / sum(self.usage) if sum(self.usage) > 0 else 0.0
+            part = self.shown[q.user[job]] / sum(self.shown) if sum(self.shown) > 0 else 0.0
             found += order.fair_share * 2.0 ** (-part * max(self.users, order.users))
         return found
 

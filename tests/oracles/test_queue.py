@@ -165,6 +165,15 @@ def test_fair_tree_ranks_users_by_usage_however_little_they_differ() -> None:
     ]  # fmt: skip
 
 
+def test_factors_are_those_of_the_last_multiple_of_the_period() -> None:
+    """At 10, A has run, but factors of a period of 100 are those of time 0, when nobody had used anything."""
+    q = queue([1], Job(0, 10), Job(1, 10), Job(2, 10, user=1))
+    for tree in (False, True):
+        order = linear(q, slope=0.0)._replace(fair_share=1.0, half_life=10.0, fair_tree=tree)
+        assert starts(q, order._replace(period=100.0)) == [0, 10, 20]
+        assert starts(q, order._replace(period=4.0)) == [0, 20, 10]
+
+
 def test_past_usage_decays() -> None:
     """At 30, users 0 and 1 have used 10 seconds each, the former ten and the latter no half-lives ago, and 2 none."""
     q = queue([1], Job(0, 10), Job(20, 10, user=1), Job(25, 10, user=1), Job(26, 10), Job(27, 10, user=2))

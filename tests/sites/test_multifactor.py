@@ -37,6 +37,8 @@ def test_weights_come_from_the_configuration() -> None:
         "PriorityWeightQOS",
         "PriorityWeightFairShare",
     ]
+    often = parse_config(f"{CONFIG}PriorityCalcPeriod = 00:02:00\n")
+    assert weights_of(often, True).period_s == 120  # type: ignore[union-attr]
     tree, classic = (parse_config(f"{CONFIG}FairShareDampeningFactor = 3\n{more}") for more in ("", NO_TREE))
     assert (weights_of(tree, True).fair_tree, weights_of(classic, True).fair_tree) == (True, False)  # type: ignore[union-attr]
     assert unsupported(tree, REPLAYED) == unsupported(found, REPLAYED)  # Fair Tree has no dampening
@@ -54,7 +56,7 @@ def test_the_present_order_has_age_size_and_fair_share() -> None:
     """The first job takes 4 of 16 processors and 1 of 2 nodes, the second job all of them."""
     found = present(QUEUE, WEIGHTS)
     assert (found.rule, found.slope, found.fair_share) == (LINEAR, 1_000 / (10 * DAY), 20_000)
-    assert (found.half_life, found.fair_tree) == (7 * DAY, True)
+    assert (found.half_life, found.period, found.fair_tree) == (7 * DAY, 300, True)
     other = present(QUEUE, WEIGHTS.model_copy(update={"fair_tree": False, "users": 30}))
     assert (other.fair_tree, other.users) == (False, 30)
     assert found.static.tolist() == pytest.approx([300 * (0.25 + 0.5) / 2, 300])

@@ -104,6 +104,7 @@ def random_order(rng: np.random.Generator, q: Queue) -> Order:
         half_life=float(rng.choice([10.0, 100.0])),
         fair_tree=bool(rng.integers(2)),
         users=int(rng.choice([0, 9])),
+        period=float(rng.choice([0.0, 5.0])),
     )
 
 

@@ -9,12 +9,14 @@ from layout import table
 
 from benchmarks.fidelity.comparison import MEASURES, SLURM, figures, within
 from benchmarks.fidelity.jobs import ORDERS
+from benchmarks.fidelity.measuring import cluster_of
 from benchmarks.fidelity.tables import PLAYS
 from benchmarks.slurm.configuration import Cluster
 from pipeline.core.storage.files import read_table
 
 HERE = Path(__file__).resolve().parent
-ONE, TWO = ("plays", Cluster()), ("partitions", Cluster(short=2))  # recorded runs, and on which cluster
+# Recorded runs, and on which cluster.
+ONE, TWO, FAIR = ("plays", cluster_of(0)), ("partitions", cluster_of(2)), ("fair_share", cluster_of(2, 60))
 PLAYERS = ["easy, drawn", "planned, drawn"]
 UNITS = {"mean_wait": "mean wait, s", "p99_wait": "p99 of wait, s", "utilisation": "utilisation, %",
          "distance": "start times apart, s"}  # fmt: skip
@@ -55,4 +57,5 @@ def each_figure(recorded: tuple[str, Cluster], players: Sequence[str], measures:
 TABLES = {
     "figures": partial(each_figure, ONE, PLAYERS),
     "two partitions": partial(each_figure, TWO, PLAYERS[-1:], ["mean_wait"]),
+    "fair-share": partial(each_figure, FAIR, PLAYERS[-1:], ["mean_wait"]),
 }

@@ -103,10 +103,10 @@ def _play(jobs: ShortJobs, found: Mapping[str, LoopbackSlurm]) -> Iterator[pd.Da
     for job, arrival in enumerate(jobs.arrival_s):
         time.sleep(max(0.0, begin + arrival - time.monotonic()))
         for arm, one in found.items():
-            numbers[arm].append(submitted(one, jobs, job, 0))
+            numbers[arm].append(submitted(one, jobs, job, 0, Cluster()))
     for arm, one in found.items():
         await_end(one, arm, PATIENCE * float(jobs.run_s.sum()))
-        yield told(one, numbers[arm], jobs, began_s).assign(order=arm)
+        yield told(one, numbers[arm], jobs, float(int(began_s))).assign(order=arm)
 
 
 def bulk() -> None:

@@ -116,6 +116,7 @@ class Multifactor(Frozen):
     age: Points = 0  # PriorityWeightAge
     age_days: Days = 7.0  # PriorityMaxAge
     fair_share: Points = 0  # PriorityWeightFairShare
+    period_s: Annotated[float, Field(ge=0, le=86_400)] = 300.0  # PriorityCalcPeriod
     fair_tree: bool = True  # without NO_FAIR_TREE in PriorityFlags
     users: Annotated[int, Field(ge=0, le=1_000_000)] = 0  # with equal shares; at least those of the log count
     half_life_days: Days = 7.0  # PriorityDecayHalfLife

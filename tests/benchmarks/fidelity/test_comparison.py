@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from builders import REPOSITORY
 
-from benchmarks.fidelity.comparison import SLURM, Within, distance, figures, jobs_of, ranked, within
-from benchmarks.fidelity.jobs import ORDERS
-from benchmarks.fidelity.measuring import compared
+from benchmarks.fidelity.comparison import SLURM, Within, dispatches_of, distance, figures, jobs_of, ranked, within
+from benchmarks.fidelity.jobs import ORDERS, in_minutes
+from benchmarks.fidelity.measuring import cluster_of, compared
 from benchmarks.fidelity.simulated import backfill_of, starts
 from benchmarks.fidelity.tables import PLAYS
 from benchmarks.slurm.configuration import Cluster
@@ -27,7 +27,7 @@ def kept() -> pd.DataFrame:
 def by_hand(order: str = "sjf", repeats: int = 2) -> pd.DataFrame:
     """Three jobs of 2, 4 and 1 s on one CPU, all there at once; Slurm starts one a second after another ended."""
     rows = {"job": [0, 1, 2], "arrival_s": [0.0, 0.0, 0.0], "run_s": [2, 4, 1], "limit_min": [2, 4, 1]}
-    alike = {"cpus": 1, "nodes": 1, "submit_s": 0.0, "start_s": [2.0, 5.0, 0.0], "end_s": [4.0, 9.0, 1.0]}
+    alike = {"cpus": 1, "nodes": 1, "user": 0, "submit_s": 0.0, "start_s": [2.0, 5.0, 0.0], "end_s": [4.0, 9.0, 1.0]}
     play = pd.DataFrame(rows | alike).assign(order=order)
     later = {"start_s": lambda rows: rows["start_s"] + rows["repeat"]}
     return pd.concat([play.assign(repeat=k) for k in range(repeats)]).assign(**later)[list(PLAYS.columns)]
@@ -55,6 +55,17 @@ def test_what_is_drawn_holds_a_processor_for_up_to_a_second_more() -> None:
     assert ((held >= 0.1) & (held <= 1.1)).all()
     assert len(np.unique(held)) == 40
     assert begun[3].tolist() == starts(jobs, "fcfs", "easy", "drawn", ONE, 3).tolist()
+
+
+def test_with_fair_share_the_replay_starts_the_user_who_has_used_nothing_and_no_other_simulator_plays() -> None:
+    """Jobs of minutes: the first two are of user 0. A pass that backfills follows within 30 s."""
+    seconds = jobs_of(by_hand(repeats=1))._replace(run_s=np.array([1, 2, 2]), user=np.array([0, 0, 1]))
+    jobs, fair = in_minutes(seconds), cluster_of(0, 60)._replace(nodes=1, cpus=1)
+    assert (jobs.run_s.tolist(), jobs.limit_min.tolist()) == ([60, 120, 120], [2, 4, 1])
+    for cluster, later in ((ONE._replace(speed=60.0), 1), (fair, 2)):
+        begun = starts(jobs._replace(arrival_s=np.array([0.0, 10.0, 20.0])), "fcfs", "planned", "drawn", cluster, 0)
+        assert begun.argsort().tolist() == [0, later, 3 - later]
+    assert dispatches_of(fair) == ("planned",)
 
 
 def test_a_distance_is_of_distributions_and_not_of_jobs() -> None:
@@ -139,7 +150,7 @@ def test_backfilling_at_slurms_interval_is_closer_than_whenever_something_change
 
 
 def test_the_page_says_how_well_the_replay_follows_two_partitions() -> None:
-    two = Cluster(short=2)
+    two = cluster_of(2)
     found = within(figures(read_table(KEPT.with_name("partitions.csv.gz"), PLAYS), two), "planned, drawn")
     page = " ".join((REPOSITORY / "docs/results/fidelity.md").read_text().split())
     assert [row for row in found if not row.inside] == []
@@ -149,7 +160,14 @@ def test_the_page_says_how_well_the_replay_follows_two_partitions() -> None:
 
 def test_short_jobs_overtake_in_a_partition_of_a_higher_tier() -> None:
     """One node of one CPU is in both partitions: the job of one minute is in the higher one, the others are not."""
-    rows = {"arrival_s": [0.0, 1.0, 2.0], "run_s": [60, 60, 30], "limit_min": [9, 9, 1], "cpus": 1, "nodes": 1}
+    rows = {
+        "arrival_s": [0.0, 1.0, 2.0],
+        "run_s": [60, 60, 30],
+        "limit_min": [9, 9, 1],
+        "cpus": 1,
+        "nodes": 1,
+        "user": 0,
+    }
     jobs = jobs_of(pd.DataFrame(rows))
     assert starts(jobs, "fcfs", "planned", "exact", ONE, 0).tolist() == [0.0, 60.0, 120.0]
     assert starts(jobs, "fcfs", "planned", "exact", ONE._replace(short=1), 0).tolist() == [0.0, 90.0, 60.0]
@@ -158,6 +176,6 @@ def test_short_jobs_overtake_in_a_partition_of_a_higher_tier() -> None:
 def test_planned_reserves_for_every_waiting_job() -> None:
     """On two CPUs, two jobs need both after the first ends; a fourth, of three minutes, would delay only the second."""
     rows = {"arrival_s": [0.0, 1.0, 2.0, 3.0], "run_s": [60, 30, 30, 1], "limit_min": [1, 1, 1, 3]}
-    jobs = jobs_of(pd.DataFrame(rows | {"cpus": [1, 2, 1, 1], "nodes": 1}))
+    jobs = jobs_of(pd.DataFrame(rows | {"cpus": [1, 2, 1, 1], "nodes": 1, "user": 0}))
     two = Cluster(nodes=1, cpus=2)
     assert starts(jobs, "fcfs", "planned", "exact", two, 0).tolist() == [0.0, 60.0, 90.0, 90.0]

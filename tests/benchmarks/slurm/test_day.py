@@ -141,7 +141,7 @@ def test_fair_share_orders_jobs_on_slurm_as_in_the_replay(
         found = slurm.jobs(SLURM_TIME_FORMAT="%s")
     assert sorted(range(5), key=lambda job: int(found[numbers[job]]["StartTime"])) == order
     queue = queue_of(submit, run, [3600.0] * 5, [CPUS] * 5)._replace(user=np.array(user))
-    ours = Order(LINEAR, -np.array(nice, float), fair_share=weight, fair_tree=tree, users=4)
+    ours = Order(LINEAR, -np.array(nice, float), fair_share=weight, fair_tree=tree, users=4, period=60.0)
     assert replay(queue, ours, Backfill(), queue.submit, np.arange(5)).argsort().tolist() == order
 
 
