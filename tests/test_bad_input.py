@@ -1171,7 +1171,7 @@ def markdown(most: int | None = None) -> str:
     """Return the table as Markdown, with at most `most` rows of each group."""
     parts = [
         "# Bad input",
-        "Each mistake ends the command with one line, exit code 2, and no file left. "
+        "Each mistake ends the command with one line and exit code 2, leaving no file. "
         f"{EXAMPLED if most else f'These are all {len(CASES)} tested mistakes. Written by'}",
         "`PYTHONPATH=tests/support python tests/test_bad_input.py`.",
     ]

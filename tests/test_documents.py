@@ -364,7 +364,7 @@ def test_the_layers_of_the_document_are_those_that_are_checked() -> None:
 
 def test_every_module_that_is_mentioned_is_there() -> None:
     """A module may be named relative to any folder above it."""
-    folders = ("pipeline", "docs", "tests", "benchmarks")
+    folders = ("pipeline", "docs", "tests", "benchmarks", "examples")
     there = {f"/{path.relative_to(REPOSITORY)}" for folder in folders for path in (REPOSITORY / folder).rglob("*.py")}
     files = {path for pattern in SAID_IN for path in REPOSITORY.glob(pattern) if path.name != "CHANGELOG.md"}
     said = {

@@ -123,7 +123,7 @@ def at_most(share: float) -> Rule:
 
 
 def below_by(share: float) -> Rule:
-    """Return the rule for a policy that is below another by exactly that share of its mean."""
+    """Return the rule for a policy that is below another by exactly `share` of the other's mean."""
 
     def word(low: float, high: float) -> str:
         return NO if not low <= -share <= high else YES if high < 0 else UNDECIDED

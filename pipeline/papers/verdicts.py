@@ -50,7 +50,7 @@ class Shown(NamedTuple):
 
 
 def claims_of(paper: str, parts: Mapping[str, Sequence[Part]]) -> list[Claim]:
-    """Return the claims of a paper and its figure; `parts` are those of each claim, by its text."""
+    """Return claims; `paper` names paper and figure, and `parts` has each claim's parts, by its text."""
     return [Claim(paper, text, some) for text, some in parts.items()]
 
 

@@ -18,8 +18,7 @@ HERE = Path(__file__).resolve().parent
 # Recorded runs, and on which cluster.
 ONE, TWO, FAIR = ("plays", cluster_of(0)), ("partitions", cluster_of(2)), ("fair_share", cluster_of(2, 60))
 PLAYERS = ["easy, drawn", "planned, drawn"]
-UNITS = {"mean_wait": "mean wait, s", "p99_wait": "p99 of wait, s", "utilisation": "utilisation, %",
-         "distance": "start times apart, s"}  # fmt: skip
+UNITS = {"mean_wait": "mean wait, s", "p99_wait": "p99 of wait, s", "utilisation": "utilisation, %"}
 
 
 def shown(player: str) -> str:
@@ -55,7 +54,7 @@ def each_figure(recorded: tuple[str, Cluster], players: Sequence[str], measures:
 
 
 TABLES = {
-    "figures": partial(each_figure, ONE, PLAYERS),
+    "figures": partial(each_figure, ONE, PLAYERS, MEASURES[:3]),
     "two partitions": partial(each_figure, TWO, PLAYERS[-1:], ["mean_wait"]),
     "fair-share": partial(each_figure, FAIR, PLAYERS[-1:], ["mean_wait"]),
 }

@@ -18,7 +18,6 @@ BOUND_S = 10.0
 MEASURES = {
     "mean wait, s": "wait",
     "bounded slowdown": "bounded",
-    "slowdown": "slowdown",
     "p99 of wait, s": "p99",
 }
 
@@ -32,10 +31,9 @@ def measured(name: str) -> pd.DataFrame:
     measures = plays.assign(
         wait=wait,
         bounded=np.maximum(1.0, (wait + run) / np.maximum(run, BOUND_S)),
-        slowdown=(wait + run) / run,
     )
     by = measures.groupby(["order", "repeat"], sort=False)
-    means = by[["wait", "bounded", "slowdown"]].mean()
+    means = by[["wait", "bounded"]].mean()
     return means.assign(p99=by["wait"].quantile(0.99)).reset_index()
 
 

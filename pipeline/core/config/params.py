@@ -134,7 +134,7 @@ class Params(Frozen):
         return pick(self.plans, name, "plan")
 
     def plan_of(self, kind: type[Row], name: str) -> Row:
-        """Return the named plan as one of its problem; errors are those of `scenario_of`."""
+        """Return the named plan as its problem's type; errors are those of `scenario_of`."""
         return _of(kind, f"plan '{name}'", self.plan(name))
 
     def recipe_of(self, kind: type[Row], agent: str) -> Row:

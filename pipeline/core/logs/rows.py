@@ -38,7 +38,7 @@ def number(most: float, nullable: bool = True) -> pa.Column:
 def schema(
     name: str, *, times: str = "", amounts: str = "", words: str = "", nullable: bool = True
 ) -> pa.DataFrameSchema:
-    """Return the schema of the columns that are read; a row that violates it is refused."""
+    """Return the schema of the space-separated columns; a log that violates it is refused."""
     columns = {column: number(MOST, nullable) for column in times.split()}
     columns |= {column: number(MOST_AMOUNT, nullable) for column in amounts.split()}
     columns |= {column: pa.Column("str", nullable=True, coerce=True) for column in words.split()}

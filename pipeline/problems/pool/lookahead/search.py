@@ -152,7 +152,7 @@ class PoolPlanner(Planner):
 
 
 class PoolSearch:
-    """The search of one cluster."""
+    """Look-ahead search on one cluster."""
 
     def __init__(self, base: Base[Player], cluster: Cluster, arrivals: ArrivalModel, budget: SearchBudget) -> None:
         """Prepare the copies in which actions are tried."""

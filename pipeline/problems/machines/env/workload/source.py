@@ -158,7 +158,7 @@ def mean_run(tasks: Tasks) -> float:
 
 
 def load_of_one(tasks: Tasks, park: MachinePark) -> float:
-    """Return the load in percent of one job per time unit."""
+    """Return the load, in percent, of one arrival per time unit."""
     total = np.array(park.capacity, dtype=np.int64).sum(axis=0) / THOUSANDTHS
     shares = [float(np.mean(tasks.demand[name]) / total[r]) for r, name in enumerate(park.resources)]
     return 100.0 * mean_run(tasks) * sum(shares) / len(shares)

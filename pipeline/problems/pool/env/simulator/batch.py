@@ -201,7 +201,7 @@ class Batched(CompiledSimulator[Players, IntArray]):
         return Played(bounds, s.arrival[jobs], s.duration[jobs], start, finish, s.now[rows])
 
     def overwrite(self, rows: IntArray, source: "Batched", which: IntArray) -> None:
-        """Replace episodes, each with enough room, with copies of another simulator's."""
+        """Overwrite episodes, which must have room, with copies of another simulator's."""
         copy_episodes(self._state, rows, source._state, which, LAYOUT)
         s = self._state
         estimate = s.requested if self._rules.estimated else None

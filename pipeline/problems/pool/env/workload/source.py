@@ -102,7 +102,7 @@ class LogSource:
 
     @property
     def load(self) -> int:
-        """Return the load of the training period, in steps and units, in whole percent; 100 if it is undefined."""
+        """Return the training period's load, rounded to steps and units, in whole percent; 100 if it is undefined."""
         load = self.steps.load_after
         return 100 if np.isnan(load) else max(1, round(100 * load))
 
