@@ -210,6 +210,26 @@ def wait_to_easy(log: str) -> str:
     return f"{-100 * rows.loc[('SAF', 'estimates'), 'p99_wait_difference']:.0f}"
 
 
+def replayed_change(log: str, one: tuple[str, str], other: tuple[str, str]) -> str:
+    """The reduction of the mean bounded slowdown over replays of a log, in percent, with its interval."""
+    page = tables.page("run-times")
+    drawn, blocks = page._replayed(log)
+    change, low, high = page._gap(drawn[one] / drawn[other] - 1, blocks)
+    return f"{-100 * change:.0f} ({-100 * high:.0f} to {-100 * low:.0f})"
+
+
+def saf_on_hpc2n() -> str:
+    return re.sub(r" ", " % below EASY in bounded slowdown on HPC2N ", replayed_change("test", SAF, EASY), count=1)
+
+
+def saf_on_kth() -> str:
+    return re.sub(r" ", " % on KTH ", replayed_change("kth", SAF, EASY), count=1)
+
+
+def saf_with_predictions() -> str:
+    return re.sub(r" ", " % ", replayed_change("test", (SAF[0], "predictions"), SAF), count=1)
+
+
 def update_below_tetris() -> str:
     rows = pd.read_csv(RESULTS / "paper-scale" / "claims.csv")
     (said, *_) = rows.loc[rows["claim"].str.startswith("After 200 iterations"), "found"]
@@ -265,7 +285,11 @@ def longest_on_slurm() -> str:
     return f"{100 * days.effects(day, days.SLURM)[-1].change:.0f}"
 
 
+SAF, EASY = ("SAF", "estimates"), ("EASY", "estimates")
 SENTENCES = [
+    ("docs/results/run-times.md", r"estimates, SAF is (.*?), \d+ % on KTH", saf_on_hpc2n),
+    ("docs/results/run-times.md", r"to \d+\), (\d+ % on KTH .*?) and", saf_on_kth),
+    ("docs/results/run-times.md", r"lower SAF's by another (.*?) on HPC2N", saf_with_predictions),
     ("README.md", r"on the \[busiest day\]\(\S+\) by (\d+) %", longest_on_slurm),
     ("docs/results/slurm-day.md", r"hold processors (\d+) s too long", held_on_slurm),
     ("docs/results/slurm-day.md", r"has a mean wait (.*? longer)\.", day_on_slurm),

@@ -2,17 +2,18 @@
 
     PYTHONPATH=. python docs/results/run-times/measure.py test ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
     PYTHONPATH=. python docs/results/run-times/measure.py choose ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
-    PYTHONPATH=. python docs/results/run-times/measure.py kth KTH-SP2.swf
+    PYTHONPATH=. python docs/results/run-times/measure.py replays test|kth|curie LOG
     PYTHONPATH=. python docs/results/run-times/measure.py learned LOG WEIGHTS
 
 `choose` is for choosing settings: it trains on the first 30 % and tests on the next 30 %. `test` trains on the first 60
-% and tests on the rest; `kth` and `curie` do the same with unseen logs, without look-ahead. Each writes `<name>_*.csv`
-into this folder: errors of predictions, results of schedules, and the same by blocks of three days of submission.
-`learned` runs the test period under the agents of params.yaml, read by name from the folder WEIGHTS, each with the run
-times that it was trained with.
+% and tests on the rest. Both write results by blocks of three days of submission into this folder. `replays` plays the
+test period of a log twelve times, with every submission moved by up to a minute, under orders without look-ahead; `kth`
+and `curie` are unseen logs. `learned` runs the test period under the agents of params.yaml, read by name from the
+folder WEIGHTS, each with the run times that it was trained with.
 """
 
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +47,9 @@ from pipeline.progress import say
 from pipeline.simulation.rollout import Insider
 
 HERE = Path(__file__).resolve().parent
-UNSEEN = dict.fromkeys(("kth", "curie"), (0.6, 1.0))
-SPANS = {"choose": (0.3, 0.6), "test": (0.6, 1.0), **UNSEEN}  # ends of training and of test, as shares of the log
+# Ends of training and of test, as shares of the log.
+SPANS = {"choose": (0.3, 0.6), **dict.fromkeys(("test", "kth", "curie"), (0.6, 1.0))}
+REPLAYS, MOVED_S, REPLAYED = 12, 60.0, ("EASY", "SAF", "F1", "SJF")
 BLOCK_S = 3 * 86_400.0
 HOUR_S = 3600.0
 SLOTS = 2048  # more than the longest queue
@@ -134,7 +136,10 @@ def waits(
     trace: Trace, span: slice, what: FloatArray, policy: Policy | Insider, dispatch: str, slots: int = SLOTS
 ) -> FloatArray:
     """Return how long each job of a span waits."""
-    jobs = jobs_of(trace, span, what)
+    return _waits(trace, jobs_of(trace, span, what), policy, dispatch, slots)
+
+
+def _waits(trace: Trace, jobs: Jobs, policy: Policy | Insider, dispatch: str, slots: int = SLOTS) -> FloatArray:
     if trace.machines is None:
         raise ValueError("the log has no machine size: expected MaxProcs or MaxNodes in its header")
     machines = Machines(
@@ -159,7 +164,8 @@ def play(name: str, trace: Trace) -> None:
     quantiles = [boosted(trace, np.arange(learned), known, log, loss="quantile", quantile=share) for share in SHARES]
     found = within(trace, np.sort(np.exp(quantiles), axis=0))
     table = errors(trace, span, what | {f"quantile {share:g}": found[q] for q, share in enumerate(SHARES)})
-    table.round(4).to_csv(HERE / f"{name}_predictions.csv", index=False)
+    if name == "choose":
+        table.round(4).to_csv(HERE / f"{name}_predictions.csv", index=False)
     block = ((trace.submit_s[span] - trace.submit_s[learned]) // BLOCK_S).astype(np.int64)
     waited = {}
     for order, (policy, dispatch) in orders().items():
@@ -167,13 +173,67 @@ def play(name: str, trace: Trace) -> None:
             waited[order, words] = waits(trace, span, column, policy, dispatch)
             say(f"{order} with {words}: mean wait {waited[order, words].mean():,.0f} s")
     before = past(trace, learned, known, what)
-    for order, rule in ({} if name in UNSEEN else planners()).items():
+    for order, rule in planners().items():
         for words, shown in before.items():
             plan = Planner(MachinesSearch(Base(HEURISTICS[rule.rule], rule), arrival_model([shown]), BUDGET))
             waited[order, words] = waits(trace, span, what[words], plan, "easy_dynamic")
             say(f"{order} with {words}: mean wait {waited[order, words].mean():,.0f} s")
-    schedules(waited, trace.run_s[span], block).round(4).to_csv(HERE / f"{name}_schedules.csv", index=False)
     by_block(waited, trace.run_s[span], block).round(3).to_csv(HERE / f"{name}_blocks.csv", index=False)
+
+
+def replays(name: str, trace: Trace) -> None:
+    """Replay the test period with moved submissions, and write the tables."""
+    learned, end = (round(len(trace.id) * share) for share in SPANS[name])
+    span, known = slice(learned, end), features(submitted_jobs(trace))
+    what = known_by(trace, learned, known)
+    errors(trace, span, what).round(4).to_csv(HERE / f"{name}_predictions.csv", index=False)
+    run, submit = trace.run_s[span], trace.submit_s[span]
+    block = ((submit - submit[0]) // BLOCK_S).astype(np.int64)
+    moves = np.random.default_rng(SEED).uniform(-MOVED_S, MOVED_S, (REPLAYS, len(run)))
+    parts, waited = [], {}
+    for (order, (policy, dispatch)), (words, column) in product(orders().items(), what.items()):
+        if order not in REPLAYED:
+            continue
+        waited[order, words] = np.array([_moved(trace, span, column, policy, dispatch, move) for move in moves])
+        say(f"{order} with {words}: mean wait {waited[order, words].mean():,.0f} s")
+        parts += [
+            by_block({(order, words): wait}, run, block).assign(replay=e) for e, wait in enumerate(waited[order, words])
+        ]
+    pd.concat(parts).round(3).to_csv(HERE / f"{name}_replays.csv.gz", index=False)
+    _summary(waited, run, block).round(4).to_csv(HERE / f"{name}_schedules.csv", index=False)
+
+
+def _moved(trace: Trace, span: slice, what: FloatArray, policy: Policy, dispatch: str, move: FloatArray) -> FloatArray:
+    """Return how long each job of a span waits [J] if its submission is moved [J]."""
+    jobs = jobs_of(trace, span, what)
+    submit = jobs.arrival + move
+    order, wait = np.argsort(submit, kind="stable"), np.empty(len(submit))
+    moved = Jobs._make(column[order] for column in jobs._replace(arrival=submit))
+    wait[order] = _waits(trace, moved, policy, dispatch)
+    return wait
+
+
+def _summary(waited: dict[tuple[str, str], FloatArray], run: FloatArray, block: FloatArray) -> pd.DataFrame:
+    """Return means over replays [E, J]; 99th percentiles are compared over resampled blocks and replays."""
+    blocks = resample(int(block.max()) + 1, RESAMPLES, np.random.default_rng(SEED)).astype(np.int64)
+    chosen = resample(REPLAYS, RESAMPLES, np.random.default_rng(SEED + 1)) / REPLAYS
+    tails = {
+        cell: (chosen * np.transpose([_tails(wait, block, blocks) for wait in waits])).sum(axis=1)
+        for cell, waits in waited.items()
+    }
+    rows = []
+    for (order, words), wait in waited.items():
+        bounded, gap = slowdown(wait, run).mean(axis=1), tails[order, words] / tails["EASY", "estimates"] - 1
+        low, high = gap_interval(gap[1:], CONFIDENCE, blocks.shape[1])
+        rows.append(
+            {
+                **{"order": order, "told": words, "jobs": len(run), "bounded_slowdown": bounded.mean()},
+                **{"bounded_slowdown_sd": bounded.std(ddof=1), "wait_s": wait.mean()},
+                **{"p99_wait_s": tails[order, words][0], "longest_wait_s": wait.max(axis=1).mean()},
+                **{"p99_wait_difference": gap[0], "p99_wait_low": float(low), "p99_wait_high": float(high)},
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def slowdown(wait: FloatArray, run: FloatArray) -> FloatArray:
@@ -241,8 +301,9 @@ def learned(trace: Trace, weights: Path) -> None:
 
 
 if __name__ == "__main__":
-    log = read(Path(sys.argv[2]), "swf")
     if sys.argv[1] == "learned":
-        learned(log, Path(sys.argv[3]))
+        learned(read(Path(sys.argv[2]), "swf"), Path(sys.argv[3]))
+    elif sys.argv[1] == "replays":
+        replays(sys.argv[2], read(Path(sys.argv[3]), "swf"))
     else:
-        play(sys.argv[1], log)
+        play(sys.argv[1], read(Path(sys.argv[2]), "swf"))

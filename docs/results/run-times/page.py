@@ -14,7 +14,6 @@ HERE = Path(__file__).resolve().parent
 RESAMPLES, CONFIDENCE, SEED = 4000, 0.95, 1
 EASY = ("EASY", "estimates")
 ORDERS = ("SAF", "F1", "SJF")  # candidates for the best heuristic
-AHEAD = "SAF, looking ahead"  # chosen on `choose`, before any other ran on the test period
 INFORMATION = ("estimates", "predictions", "run times")
 KEY = ["order", "told"]  # columns of the CSVs: the order, and the run times that policies know
 KNOWN = KEY[1]
@@ -33,8 +32,7 @@ def of_predictions() -> str:
 
 def of_schedules(name: str, *orders: str) -> str:
     """Return the results of some orders; bounded slowdown is compared with EASY's with estimates."""
-    found, drawn = pd.read_csv(HERE / f"{name}_schedules.csv").set_index(KEY), _drawn(name)
-    blocks = _blocks(name)
+    found, (drawn, blocks) = pd.read_csv(HERE / f"{name}_schedules.csv").set_index(KEY), _replayed(name)
     head = ["order", "policies know", "bounded slowdown", "to EASY", "p99 of wait, s", "longest, s"]
     rows = []
     for cell, row in found.iterrows():
@@ -43,7 +41,8 @@ def of_schedules(name: str, *orders: str) -> str:
         gap = _gap(drawn[cell] / drawn[EASY] - 1, blocks)
         rows.append(
             [
-                *(*cell, number(row["bounded_slowdown"]), "" if cell == EASY else _interval(gap, blocks)),
+                *(*cell, f"{number(row['bounded_slowdown'])} ± {number(row['bounded_slowdown_sd'])}"),
+                "" if cell == EASY else _interval(gap, blocks),
                 *(f"{row[name]:,.0f}" for name in ("p99_wait_s", "longest_wait_s")),
             ]
         )
@@ -52,12 +51,14 @@ def of_schedules(name: str, *orders: str) -> str:
 
 def of_the_way(name: str) -> str:
     """Return the share of the way from the best heuristic with estimates to the best with known run times."""
-    drawn, begin, end = _ends(name)
+    drawn, blocks = _replayed(name)
+    best = {known: min(ORDERS, key=lambda order: drawn[order, known][0]) for known in ("estimates", "run times")}
+    begin, end = (best["estimates"], "estimates"), (best["run times"], "run times")
     means = {cell: value[0] for cell, value in drawn.items()}
     rows = [["best with estimates", begin[0], number(means[begin]), ""]]
-    for order in (*ORDERS, AHEAD):
+    for order in ORDERS:
         way = (drawn[begin] - drawn[order, "predictions"]) / (drawn[begin] - drawn[end])
-        low, high = gap_interval(way[1:], CONFIDENCE, _blocks(name))
+        low, high = gap_interval(way[1:], CONFIDENCE, blocks)
         words = f"{way[0]:.0%} ({float(low):.0%} to {float(high):.0%})"
         rows.append(["with predictions", order, number(means[order, "predictions"]), words])
     return table(
@@ -65,13 +66,6 @@ def of_the_way(name: str) -> str:
         [*rows, ["best with run times", end[0], number(means[end]), ""]],
         2,
     )
-
-
-def _ends(name: str) -> tuple[dict[tuple[str, str], FloatArray], tuple[str, str], tuple[str, str]]:
-    """Return the draws of every cell, the best order with estimates, and the best with run times."""
-    drawn = _drawn(name)
-    best = {known: min(ORDERS, key=lambda order: drawn[order, known][0]) for known in ("estimates", "run times")}
-    return drawn, (best["estimates"], "estimates"), (best["run times"], "run times")
 
 
 def of_looking_ahead() -> str:
@@ -123,6 +117,20 @@ def _drawn(name: str) -> dict[tuple[str, str], FloatArray]:
         sums = part.sort_values("block")
         drawn[cell] = (counts @ sums["bounded_slowdown"].to_numpy()) / (counts @ sums["jobs"].to_numpy())
     return drawn
+
+
+def _replayed(name: str) -> tuple[dict[tuple[str, str], FloatArray], int]:
+    """Return the mean bounded slowdown of every cell over drawn blocks and replays [1 + S], and the blocks."""
+    found = pd.read_csv(HERE / f"{name}_replays.csv.gz")
+    blocks, replays = found["block"].nunique(), found["replay"].nunique()
+    counts = resample(blocks, RESAMPLES, np.random.default_rng(SEED))
+    chosen = resample(replays, RESAMPLES, np.random.default_rng(SEED + 1)) / replays
+    drawn = {}
+    for cell, part in found.groupby(KEY, sort=False):
+        sums = part.pivot(index="replay", columns="block", values="bounded_slowdown").to_numpy()
+        jobs = part.groupby("block")["jobs"].first().to_numpy()
+        drawn[cell] = ((chosen @ sums) * counts).sum(axis=1) / (counts @ jobs)
+    return drawn, blocks
 
 
 def _gap(drawn: FloatArray, blocks: int) -> pd.Series:
