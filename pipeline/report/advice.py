@@ -53,11 +53,16 @@ def sentence(found: Evidence) -> str:
     )
     more = found["more_days"]
     more = "" if more is None else f"; about {more} more days of log would tell"
+    safe = found["runner_up"]
+    fall = found["others"][safe]["wait"] if safe else wait
+    other = f"; {safe} keeps all limits: mean wait {percent(fall['change'])} ({span(fall['low'], fall['high'])})"
     return {
         "use": f"use {best}: {change}",
         "equal": f"stay with {today}: {best} is as good: {change}",
-        "vetoed": f"stay with {today}: {best} would be faster, but {' and '.join(found['vetoes'])}: {change}",
-        "undecided": f"cannot tell, so stay with {today}; the best safe order is {best}: {change}{more}",
+        "vetoed": f"stay with {today}: {best} would be faster, but {' and '.join(found['vetoes'])}: {change}"
+        + (other if safe else ""),
+        "undecided": f"cannot tell, so stay with {today}; with {best}, the best safe order on earlier days, {change}"
+        + more,
     }[found["verdict"]]
 
 

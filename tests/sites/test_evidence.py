@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from builders import REPOSITORY
 from swf_lines import HPC2N
@@ -81,11 +82,32 @@ def test_the_page_has_the_numbers_of_one_reservation(params: Params) -> None:
     assert means == pytest.approx([one["wait"].value, slurms.mean()], rel=0.01)
     longer = one["longest_wait"].value / slurms.max(axis=1).mean() - 1
     assert float(said[2]) == pytest.approx(100 * longer, abs=2)
-    again = r"`limit_8h` then shortens the mean wait by (\d+) % \(-(\d+) to \+(\d+)\), and the verdict is `(\w+)`"
-    ((*wait, verdict),) = re.findall(again, PROSE)
-    exact = [-better["wait"].change, -better["wait"].low, better["wait"].high]
-    assert [float(number) for number in wait] == pytest.approx([100 * end for end in exact], abs=2)
-    assert (found.candidate, found.verdict) == ("limit_8h", verdict)
+    (verdict, candidate, *said) = row_of("HPC2N, EASY")
+    exact = [better["wait"].change, better["wait"].low, better["wait"].high]
+    exact += [better[name].change for name in ("slowdown", "p99_wait", "longest_wait")]
+    assert [float(number) for number in said] == pytest.approx([100 * end for end in exact], abs=2)
+    assert (found.candidate, found.verdict) == (candidate, verdict)
+
+
+def row_of(name: str) -> tuple[str, ...]:
+    """Return the verdict, the candidate and the changes of a log's row."""
+    number = r"([+-]\d+)"
+    cells = rf"`(\w+)` \| `(\w+)` \| {number} % \({number} to {number}\)" + rf" \| {number} %" * 3
+    (found,) = re.findall(rf"^\| {name} \| {cells} \|$", PAGE, re.MULTILINE)
+    return tuple(found)
+
+
+@pytest.mark.parametrize("name", ["KTH", "KTH, EASY", "Atlas"])
+def test_the_page_has_the_changes_of_other_logs(name: str) -> None:
+    kept = pd.read_csv(REPOSITORY / "docs/results/intervals/other_logs.csv").set_index(["log", "order"])
+    _, candidate, wait, _, _, *said = row_of(name)
+    row = kept.loc[(name, candidate)]
+    exact = [row[f"{one}_change"] for one in ("wait", "slowdown", "p99_wait", "longest_wait")]
+    assert [wait, *said] == [f"{100 * one:+.0f}" for one in exact]
+    runner_up = kept.loc[("KTH", "area_2h")]
+    assert f"`area_2h`, keeps all limits (mean wait {100 * runner_up['wait_change']:+.0f} %)" in PROSE
+    assert pd.isna(runner_up["vetoes"])
+    assert f"On Atlas jobs wait {kept.loc[('Atlas', 'fcfs'), 'wait'] / 60:.1f} minutes" in PROSE
 
 
 @pytest.mark.parametrize(("change", "said"), [("nodes=+10%", "23 % (-37 to -6)"), ("limit=12h", "32 % (-47 to -9)")])

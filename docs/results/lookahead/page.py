@@ -98,17 +98,15 @@ def five_machines() -> str:
     gaps = comparison(rows, "machines", to, params.evaluation, np.random.default_rng(params.seed))
     gaps = gaps.query("load == @ALL").set_index(["policy", "against"])
     means = rows.groupby(["policy", "load"])["mean_slowdown"].mean()
-    waits = rows.groupby(["policy", "load"])["mean_wait"].mean()
     written = []
     for name in ("sjf", "sjf_most_allocated", "deepk8s_ppo", *bases):
         cells = [
             difference(gaps.loc[(name, other)]) if name in bases else "" for other in (bases.get(name, ""), "best")
         ]
         shown = [f"{means[name, load]:.3f}" for load in loads]
-        written.append([name, *shown, *cells, *(number(waits[name, load]) for load in loads)])
+        written.append([name, *shown, *cells])
     count = rows.groupby("load")["jobset"].nunique().iloc[0]
     head = ["", *(f"{load} %" for load in loads), f"to its base, n = {count} a load", "to the best heuristic"]
-    head += [f"mean wait, {load} %" for load in loads]
     return table(head, written)
 
 

@@ -22,7 +22,7 @@ def logs() -> str:
     rows = []
     for what, found in pd.read_csv(HERE / "log.csv").groupby("what"):
         first, *others = found.sort_values("jobs").itertuples()
-        for one in (others[0], others[-1]):
+        for one in (others[0], others[-1]) if what == "generate" else others[-1:]:
             jobs = one.jobs - first.jobs
             each = 1e6 * (one.processor_s - first.processor_s) / jobs
             cells = (number(one.processor_s), f"{each:.1f}", f"{one.mib:,.0f}")
