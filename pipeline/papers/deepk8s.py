@@ -31,7 +31,7 @@ ROOM = 1.12  # next to the bars, for their numbers
 
 
 def policies_shown(roles: Roles) -> list[str]:
-    """Return the policies whose single tasks are needed: the paper's heuristics, and agents for slowdown."""
+    """Return the policies whose per-job results are needed: the paper's heuristics, and agents for slowdown."""
     return [*HEURISTICS, *roles.of("slowdown")]
 
 
@@ -127,7 +127,7 @@ def _each(word: str, rule: Rule, metric: str | Callable[[Evidence, int], Metric]
 
 
 def _about(algorithm: str, iterations: int) -> Part:
-    """Return the part that an algorithm converges after some iterations: in the tenth with that update."""
+    """Return the statement that an algorithm converges in the tenth of its run with update `iterations`."""
 
     def judge(evidence: Evidence, agent: str) -> Finding:
         found = convergence(evidence, evidence.roles.lead_by(algorithm))

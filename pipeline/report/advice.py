@@ -43,7 +43,7 @@ def sentence(found: Evidence) -> str:
     """Return the advice in a sentence."""
     today, best, n = found["against"], found["candidate"], f"n = {found['n']} blocks of three days"
     if found["verdict"] == "stay":
-        return f"stay with {today}: on the validation period no safe order was better"
+        return f"stay with {today}: on the validation period no safe order was better, or jobs hardly waited"
     wait, slow = found["wait"], found["slowdown"]
     longest, tail = (percent(found[key]["change"]) for key in ("longest_wait", "p99_wait"))
     change = (

@@ -27,7 +27,7 @@ LARGE = 0.1  # share of all processors above which a job is large
 FEWEST = 30  # jobs in a class that is reported or protected by a veto
 EQUAL = 0.05  # orders are equal if the whole interval of the gain is closer to 0 than this
 LOSES = 0.1  # a user loses if the mean wait grows by more than this share and by more than LEAST_S
-LEAST_S = 60.0  # a wait that grows by less is neither a loss nor a reason for a veto
+LEAST_S = 60.0  # a wait that grows by less is neither a loss nor a reason for a veto; a shorter mean decides nothing
 MOST_DAYS = 3_650  # longer logs are not suggested
 RESAMPLES_OF_CHOICE = 2  # where no interval is needed
 
@@ -101,8 +101,9 @@ def advise(
         learned = learn(periods["train"], site.today, site.most, seed, workers, advance)
         found = {name: _waits(periods[name], learned, workers, advance) for name in ("validation", "test")}
     validation = _judge(periods["validation"], found["validation"], site, RESAMPLES_OF_CHOICE, settings, seed)
-    better = (one for one in validation if one.name in FOR_SLURM and not one.vetoes and _gain(one) < 0)
-    safe = sorted(better, key=_gain)
+    better = [one for one in validation if one.name in FOR_SLURM and not one.vetoes and _gain(one) < 0]
+    idle = validation[0].figures["wait"].today < LEAST_S  # jobs hardly wait, so the choice would be arbitrary
+    safe = [] if idle else sorted(better, key=_gain)
     candidate = safe[0].name if safe else site.today
     period, family = periods["test"], FOR_SLURM.get(candidate, ("",))[0]
     test = {one.name: one for one in _judge(period, found["test"], site, RESAMPLES_OF_CHOICE, settings, seed)}

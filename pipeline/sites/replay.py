@@ -556,7 +556,7 @@ def _use(s: _Live, half_life: float, gap: float) -> None:
 
 @inlined
 def _factors(order: Order, s: _Live) -> None:
-    """Compute users' factors; users without a job in the queue have used nothing.
+    """Compute users' factors; users without any job in this replay have used nothing.
 
     The classic formula compares a user's part of all usage with an equal share. Fair Tree ranks users of equal shares
     by usage; those of equal usage have the best of their ranks.

@@ -40,7 +40,7 @@ class SlurmPartition(NamedTuple):
 
 
 class SlurmConfig(NamedTuple):
-    """Settings of a Slurm cluster; those of an absent text have Slurm's defaults."""
+    """Settings of a Slurm cluster; any that were not given have Slurm's defaults."""
 
     settings: Mapping[str, str]  # as printed
     priority_type: str = MULTIFACTOR

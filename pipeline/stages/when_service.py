@@ -80,7 +80,7 @@ def number(job: str) -> int | None:
 
 
 def serve(site: str, port: int) -> None:
-    """Answer requests until a signal arrives; the first answer takes as long as the command's."""
+    """Answer requests until a signal arrives; the first answer takes as long as `when`."""
     check_known("params.yaml", "sites", site, load_params().sites)
     latest = Latest(site)
     with bound(HOST, port) as where:

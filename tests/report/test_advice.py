@@ -97,7 +97,7 @@ AGAINST = (
         ),
         (
             {"verdict": "stay", "candidate": "fcfs"},
-            "stay with fcfs: on the validation period no safe order was better",
+            "stay with fcfs: on the validation period no safe order was better, or jobs hardly waited",
         ),
     ],
 )

@@ -139,9 +139,11 @@ def test_today_s_order_is_compared_with_and_is_not_its_own_runner_up(given: Give
     assert given({"area_8h": 0.5}, {"area_8h": 0.5, "fcfs": 1.0}, site).test["fcfs"].figures["gain"].change > 0.5
 
 
-def test_jobs_that_never_wait_have_no_better_order(given: Given) -> None:
-    found = given({"limit_8h": 0.5}, {"limit_8h": 0.5}, base=0 * BASE)
-    assert (found.verdict, found.candidate) == ("stay", "fcfs")
+def test_jobs_that_wait_less_than_a_minute_have_no_better_order(given: Given) -> None:
+    for seconds, verdict in ((0.0, "stay"), (59.9, "stay"), (60.1, "use")):
+        found = given({"limit_8h": 0.5}, {"limit_8h": 0.5}, base=seconds * BASE / BASE.mean())
+        assert found.verdict == verdict
+        assert (found.candidate == "fcfs") == (verdict == "stay")
 
 
 def test_an_order_is_vetoed_for_its_longest_wait_on_the_validation_period(given: Given) -> None:

@@ -107,7 +107,8 @@ def test_the_page_has_the_changes_of_other_logs(name: str) -> None:
     runner_up = kept.loc[("KTH", "area_2h")]
     assert f"`area_2h`, keeps all limits (mean wait {100 * runner_up['wait_change']:+.0f} %)" in PROSE
     assert pd.isna(runner_up["vetoes"])
-    assert f"On Atlas jobs wait {kept.loc[('Atlas', 'fcfs'), 'wait'] / 60:.1f} minutes" in PROSE
+    idle = kept.loc[("Atlas", "validation: fcfs"), "wait"]
+    assert f"validation period has a mean wait of {idle:.1f} s" in PROSE
 
 
 @pytest.mark.parametrize(("change", "said"), [("nodes=+10%", "23 % (-37 to -6)"), ("limit=12h", "32 % (-47 to -9)")])

@@ -53,7 +53,7 @@ class Vector(ActorCritic):
         self.critic = nn.Linear(hidden[1], 1)
 
     def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
-        """Return logits [D, A] and values [D]."""
+        """Return logits [decisions, A] and values."""
         everything = torch.cat([inputs.job.flatten(1), inputs.machine.flatten(1), inputs.rest], dim=1)
         common = self.shared(everything)
         return self.actor(common), self.critic(common)[:, 0]
