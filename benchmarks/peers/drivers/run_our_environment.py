@@ -15,11 +15,12 @@ import numpy as np
 
 import deeprm
 from benchmarks.peers.workload import QueueJobs, read_swf, write_swf
+from deeprm.games import PEER_JOBS
 from pipeline.core.types import BoolArray, FloatArray, IntArray
 
 LOAD, STEPS, SLOTS = 130, 50, 10
 ENVIRONMENTS, TURNS = 1024, 300
-LEAST_JOBS = 1_280  # of a log for RLScheduler's protocol
+LEAST_JOBS = 5 * PEER_JOBS  # of a log for RLScheduler's protocol
 Rule = Callable[[dict[str, FloatArray], BoolArray], IntArray]
 SETTINGS: dict[str, Any] = {"load": LOAD, "scenario": {"arrivals": {"name": "bernoulli", "steps": STEPS}}}
 

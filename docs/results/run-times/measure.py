@@ -160,12 +160,12 @@ def play(name: str, trace: Trace) -> None:
     learned, end = (round(len(trace.id) * share) for share in SPANS[name])
     span, known = slice(learned, end), features(submitted_jobs(trace))
     what = known_by(trace, learned, known)
-    log = np.log(trace.run_s)
-    quantiles = [boosted(trace, np.arange(learned), known, log, loss="quantile", quantile=share) for share in SHARES]
-    found = within(trace, np.sort(np.exp(quantiles), axis=0))
-    table = errors(trace, span, what | {f"quantile {share:g}": found[q] for q, share in enumerate(SHARES)})
     if name == "choose":
-        table.round(4).to_csv(HERE / f"{name}_predictions.csv", index=False)
+        log, every = np.log(trace.run_s), np.arange(learned)
+        quantiles = [boosted(trace, every, known, log, loss="quantile", quantile=share) for share in SHARES]
+        found = within(trace, np.sort(np.exp(quantiles), axis=0))
+        table = errors(trace, span, what | {f"quantile {share:g}": found[q] for q, share in enumerate(SHARES)})
+        table.round(4).to_csv(HERE / "choose_predictions.csv", index=False)
     block = ((trace.submit_s[span] - trace.submit_s[learned]) // BLOCK_S).astype(np.int64)
     waited = {}
     for order, (policy, dispatch) in orders().items():
