@@ -76,7 +76,7 @@ PROBLEMS: Mapping[str, Mapping[str, str]] = {
         "check": "pipeline.problems.groups.heuristics.names.check_names",
         "tables": "pipeline.problems.groups.env.tables.TABLES",
         "draw": "pipeline.problems.groups.env.workload.source.draw",
-        "scoring": "pipeline.problems.groups.heuristics.scoring.scoring",
+        "scoring": "pipeline.problems.groups.heuristics.tuning.scoring",
         "planning": "pipeline.problems.parts.no_planning",
         "learning": "pipeline.problems.groups.agents.learning.LEARNING",
         "algorithms": "pipeline.problems.groups.agents.training.algorithms.ALGORITHMS",

@@ -9,7 +9,7 @@ from pipeline.core.config import DqnRecipe, EvolutionRecipe, QNetworkConfig, Rep
 from pipeline.core.types import FloatArray
 from pipeline.problems.groups.agents.networks import q_network
 from pipeline.problems.groups.agents.networks.features import past, shape_of
-from pipeline.problems.groups.agents.networks.worth import Worth
+from pipeline.problems.groups.agents.networks.q_network import Worth
 from pipeline.problems.groups.agents.training.task import Task
 from pipeline.problems.groups.env.nouns import (
     Configurations,

@@ -19,9 +19,8 @@ from pipeline.core.schemas import DELAY
 from pipeline.core.schemas.columns import integers, numbers, share, table
 from pipeline.core.types import FloatArray, IntArray
 from pipeline.interactive.explaining.decisions import few, jobsets_of, joined, mean_of, outcomes_by
-from pipeline.interactive.explaining.explain import Explained, Explaining, ExplainRequest
-from pipeline.interactive.explaining.figures import by_feature
-from pipeline.interactive.groups.policies import policy_by_name
+from pipeline.interactive.explaining.explain import Explained, Explaining, ExplainRequest, by_feature
+from pipeline.interactive.groups.scheduling import policy_by_name
 from pipeline.problems.groups.env.evaluation.controllers import Act
 from pipeline.problems.groups.env.evaluation.play import Player, controlled, score
 from pipeline.problems.groups.env.nouns import JobsBatch, Observation, SharedCluster, batch
@@ -29,7 +28,7 @@ from pipeline.problems.groups.env.simulator.batch import GroupsSimulator
 from pipeline.problems.groups.env.simulator.rewards import transitions
 from pipeline.problems.groups.env.teachers import proportional
 from pipeline.problems.groups.env.workload.source import cluster_of, configurations_of
-from pipeline.problems.groups.heuristics.scoring import scoring
+from pipeline.problems.groups.heuristics.tuning import scoring
 from pipeline.progress import ProgressCallback
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from pipeline.core.types import FloatArray
 from pipeline.learning.stored import must_match_params, weights_of
 from pipeline.problems.groups.agents.networks import q_network
 from pipeline.problems.groups.agents.networks.features import past, shape_of, states
-from pipeline.problems.groups.agents.networks.q_network import ValueNetwork, controller, restore
-from pipeline.problems.groups.agents.networks.worth import Worth
+from pipeline.problems.groups.agents.networks.q_network import ValueNetwork, Worth, controller, restore
 from pipeline.problems.groups.agents.training.off_policy import off_policy
 from pipeline.problems.groups.agents.training.task import Task
 from pipeline.problems.groups.env.evaluation.controllers import own

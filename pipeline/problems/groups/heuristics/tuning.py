@@ -1,4 +1,4 @@
-"""The rules that a controller is compared with, and their tuning on validation jobsets.
+"""The rules that a controller is compared with, their tuning on validation jobsets, and the scoring of controllers.
 
 Every rule sets one order of queues for all groups, the one with the least mean waiting time on validation jobsets.
 `fixed` is the best constant configuration found there: its weights are drawn around each group's share of the work in
@@ -14,9 +14,11 @@ from functools import partial
 
 import numpy as np
 
+from pipeline.core import storage
+from pipeline.core.config import Params
 from pipeline.core.types import FloatArray
 from pipeline.problems.groups.env.evaluation.controllers import foresight
-from pipeline.problems.groups.env.evaluation.play import Player, controlled
+from pipeline.problems.groups.env.evaluation.play import Player, controlled, score
 from pipeline.problems.groups.env.nouns import (
     Configurations,
     Controller,
@@ -25,6 +27,7 @@ from pipeline.problems.groups.env.nouns import (
     Setting,
     SharedCluster,
 )
+from pipeline.problems.groups.env.storage import read_jobsets
 from pipeline.problems.groups.env.teachers import (
     TEACHERS,
     Heuristic,
@@ -34,8 +37,9 @@ from pipeline.problems.groups.env.teachers import (
     fixed,
     progressive_filling,
 )
+from pipeline.problems.groups.env.workload.source import cluster_of, configurations_of
 from pipeline.problems.groups.heuristics.names import REFERENCES
-from pipeline.problems.parts import Best
+from pipeline.problems.parts import Best, Scoring
 from pipeline.simulation.results import Results, best_of, mean_cost
 
 
@@ -138,3 +142,16 @@ def _all(cluster: SharedCluster, order: int) -> Controller:
         return Setting(np.ascontiguousarray(share), np.full_like(view.order, order))
 
     return control
+
+
+def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[Jobs, Player]:
+    """Return the functions that score controllers on a scenario's jobsets."""
+    row, folder = params.groups_scenario(scenario), storage.jobsets_folder(scenario)
+    cluster, configurations = cluster_of(row), configurations_of(row)
+    return Scoring(
+        read=lambda split: read_jobsets(folder, split, row.resources, cluster),
+        score=partial(score, cluster=cluster, seed=params.seed),
+        tune=lambda examine, training: tuned_rules(examine, cluster, training, params.seed),
+        heuristics=lambda knobs: rules_with(knobs, cluster, configurations),
+        best=best_rules,
+    )

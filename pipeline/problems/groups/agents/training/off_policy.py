@@ -117,18 +117,17 @@ def off_policy(
         held_out: jobsets in which controllers take over.
     """
     at = np.random.default_rng([task.seed, DRAWS]).integers(EARLIEST, LATEST, len(held_out))
-    views = _taken_over(task, held_out, at)
-    if views is None:
-        return empty(OFF_POLICY)
     played = list(transitions(task.begin(task.replayed(log)), mixed(task, log), "zero"))
-    (logged, after), state, rows = _logged(played, task), states(views, task.cluster), []
+    (logged, after), rows = _logged(played, task), []
     for name, controller in controllers.items():
+        views, truth = _taken_over(task, held_out, at, controller)
+        if len(truth) < LEAST:
+            return empty(OFF_POLICY)
         fresh = q_network.build(network, task.cluster, past(task.train, task.cluster), task.seed)
         settings = [_meant(controller, transition.view) for transition in played]
         then = Setting._make(np.concatenate(column)[after] for column in zip(*settings, strict=True))
         fitted(fresh, logged, then, FIT, task.seed)
-        guess = estimated(fresh, state, _meant(controller, views))
-        truth = _truth(task, held_out, at, controller)
+        guess = estimated(fresh, states(views, task.cluster), _meant(controller, views))
         row: dict[str, str | int | float] = {"policy": name, "n": len(truth), "decisions": len(logged.over)}
         for label, prefix, value in (("estimate", "", guess), ("truth", "truth_", truth)):
             mean, half = float(value.mean()), SURE * float(value.std(ddof=1)) / len(value) ** 0.5
@@ -157,35 +156,26 @@ def _meant(controller: Controller, view: Observation) -> Setting:
     return controller(view, np.full(len(view.now), 0.5))
 
 
-def _taken_over(task: Task, jobsets: Sequence[Jobs], at: IntArray) -> Observation | None:
-    """Return the observations at the takeover, of jobsets that last until then; None if there are fewer than LEAST."""
+def _taken_over(
+    task: Task, jobsets: Sequence[Jobs], at: IntArray, controller: Controller
+) -> tuple[Observation, FloatArray]:
+    """Return observations at the takeover and discounted costs after it, of the jobsets that last until then."""
     rule = proportional(task.cluster, 0)
-    found: list[tuple[IntArray, Observation]] = []
-    played = transitions(task.begin(jobsets), lambda rows, view: rule(view, np.zeros(len(rows))), "zero")
-    for turn, transition in enumerate(played):
-        here = np.flatnonzero(at[transition.rows] == turn)
-        if len(here):
-            found.append((transition.rows[here], Observation._make(field[here] for field in transition.view)))
-    if sum(len(rows) for rows, _ in found) < LEAST:
-        return None
-    order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
-    return Observation._make(np.concatenate(column)[order] for column in zip(*(view for _, view in found), strict=True))
-
-
-def _truth(task: Task, jobsets: Sequence[Jobs], at: IntArray, controller: Controller) -> FloatArray:
-    """Return the discounted cost after the takeover, of the jobsets that last until then."""
-    rule = proportional(task.cluster, 0)
-    total, reached, turn = np.zeros(len(jobsets)), np.zeros(len(jobsets), dtype=bool), 0
+    total, turn, found = np.zeros(len(jobsets)), 0, list[tuple[IntArray, Observation]]()
 
     def acts(rows: IntArray, view: Observation) -> Setting:
-        before, after = rule(view, np.zeros(len(rows))), controller(view, np.full(len(rows), 0.5))
+        before, after = rule(view, np.zeros(len(rows))), _meant(controller, view)
         mine = at[rows] <= turn
         share = np.where(mine[:, None, None], after.share, before.share)
         return Setting(share, np.where(mine[:, None], after.order, before.order))
 
     for transition in transitions(task.begin(jobsets), acts, "zero"):
         ago = turn - at[transition.rows]
-        reached[transition.rows] |= ago >= 0
+        here = np.flatnonzero(ago == 0)
+        found.append((transition.rows[here], Observation._make(field[here] for field in transition.view)))
         total[transition.rows] += np.where(ago >= 0, FIT.gamma ** np.maximum(ago, 0), 0) * transition.cost.sum(axis=1)
         turn += 1
-    return np.asarray(total[reached])
+    rows = np.concatenate([rows for rows, _ in found])
+    order = np.argsort(rows)
+    columns = zip(*(view for _, view in found), strict=True)
+    return Observation._make(np.concatenate(column)[order] for column in columns), total[rows[order]]

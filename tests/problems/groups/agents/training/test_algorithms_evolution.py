@@ -6,9 +6,9 @@ from group_builders import CLUSTER, Job, drawn_jobs, jobset, tiny_task, written
 
 from pipeline.core.config import Evolution, EvolutionRecipe
 from pipeline.core.types import FloatArray
-from pipeline.problems.groups.agents.networks.worth import Worth, first_weights
-from pipeline.problems.groups.agents.training import evolution as evolving
-from pipeline.problems.groups.agents.training.evolution import costs
+from pipeline.problems.groups.agents.networks.q_network import Worth, first_weights
+from pipeline.problems.groups.agents.training import algorithms as evolving
+from pipeline.problems.groups.agents.training.algorithms import costs
 from pipeline.problems.groups.agents.training.task import Task
 from pipeline.problems.groups.env.nouns import Jobs
 

@@ -7,8 +7,7 @@ from group_builders import CLUSTER, CONFIGURATIONS, observed, written
 
 from pipeline.core.types import FloatArray
 from pipeline.problems.groups.agents.networks.features import states
-from pipeline.problems.groups.agents.networks.q_network import tensors
-from pipeline.problems.groups.agents.networks.worth import Worth, first_weights
+from pipeline.problems.groups.agents.networks.q_network import Worth, first_weights, tensors
 from pipeline.problems.groups.env.nouns import Observation
 
 # Of 4 units and 2 groups of 2 queues, an equal share is 2 units. Group 0: two jobs of 1 unit wait in queue 0, and one
