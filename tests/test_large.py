@@ -18,7 +18,8 @@ import pytest
 from builders import REPOSITORY
 
 from pipeline.core.config import Params, PoolScenario, load_params
-from pipeline.core.logs import lines
+from pipeline.core.logs import rows as chunked
+from pipeline.core.logs import swf
 from pipeline.core.logs.swf import read as read_log
 from pipeline.core.logs.trace import Trace
 from pipeline.errors import UserError
@@ -75,34 +76,34 @@ def same(one: Trace, other: Trace) -> None:
 @pytest.mark.parametrize("chunk", [1000, 4096, 1 << 16])
 def test_a_log_is_the_same_in_chunks_of_any_size(mixed: Path, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = read_log(mixed)
-    monkeypatch.setattr(lines, "CHUNK", chunk)
+    monkeypatch.setattr(chunked, "CHUNK", chunk)
     same(read_log(mixed), whole)
 
 
 def test_a_log_is_the_same_line_by_line(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "CHUNK", 4096)
+    monkeypatch.setattr(chunked, "CHUNK", 4096)
     fast = read_log(mixed)
     assert {what.reason for what in fast.repaired} >= {"17 columns: last one taken as unknown"}
-    monkeypatch.setattr(lines, "_plain_numbers", lambda text: None)
+    monkeypatch.setattr(swf, "_plain_numbers", lambda text: None)
     same(read_log(mixed), fast)
 
 
 def test_plain_lines_take_the_fast_way_and_others_do_not() -> None:
     plain = b"1 2.5 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 1e3\r\n" * 3
-    found = lines._plain_numbers(plain)
+    found = swf._plain_numbers(plain)
     assert found is not None
     assert found.tolist() == [[1, 2.5, *range(3, 18), 1000]] * 3
     for old, new in ((b"2.5", b"nan"), (b"2.5", b"True"), (b"2.5", b"1_0"), (b"17 ", b""), (b"2.5", b"1e12")):
-        assert lines._plain_numbers(plain + plain.replace(old, new, 1)) is None
+        assert swf._plain_numbers(plain + plain.replace(old, new, 1)) is None
     for more in (b"; a note\n", b"\0", b"\xff", b"1\r2"):
-        assert lines._plain_numbers(plain + more) is None
+        assert swf._plain_numbers(plain + more) is None
 
 
 def test_fractions_are_what_python_reads() -> None:
     rng = np.random.default_rng(3)
     written = [repr(float(x)) for x in rng.random((500, 18)).ravel() * 10.0 ** rng.integers(-5, 11, 9000)]
     rows = [" ".join(written[k : k + 18]) for k in range(0, 9000, 18)]
-    found = lines._plain_numbers("\n".join(rows).encode())
+    found = swf._plain_numbers("\n".join(rows).encode())
     assert found is not None
     assert found.ravel().tolist() == [float(number) for number in written]
 
@@ -111,7 +112,7 @@ def test_fractions_are_what_python_reads() -> None:
 def test_a_bad_line_is_named_by_its_number_in_the_whole_log(
     mixed: Path, tmp_path: Path, line: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "CHUNK", 4096)
+    monkeypatch.setattr(chunked, "CHUNK", 4096)
     rows = mixed.read_text().split("\n")
     path = tmp_path / "log.swf"
     path.write_text("\n".join([*rows[:line], "1 2 3", *rows[line:]]))
@@ -120,7 +121,7 @@ def test_a_bad_line_is_named_by_its_number_in_the_whole_log(
 
 
 def test_what_is_kept_of_a_log_is_little(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "CHUNK", 1 << 14)
+    monkeypatch.setattr(chunked, "CHUNK", 1 << 14)
     tracemalloc.start()
     log = read_log(mixed)
     _, peak = tracemalloc.get_traced_memory()
@@ -129,7 +130,7 @@ def test_what_is_kept_of_a_log_is_little(mixed: Path, monkeypatch: pytest.Monkey
 
 
 def test_reading_is_heard_of(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "CHUNK", 1 << 14)
+    monkeypatch.setattr(chunked, "CHUNK", 1 << 14)
     told: list[float] = []
     read_log(mixed, lambda percent, note: told.append(percent))
     assert len(told) > 10

@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.accounting.fields import Unread
-from pipeline.core.logs.lines import CHUNK, chunks
-from pipeline.core.logs.rows import opened
+from pipeline.core.logs.rows import CHUNK, chunks, opened
 from pipeline.core.logs.trace import Sieve
 from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback

@@ -16,8 +16,8 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.accounting.jobs import COMPLETED
-from pipeline.core.logs.lines import FIELDS
 from pipeline.core.logs.slurm import LOG
+from pipeline.core.logs.swf import FIELDS
 from pipeline.core.logs.trace import held_at_once
 from pipeline.core.schemas.columns import integers, table
 from pipeline.core.storage.files import check_table, write

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.core.logs.outages import Outage, read_outages
+from pipeline.core.logs.slurm import Outage, read_outages
 from pipeline.core.logs.trace import Trace
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.workload.windows import Fitted

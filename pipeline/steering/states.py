@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from pipeline.core.config import Params
 from pipeline.core.config.records import first_error
-from pipeline.core.logs.outages import expand_hostlist
+from pipeline.core.logs.slurm import expand_hostlist
 from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.interactive.machines.live.state import MachinesDecision, MachinesState

@@ -99,7 +99,7 @@ def test_the_file_without_a_database_is_read_too(imported: Imported) -> None:
 def test_chunks_make_no_difference(imported: Imported, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = imported.run(SACCT, JOBCOMP)
     files = {path.name: path.read_bytes() for path in imported.out.iterdir()}
-    monkeypatch.setattr("pipeline.core.logs.lines.CHUNK", 300)
+    monkeypatch.setattr("pipeline.core.logs.rows.CHUNK", 300)
     monkeypatch.setattr("pipeline.accounting.dumps.ROWS", 3)
     assert whole.equals(imported.run(SACCT, JOBCOMP))
     assert {path.name: path.read_bytes() for path in imported.out.iterdir()} == files

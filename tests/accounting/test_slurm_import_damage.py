@@ -103,7 +103,7 @@ def test_a_name_of_sacct_may_hold_anything(imported: Imported, name: str, monkey
     path = imported.folder / "dump.txt"
     path.write_bytes(text.encode(errors="surrogateescape"))
     for chunk in (1 << 24, 300):
-        monkeypatch.setattr("pipeline.core.logs.lines.CHUNK", chunk)
+        monkeypatch.setattr("pipeline.core.logs.rows.CHUNK", chunk)
         jobs = imported.run(path, name_users=True)
         assert jobs["duration"].to_dict() == {"1": 60, "2": 60}
         assert set(imported.table("users.csv")["user"]) == {"anna", "bo"}

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core.config import GroupsLog, Instances, MachinesLog, Params, PoolLog, repository_root
-from pipeline.core.logs import google2011, openb, slurm, swf
-from pipeline.core.logs.lines import FIELDS, MARK, is_number
+from pipeline.core.logs import google2011, slurm, swf
 from pipeline.core.logs.plausible import implausible
-from pipeline.core.logs.rows import Layout, opened
-from pipeline.core.logs.task_rows import TASK_LOGS
+from pipeline.core.logs.rows import MARK, Layout, opened
+from pipeline.core.logs.swf import FIELDS, is_number
+from pipeline.core.logs.task_rows import PODS, TASK_LOGS, read_pods
 from pipeline.core.logs.trace import Dropped, Trace
 from pipeline.core.storage.files import TABLE_SUFFIXES
 from pipeline.errors import UserError
@@ -158,7 +158,7 @@ def _has_columns(layout: Layout) -> Recognizer:
 
 FORMATS: dict[str, Format] = {
     "swf": Format(swf.read, _is_swf, ("per_node",)),
-    "openb": Format(openb.read, _has_header(openb.PODS), ("nodes",)),
+    "openb": Format(read_pods, _has_header(PODS), ("nodes",)),
     **{
         name: Format(each.read, (_has_columns if each.layout.names else _has_header)(each.layout), ("instances",))
         for name, each in TASK_LOGS.items()

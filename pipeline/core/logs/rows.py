@@ -18,13 +18,15 @@ import pandas as pd
 import pandera.pandas as pa
 from pandera.errors import SchemaErrors
 
-from pipeline.core.logs.lines import chunks
 from pipeline.core.storage.files import unpacked
 from pipeline.core.types import IntArray
 from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback, no_progress
 
 COMMA, LINE_END = b",\n"
+MARK = b"\xef\xbb\xbf"  # byte order mark of UTF-8
+CHUNK = 1 << 24  # bytes: some 200,000 lines
+LONGEST_LINE = 1 << 20  # bytes, so that a file without line ends is not read whole
 NUMBER = "a number"
 MOST, MOST_AMOUNT = 1e15, 1e9  # of a time and of an amount: more is invalid, and could overflow sums
 
@@ -65,6 +67,14 @@ def opened(path: Path) -> Iterator[tuple[BinaryIO, Callable[[], float]]]:
         raise UserError(f"{path}: its name ends in .gz, but it is not a whole gzip file ({error})") from error
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def chunks(content: BinaryIO) -> Iterator[bytes]:
+    """Yield the whole lines of a log, without a byte order mark, in parts of some CHUNK bytes."""
+    mark = MARK
+    while text := content.read(CHUNK):
+        yield (text + content.readline(LONGEST_LINE)).removeprefix(mark)
+        mark = b""
 
 
 def rows(path: Path, layout: Layout, on_progress: ProgressCallback = no_progress) -> Iterator[pd.DataFrame]:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core.logs.lines import job_lines
 from pipeline.core.logs.rows import opened
+from pipeline.core.logs.swf import job_lines
 from pipeline.core.types import ANY_KIND, THOUSANDTHS, FloatArray
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.nouns import Jobs

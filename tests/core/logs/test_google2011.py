@@ -149,6 +149,6 @@ def test_parts_of_any_size_give_the_same(tmp_path: Path, monkeypatch: pytest.Mon
         tmp_path, *(lines[k] for k in np.argsort([int(line.split(",")[0]) for line in lines], kind="stable"))
     )
     whole = google2011.read(path)
-    monkeypatch.setattr("pipeline.core.logs.lines.CHUNK", 1)
+    monkeypatch.setattr("pipeline.core.logs.rows.CHUNK", 1)
     parts = google2011.read(path)
     assert [str(field) for field in whole] == [str(field) for field in parts]

@@ -149,7 +149,7 @@ def test_a_byte_order_mark_and_empty_lines_are_passed_over(tmp_path: Path) -> No
 
 def test_lines_are_numbered_on_from_part_to_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, "".join(f"{TASK}\n" for _ in range(100)) + TASK.replace("110", "x"))
-    monkeypatch.setattr("pipeline.core.logs.lines.CHUNK", 100)
+    monkeypatch.setattr("pipeline.core.logs.rows.CHUNK", 100)
     lines = [frame.index.tolist() for frame in islice(rows(path, ALIBABA2018.layout), 2)]
     assert lines == [[1, 2, 3], [4, 5, 6]]  # a line has 38 bytes: 100 end within the third, which is read whole
     with pytest.raises(UserError, match=r":101: expected a number as end_time, found 'x'$"):
@@ -159,7 +159,7 @@ def test_lines_are_numbered_on_from_part_to_part(tmp_path: Path, monkeypatch: py
 def test_parts_of_any_size_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = HEADER + "".join(f"\n{k},{k % 7},{k % 5},1,0.1,1,1,1,0" for k in range(50))
     whole = OF_CLOUDSIMPY.read(written(tmp_path, text))
-    monkeypatch.setattr("pipeline.core.logs.lines.CHUNK", 1)
+    monkeypatch.setattr("pipeline.core.logs.rows.CHUNK", 1)
     parts = OF_CLOUDSIMPY.read(written(tmp_path, text))
     assert [str(field) for field in whole] == [str(field) for field in parts]
 

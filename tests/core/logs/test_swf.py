@@ -108,7 +108,7 @@ def test_headers_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
 
 
 def test_headers_of_different_parts_of_a_file_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.core.logs.lines.CHUNK", 1)
+    monkeypatch.setattr("pipeline.core.logs.rows.CHUNK", 1)
     with pytest.raises(UserError, match=r"log.swf:3: MaxProcs: expected 64"):
         read(tmp_path, "; MaxProcs: 64", line(), "; MaxProcs: 128", line(2))
 
@@ -178,7 +178,7 @@ def test_jobs_that_did_not_run_are_dropped_each_for_its_first_cause(tmp_path: Pa
 def test_lines_are_told_alike_however_the_log_is_cut(
     tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.core.logs.lines.CHUNK", chunk)
+    monkeypatch.setattr("pipeline.core.logs.rows.CHUNK", chunk)
     short = line(2).rsplit(" ", 1)[0]
     jobs = ["; MaxProcs: 8", *(line(k) for k in range(5)), short, "", line(8, run=-1), *(line(k) for k in range(5))]
     trace = read(tmp_path, *jobs)

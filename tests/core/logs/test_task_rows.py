@@ -84,7 +84,7 @@ def test_each_instance_may_be_a_job(tmp_path: Path) -> None:
 
 def test_more_instances_than_can_be_held_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "MOST_JOBS", 4)
-    monkeypatch.setattr("pipeline.core.logs.lines.CHUNK", 1)
+    monkeypatch.setattr("pipeline.core.logs.rows.CHUNK", 1)
     path = written(tmp_path, "M1,3,j_1,1,Terminated,1,2,100,0.5", "M1,2,j_1,1,Terminated,1,2,100,0.5")
     assert len(ALIBABA2018.read(path).id) == 2
     with pytest.raises(UserError, match="expected at most 4 instances, found more: read one job a task"):

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.core.logs import openb
+from pipeline.core.logs.task_rows import read_pods
 from pipeline.core.logs.trace import Trace, fits_somewhere
 from pipeline.core.types import ANY_KIND
 from pipeline.errors import UserError
@@ -31,7 +31,7 @@ def written(folder: Path, name: str, *lines: str) -> Path:
 
 def read(folder: Path, *pods: str, machines: tuple[str, ...] | None = None) -> Trace:
     nodes = machines and written(folder, "nodes.csv", "sn,cpu_milli,memory_mib,gpu,model", *machines)
-    return openb.read(written(folder, "pods.csv", HEADER, *pods), nodes=nodes or None)
+    return read_pods(written(folder, "pods.csv", HEADER, *pods), nodes=nodes or None)
 
 
 def test_every_field_comes_from_its_place(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_node_that_is_none_is_refused_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nodes\.csv:2: expected amounts of at least 0, found less$"):
         read(tmp_path, pod(), machines=("a,1,-1,0,T4",))
     with pytest.raises(UserError, match=r"nodes\.csv: expected nodes, found none$"):
-        openb.read(
+        read_pods(
             written(tmp_path, "pods.csv", HEADER, pod()),
             nodes=written(tmp_path, "nodes.csv", "sn,cpu_milli,memory_mib,gpu,model"),
         )
@@ -138,7 +138,7 @@ def test_the_default_pods_are_read_whole() -> None:
     for path in (PODS, NODES):
         if not path.exists():
             pytest.skip(f"the trace files stand beside the project, and {path} is not there")
-    trace = openb.read(PODS, nodes=NODES)
+    trace = read_pods(PODS, nodes=NODES)
     assert (len(trace.id), trace.rows) == (8152 - 897, 8152)
     ((reason, rows, _),) = trace.dropped
     assert (reason, rows) == ("never scheduled", 897)

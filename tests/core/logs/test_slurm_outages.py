@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.logs.outages import MOST_NODES, Outage, expand_hostlist, read_outages
+from pipeline.core.logs.slurm import MOST_NODES, Outage, expand_hostlist, read_outages
 from pipeline.errors import UserError
 
 EVENTS = (
