@@ -11,15 +11,15 @@ from torch import Tensor
 from benchmarks.described import Dense, described
 from benchmarks.problem import DEEPRM, Problem
 from pipeline.core import storage
-from pipeline.core.config import PoolCard, PoolNetworkConfig, Reinforce
+from pipeline.core.config import PoolCard, Reinforce
+from pipeline.core.config.pool.learning import PoolNetworkConfig
 from pipeline.core.types import CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
 from pipeline.interactive.pool.scheduling import schedule
 from pipeline.interactive.scheduling.user_jobs import UserJobs
 from pipeline.learning.stored import weights_of
 from pipeline.problems.pool.agents.networks.encodings import Layout, draw
-from pipeline.problems.pool.agents.networks.loading import restore
 from pipeline.problems.pool.agents.networks.network import Network
-from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.agents.networks.networks import build, restore
 from pipeline.problems.pool.agents.training.decisions import by_chance, record
 from pipeline.problems.pool.agents.training.reinforce import reinforce
 from pipeline.problems.pool.env.nouns import CompactObservation, JobSet, batch, compact

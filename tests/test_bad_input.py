@@ -32,8 +32,7 @@ from pipeline.cli import main
 from pipeline.core import storage
 from pipeline.core.config import load_params
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.agents.networks.loading import card_of
-from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.agents.networks.networks import build, card_of
 from pipeline.problems.pool.env.nouns import Cluster
 
 DOCUMENT = REPOSITORY / "docs" / "bad-inputs.md"

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 # The only place to register a new problem: its name in params.yaml, and the definition of each part.
 PROBLEMS: Mapping[str, Mapping[str, str]] = {
     "pool": {
-        "check": "pipeline.problems.pool.checks.check",
+        "check": "pipeline.problems.pool.heuristics.scores.check",
         "tables": "pipeline.problems.pool.env.tables.TABLES",
         "draw": "pipeline.problems.pool.env.workload.source.draw",
-        "scoring": "pipeline.problems.pool.heuristics.scoring.scoring",
+        "scoring": "pipeline.problems.pool.heuristics.scores.scoring",
         "planning": "pipeline.problems.pool.lookahead.naming.planning",
         "learning": "pipeline.problems.pool.agents.learning.LEARNING",
         "algorithms": "pipeline.problems.pool.agents.training.algorithms.ALGORITHMS",

@@ -21,8 +21,7 @@ from pipeline.cli import app
 from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.agents.networks.loading import card_of
-from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.agents.networks.networks import build, card_of
 from pipeline.problems.pool.env.nouns import Cluster
 
 SHARED = REPOSITORY.parent / "shared"

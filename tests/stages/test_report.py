@@ -11,20 +11,11 @@ from builders import jobset
 
 from pipeline.core import storage
 from pipeline.core.config import Params
-from pipeline.core.schemas import (
-    COMPARISON,
-    CURVE,
-    DELAY,
-    HINDSIGHT_SUMMARY,
-    OBJECTIVES,
-    STREAM_SUMMARY,
-    SUMMARY,
-    empty,
-)
+from pipeline.core.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY, empty
+from pipeline.core.schemas.tables import CURVE
 from pipeline.core.storage import evidence
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.agents.networks.loading import card_of
-from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.agents.networks.networks import build, card_of
 from pipeline.problems.pool.env.nouns import Cluster
 from pipeline.problems.pool.env.storage import write_jobsets
 from pipeline.problems.pool.env.tables import JOBSET_RESULTS

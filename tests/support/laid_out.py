@@ -15,8 +15,7 @@ from tracking_records import REPOSITORY, Records
 from pipeline.core.config import load_params
 from pipeline.core.storage import Model, write_model
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.agents.networks.loading import card_of
-from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.agents.networks.networks import build, card_of
 from pipeline.problems.pool.env.nouns import Cluster
 from pipeline.tracking.digests import measured
 

@@ -13,8 +13,7 @@ from pipeline.core.storage import Model, read_model, write_model
 from pipeline.core.types import Observation
 from pipeline.interactive.pool.serving import layout, unflatten
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.agents.networks.loading import card_of, restore
-from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.agents.networks.networks import build, card_of, restore
 from pipeline.problems.pool.env.nouns import Cluster, JobSet
 from pipeline.tracking import stage
 from pipeline.tracking.delivery import send_waiting

@@ -17,12 +17,12 @@ from group_rows import shared
 from servers import free_port
 from tracking_records import Records, environment
 
-from pipeline.core.config import DeepSets, MachinesCard, Params, PoolAgent
+from pipeline.core.config import MachinesCard, Params, PoolAgent
+from pipeline.core.config.machines.learning import DeepSets
 from pipeline.core.storage import Model, write_model
 from pipeline.learning.stored import weights_of
 from pipeline.problems.machines.agents.networks import loading as machines
-from pipeline.problems.pool.agents.networks.loading import card_of
-from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.agents.networks.networks import build, card_of
 from pipeline.problems.pool.env.nouns import Cluster
 from pipeline.tracking import stage
 from pipeline.tracking.model import served_by

@@ -18,7 +18,7 @@ import pandas as pd
 from pipeline.core import storage
 from pipeline.core.config import Counts, Params, PoolCard, PoolLog, PoolScenario, Streaming, load_params
 from pipeline.core.types import Policy
-from pipeline.problems.pool.agents.networks.loading import Loaded, restore
+from pipeline.problems.pool.agents.networks.networks import Loaded, restore
 from pipeline.problems.pool.env.evaluation.metrics import span_of
 from pipeline.problems.pool.env.evaluation.play import score
 from pipeline.problems.pool.env.nouns import Cluster, JobSet

@@ -31,7 +31,7 @@ from pipeline.comparing.resampling import interval, resample
 from pipeline.core import storage
 from pipeline.core.config import Params, PoolCard, load_params
 from pipeline.core.types import FloatArray, IntArray, Observation, Policy, keys
-from pipeline.problems.pool.agents.networks.loading import restore
+from pipeline.problems.pool.agents.networks.networks import restore
 from pipeline.problems.pool.env.evaluation.metrics import job_results
 from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.env.simulator.batch import Batched

@@ -34,7 +34,7 @@ from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.serving.app import application
 from pipeline.serving.gateway import PolicyGateway
-from pipeline.serving.listening import bound, server_of
+from pipeline.serving.guard import bound, server_of
 from pipeline.serving.records import Metrics
 from pipeline.stages.serve import by_name, heuristic
 
@@ -102,8 +102,7 @@ def _of_machines(params: Params, agent: str) -> storage.Model[MachinesCard]:
 
 
 def _of_pool(params: Params, agent: str) -> storage.Model[PoolCard]:
-    from pipeline.problems.pool.agents.networks.loading import card_of, cluster_of
-    from pipeline.problems.pool.agents.networks.networks import build
+    from pipeline.problems.pool.agents.networks.networks import build, card_of, cluster_of
 
     card = card_of(params, agent)
     return storage.Model(card, weights_of(build(card.network, cluster_of(card), seed=1)))

@@ -73,7 +73,7 @@ def drawn_by_name(name: str, scenario: PoolScenario) -> tuple[Policy, bool]:
 
 
 def _model(name: str, scenario: PoolScenario, changes: Mapping[str, str] = {}) -> tuple[Policy, bool]:
-    from pipeline.problems.pool.agents.networks.loading import (  # torch: 2 s and 250 MB that heuristics do not need
+    from pipeline.problems.pool.agents.networks.networks import (  # torch: 2 s and 250 MB that heuristics do not need
         must_match,
         restore,
     )

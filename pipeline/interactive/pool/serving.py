@@ -29,7 +29,7 @@ def served(folder: Path) -> Served:
 
     @cache
     def load() -> Answering:
-        from pipeline.problems.pool.agents.networks.loading import restore
+        from pipeline.problems.pool.agents.networks.networks import restore
 
         loaded = restore(card, model.weights)
         return lambda rows, draws: loaded.policy(unflatten(rows, loaded.cluster), draws)

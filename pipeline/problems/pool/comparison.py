@@ -14,8 +14,8 @@ from pipeline.comparing.plots import Label, counted, leading, line, looks, panel
 from pipeline.comparing.resampling import by_jobset, interval, resample
 from pipeline.core import storage
 from pipeline.core.config import Evaluation, Params, Streaming, Synthetic
-from pipeline.core.schemas import HINDSIGHT, HINDSIGHT_SUMMARY, KEYS, STREAM_SUMMARY, empty
-from pipeline.core.schemas.tables import LENGTHS
+from pipeline.core.schemas import HINDSIGHT_SUMMARY, KEYS, STREAM_SUMMARY, empty
+from pipeline.core.schemas.tables import HINDSIGHT, LENGTHS
 from pipeline.core.storage import Chosen
 from pipeline.core.types import FloatArray, IntArray
 from pipeline.problems.parts import Comparison, Evidence, Tested, Validated, validation_label

@@ -12,10 +12,9 @@ from ruamel.yaml import YAML
 from pipeline.core.config import MachinesAgent, Params, PoolAgent, PoolLog, check_params, load_params, repository_root
 from pipeline.core.config.pool.scenario import PoolScenario
 from pipeline.errors import UserError
-from pipeline.problems.pool.checks import check_names
 from pipeline.problems.pool.env.teachers import TEACHERS
 from pipeline.problems.pool.env.workload.synthetic import check_estimates, check_synthetic
-from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.heuristics.scores import HEURISTICS, check
 
 PARAMS = REPOSITORY / "params.yaml"
 GONE = object()
@@ -372,7 +371,7 @@ def test_an_agent_cannot_be_called_as_another_policy(name: str) -> None:
     values = raw()
     values["agents"][name] = copy.deepcopy(values["agents"]["deeprm"])
     with pytest.raises(UserError, match=f"agents.{name}: '{name}' is the name of another policy"):
-        check_names(check_params(values, "params.yaml"))
+        check(check_params(values, "params.yaml"))
 
 
 def test_a_cnn_needs_an_image_that_can_be_halved_twice() -> None:

@@ -10,10 +10,8 @@ from ruamel.yaml import YAML
 
 from pipeline.core.config import Params, Recipe, check_params
 from pipeline.errors import UserError
-from pipeline.problems.pool.checks import check_teachers
 from pipeline.problems.pool.env.teachers import TEACHERS
-from pipeline.problems.pool.env.workload.synthetic import check_synthetic
-from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.heuristics.scores import HEURISTICS, check
 
 CLONE = {
     "name": "clone",
@@ -49,8 +47,7 @@ def changed(**places: Any) -> dict[str, Any]:
 
 def checked(values: dict[str, Any]) -> Params:
     params = check_params(values, "params.yaml")
-    check_teachers(params)
-    check_synthetic(params)
+    check(params)
     return params
 
 

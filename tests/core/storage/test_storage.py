@@ -14,8 +14,10 @@ from builders import REPOSITORY, jobset
 from group_rows import AGENT
 
 from pipeline.core import storage
-from pipeline.core.config import Card, DeepSets, GroupsCard, MachinesCard, Params, PoolCard, PoolLog, QNetworkConfig
-from pipeline.core.schemas import COMPARISON, CURVE, DELAY, empty
+from pipeline.core.config import Card, GroupsCard, MachinesCard, Params, PoolCard, PoolLog, QNetworkConfig
+from pipeline.core.config.machines.learning import DeepSets
+from pipeline.core.schemas import COMPARISON, DELAY, empty
+from pipeline.core.schemas.tables import CURVE
 from pipeline.core.storage import (
     LOG,
     Chosen,
@@ -35,7 +37,7 @@ from pipeline.core.storage import (
 )
 from pipeline.errors import UserError
 from pipeline.problems.groups.env.tables import TABLES as GROUPS
-from pipeline.problems.pool.agents.networks.loading import card_of
+from pipeline.problems.pool.agents.networks.networks import card_of
 from pipeline.problems.pool.env.nouns import JobSet
 from pipeline.problems.pool.env.storage import read_jobsets, write_jobsets
 from pipeline.problems.pool.env.tables import JOBSET_RESULTS, SCHEDULE, TABLES

@@ -9,7 +9,8 @@ import pytest
 
 from pipeline.core import storage
 from pipeline.core.config import Hindsight, Params
-from pipeline.core.schemas import HINDSIGHT, HINDSIGHT_SUMMARY, STREAM_BACKLOG, STREAM_FAIRNESS, STREAM_SUMMARY
+from pipeline.core.schemas import HINDSIGHT_SUMMARY, STREAM_SUMMARY
+from pipeline.core.schemas.tables import HINDSIGHT, STREAM_BACKLOG, STREAM_FAIRNESS
 from pipeline.problems.parts import Evidence
 from pipeline.problems.pool.comparison import evidence
 from pipeline.problems.pool.env.tables import JOBSET_RESULTS

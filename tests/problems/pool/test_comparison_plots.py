@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from readable import faults
 
 from pipeline.comparing.plots import png
-from pipeline.core.schemas import STREAM_BACKLOG, empty
+from pipeline.core.schemas import empty
+from pipeline.core.schemas.tables import STREAM_BACKLOG
 from pipeline.problems.pool.comparison import backlog_growth
 
 WAITING = {  # by load and policy: of two jobsets, at steps 0, 50 and 100

@@ -11,9 +11,8 @@ from pipeline.errors import UserError
 from pipeline.learning.device import device_of
 from pipeline.learning.stored import weights_of
 from pipeline.problems.parts import Learning, Part, both, no_extra_tables
-from pipeline.problems.pool.agents.networks.loading import Loaded, card_of, must_match, restore
 from pipeline.problems.pool.agents.networks.network import PLAY, Scorer
-from pipeline.problems.pool.agents.networks.networks import PoolNetwork, build
+from pipeline.problems.pool.agents.networks.networks import Loaded, PoolNetwork, build, card_of, must_match, restore
 from pipeline.problems.pool.agents.networks.scores import Scores
 from pipeline.problems.pool.agents.training.evolution import validate_scores
 from pipeline.problems.pool.agents.training.task import Task

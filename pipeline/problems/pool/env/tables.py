@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 
 import pandera.pandas as pa
 
-from pipeline.core.schemas import STREAM_BACKLOG, STREAM_FAIRNESS, ResultTables
+from pipeline.core.schemas import ResultTables
 from pipeline.core.schemas.columns import KEYS, integers, job_rules, numbers, table
+from pipeline.core.schemas.tables import STREAM_BACKLOG, STREAM_FAIRNESS
 
 LAST_ARRIVAL = 10**12  # step of a user's job; sums of more could overflow
 

@@ -1,4 +1,4 @@
-"""Heuristics of one pooled cluster, and their tuning on validation jobsets.
+"""Heuristics of one pooled cluster, their tuning on validation jobsets, and the scoring of all policies.
 
 These are DeepRM's heuristics (section 4.1), with the semantics of its published code, and stronger ones. Each is a
 compiled rule, which plays whole episodes on its own and scores the waiting jobs of observations. A heuristic without a
@@ -7,15 +7,25 @@ back; `choose` handles legality, ties (the lowest slot) and void.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
-from pipeline.core.config import LinearRuleSearch, PoolKnobs
+from pipeline.core import storage
+from pipeline.core.config import Clone, LinearRuleSearch, Params, PoolAgent, PoolKnobs
+from pipeline.core.config.problems import check_plan_names
+from pipeline.core.config.records import check_known
 from pipeline.core.types import CompiledRule, FloatArray, Policy
-from pipeline.problems.pool.env.nouns import JobSet
+from pipeline.errors import UserError
+from pipeline.problems.parts import Best, Scoring
+from pipeline.problems.pool.env.evaluation.metrics import span_of
+from pipeline.problems.pool.env.evaluation.play import score
+from pipeline.problems.pool.env.nouns import Cluster, JobSet
 from pipeline.problems.pool.env.simulator.rules import scores_of
-from pipeline.problems.pool.env.teachers import COMPILED, FEATURES, LONG_STEPS, least_cost
-from pipeline.simulation.results import Play, mean_cost
+from pipeline.problems.pool.env.storage import read_jobsets
+from pipeline.problems.pool.env.teachers import COMPILED, FEATURES, LONG_STEPS, TEACHERS, least_cost
+from pipeline.problems.pool.env.workload.synthetic import check_estimates, check_synthetic
+from pipeline.simulation.results import Play, best_of, best_single, mean_cost
 from pipeline.simulation.rollout import Heuristic, heuristic, random
 
 # The knobs of heuristics, in the order of `with_knobs`.
@@ -100,3 +110,31 @@ def tuned_linear(play: Play, config: LinearRuleSearch, seed: int) -> tuple[float
         return np.array(found)
 
     return least_cost(cost, config, seed)
+
+
+def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[JobSet, Policy]:
+    """Return the functions that score an agent's policies, or heuristics, on a scenario's jobsets."""
+    row, folder = params.pool_scenario(scenario), storage.jobsets_folder(scenario)
+    masked, cluster = agent is None or params.pool_recipe(agent).masked, Cluster.of(row, trained=agent is not None)
+    scored = partial(score, cluster=cluster, step_limit=row.step_limit, measured=span_of(row))
+    return Scoring(
+        read=lambda split: read_jobsets(folder, split, row.resources, row.known_load),
+        score=partial(scored, seed=params.seed, masked=masked),
+        tune=lambda examine, training: tuned(examine, params.heuristics.pool, training),
+        heuristics=heuristics_with,
+        best=lambda examined: Best(best_of(examined)) if row.tell_load else Best(best_single(examined), single=True),
+    )
+
+
+def check(params: Params) -> None:
+    """Raise a UserError for the first mistake: in loads, estimates, or names of policies and teachers."""
+    check_synthetic(params)
+    check_estimates(params)
+    taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ("_pretrained", "_tree"))}
+    for name in params.agents:
+        if name in taken:
+            raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")
+    check_plan_names(params, "pool", [*HEURISTICS, *params.agents_with(PoolAgent)], taken | set(params.agents))
+    for name, agent in params.agents.items():
+        if isinstance(agent.pretrain, Clone):
+            check_known("params.yaml", f"agents.{name}.pretrain.teacher", agent.pretrain.teacher, TEACHERS)

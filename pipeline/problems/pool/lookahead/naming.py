@@ -8,7 +8,7 @@ import numpy as np
 from pipeline.core import storage
 from pipeline.core.config import AtOnce, Params, PoolCard, PoolPlan, PoolScenario
 from pipeline.core.types import CompiledRule, FloatArray, Observation, Policy
-from pipeline.lookahead.planner import Base, Liking, SearchBudget
+from pipeline.lookahead.planner import Base, SearchBudget
 from pipeline.problems.pool.env.nouns import Cluster
 from pipeline.problems.pool.env.workload.source import source
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, heuristics_with
@@ -66,26 +66,22 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
         UserError: it was trained on another cluster than the scenario's, or its weights do not fit its card.
     """
     # torch takes 2 s and 250 MB; heuristics do not need it
-    from pipeline.problems.pool.agents.networks.loading import must_match, restore
     from pipeline.problems.pool.agents.networks.network import Scorer
+    from pipeline.problems.pool.agents.networks.networks import must_match, restore
     from pipeline.problems.pool.agents.networks.scores import Scores
 
     must_match(card, scenario)
     loaded = restore(card, weights)
-
-    def liking(scorer: Scorer[Any]) -> Liking:
-        forward = scorer.frozen()
-
-        def liked(view: Observation) -> FloatArray:
-            observed = scorer.encode(view)
-            return np.where(observed.may, forward(observed), -np.inf)
-
-        return liked
-
-    network = loaded.network
-    if isinstance(network, Scores) and not isinstance(scenario.arrivals, AtOnce):
+    if isinstance(loaded.network, Scores) and not isinstance(scenario.arrivals, AtOnce):
         return plain_base(loaded.policy)
-    return Base(loaded.policy, Ways(liking(network)), liking(network), loaded.masked)
+    scorer: Scorer[Any] = loaded.network
+    forward = scorer.frozen()
+
+    def liked(view: Observation) -> FloatArray:
+        observed = scorer.encode(view)
+        return np.where(observed.may, forward(observed), -np.inf)
+
+    return Base(loaded.policy, Ways(liked), liked, loaded.masked)
 
 
 def _arrivals(params: Params, scenario: str, end: int | None, budget: SearchBudget) -> ArrivalModel:

@@ -9,9 +9,8 @@ from pipeline.core.config import Mlp, Params
 from pipeline.core.types import CompiledRule, FloatArray, IntArray, Observation, Policy, legal_actions
 from pipeline.learning.stored import weights_of
 from pipeline.lookahead.planner import Base, Liking, SearchBudget
-from pipeline.problems.pool.agents.networks.loading import card_of
 from pipeline.problems.pool.agents.networks.network import greedy
-from pipeline.problems.pool.agents.networks.networks import PoolNetwork, build
+from pipeline.problems.pool.agents.networks.networks import PoolNetwork, build, card_of
 from pipeline.problems.pool.env.evaluation.play import score
 from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.env.simulator.batch import Batched

@@ -7,7 +7,7 @@ from builders import observation
 from pipeline.core.config import Params
 from pipeline.core.types import CompiledRule, Observation, Policy
 from pipeline.lookahead.planner import Base
-from pipeline.problems.pool.agents.networks.loading import card_of
+from pipeline.problems.pool.agents.networks.networks import card_of
 from pipeline.problems.pool.env.evaluation.play import score
 from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.env.simulator.batch import Batched

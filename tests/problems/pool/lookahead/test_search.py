@@ -14,8 +14,7 @@ from pipeline.errors import UserError
 from pipeline.interactive.pool.policies import policy_for
 from pipeline.learning.stored import weights_of
 from pipeline.lookahead.planner import Base, SearchBudget
-from pipeline.problems.pool.agents.networks.loading import card_of
-from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.agents.networks.networks import build, card_of
 from pipeline.problems.pool.env.evaluation.play import score
 from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.env.simulator.batch import Batched

@@ -8,12 +8,14 @@ less weight, because one candidate's costs on two streams differ more than two c
 All candidates of a generation are one batch of the compiled simulator.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core.config import EvolutionRecipe, PoolEvolution, StreamPieces
+from pipeline.core.config import EvolutionRecipe, PoolEvolution
+from pipeline.core.config.pool.learning import StreamPieces
 from pipeline.core.types import CompiledRule, FloatArray, IntArray, keys
 from pipeline.learning.evolution import Evolution
 from pipeline.learning.memory import Memory
@@ -38,9 +40,12 @@ def evolution(network: Scores, task: Task, config: PoolEvolution, memory: Memory
     memory.keep(start=start)  # a resumed search repeats its generations from the first weights
     search = Evolution(start.weights.numpy(), recipe.spread, recipe.population, task.seed + 1, recipe.averaged)
     memory.keep(search=search)
+    short, long = config.jobsets, 0 if config.streams is None else config.streams.jobsets
     for step in range(memory.done + 1, config.updates + 1):
         drawn = search.ask()
-        parts = list(costs([rule_of(weights, network.hidden) for weights in drawn], task, *fresh(task, config, step)))
+        jobsets = {load: [task.fresh(load, k) for k in range(step * short, (step + 1) * short)] for load in task.loads}
+        played = groups(task, jobsets, config.streams, "fresh", range(step * long, (step + 1) * long))
+        parts = costs([rule_of(weights, network.hidden) for weights in drawn], played)
         cost = together(parts, config.streams)
         search.tell(cost)
         network.weights.copy_(network.weights.new_tensor(search.mean))
@@ -50,15 +55,8 @@ def evolution(network: Scores, task: Task, config: PoolEvolution, memory: Memory
 
 def validate_scores(network: Scores, task: Task) -> Callable[[], float]:
     """Return a function that computes the network's cost, defined as in training, on validation jobsets."""
-    jobsets = [(load, list(task.validation[load])) for load in task.loads]
-    asked = task.streams
-    pieces = streams(task, asked, "validation", range(EXAMINED)) if asked is not None else []
-
-    def cost() -> float:
-        found = costs([network.rule], task, jobsets, pieces)
-        return float(together(list(found), asked)[0])
-
-    return cost
+    played = groups(task, task.validation, task.streams, "validation", range(EXAMINED))
+    return lambda: float(together(costs([network.rule], played), task.streams)[0])
 
 
 def together(parts: Sequence[tuple[str, FloatArray]], streams: StreamPieces | None) -> FloatArray:
@@ -67,47 +65,42 @@ def together(parts: Sequence[tuple[str, FloatArray]], streams: StreamPieces | No
     return np.asarray(np.average([each for _, each in parts], axis=0, weights=weights))
 
 
-Drawn = Sequence[tuple[int, list[JobSet]]]  # jobsets by load
+class Group(NamedTuple):
+    """Jobsets of one load that all candidates play."""
+
+    kind: str
+    jobsets: list[JobSet]
+    cluster: Cluster
+    step_limit: int
 
 
-def fresh(task: Task, config: PoolEvolution, step: int) -> tuple[Drawn, "Pieces"]:
-    """Return the short runs and the streams of an update."""
-    numbers = range(step * config.jobsets, (step + 1) * config.jobsets)
-    jobsets = [(load, [task.fresh(load, k) for k in numbers]) for load in task.loads]
-    if config.streams is None:
-        return jobsets, []
-    each = config.streams.jobsets
-    return jobsets, streams(task, config.streams, "fresh", range(step * each, (step + 1) * each))
+def groups(
+    task: Task, short: Mapping[int, Sequence[JobSet]], config: StreamPieces | None, split: str, numbers: range
+) -> list[Group]:
+    """Return short runs of every load, and streams of every load and number of slots.
 
-
-Pieces = Sequence[tuple[int, Cluster, int, list[JobSet]]]  # load, cluster, step limit, and jobsets
-
-
-def streams(task: Task, config: StreamPieces, split: str, numbers: range) -> Pieces:
-    """Return streams of every load and number of slots; policies do not know when their arrivals end."""
-    found = []
+    Policies do not know when arrivals of streams end. `numbers` are those of the streams of each load.
+    """
+    found = [Group("short", half_known(load, short[load]), task.cluster, task.step_limit) for load in task.loads]
+    if config is None:
+        return found
     for place, slots in enumerate(config.slots):
         cluster = task.cluster._replace(slots=slots, arrivals_end=None, measured=config.measured)
         for load in config.loads:
             drawn = [task.stream(split, load, k, config.steps) for k in numbers[place :: len(config.slots)]]
             if drawn:
-                found.append((load, cluster, config.steps, drawn))
+                found.append(Group("streams", half_known(load, drawn), cluster, config.steps))
     return found
-
-
-def costs(
-    rules: Sequence[CompiledRule], task: Task, jobsets: Drawn, pieces: Pieces
-) -> Iterator[tuple[str, FloatArray]]:
-    """Yield each kind of jobsets with the costs of the rules [C] on it, relative to BASE."""
-    for load, drawn in jobsets:
-        yield "short", to_base(rules, half_known(load, drawn), task.cluster, task.step_limit)
-    for load, cluster, limit, drawn in pieces:
-        yield "streams", to_base(rules, half_known(load, drawn), cluster, limit)
 
 
 def half_known(load: int, drawn: Sequence[JobSet]) -> list[JobSet]:
     """Return the jobsets; policies know the load of every other one."""
     return [jobs._replace(load=None if place % 2 else float(load)) for place, jobs in enumerate(drawn)]
+
+
+def costs(rules: Sequence[CompiledRule], played: Sequence[Group]) -> list[tuple[str, FloatArray]]:
+    """Return the kind of each group, and the costs of the rules [C] on it, relative to BASE."""
+    return [(each.kind, to_base(rules, each.jobsets, each.cluster, each.step_limit)) for each in played]
 
 
 def to_base(rules: Sequence[CompiledRule], jobsets: list[JobSet], cluster: Cluster, limit: int) -> FloatArray:

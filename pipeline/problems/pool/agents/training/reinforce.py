@@ -22,7 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pipeline.core.config import Recipe, Reinforce, ValueBaseline
+from pipeline.core.config import Recipe, Reinforce
+from pipeline.core.config.pool.learning import ValueBaseline
 from pipeline.core.types import FloatArray, IntArray, keys
 from pipeline.errors import UserError
 from pipeline.learning.memory import Average, Memory

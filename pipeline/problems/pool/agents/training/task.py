@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from pipeline.core.config import EvolutionRecipe, Recipe, StreamPieces
+from pipeline.core.config import EvolutionRecipe, Recipe
+from pipeline.core.config.pool.learning import StreamPieces
 from pipeline.problems.pool.env.nouns import Cluster, JobSet
 
 Draw = Callable[[int], Sequence[JobSet]]  # update -> its jobsets

@@ -9,12 +9,12 @@ import pandas as pd
 
 from pipeline.core import storage
 from pipeline.core.config import Params
-from pipeline.core.config.pool.hindsight import must_be_solvable
-from pipeline.core.schemas import HINDSIGHT
+from pipeline.core.config.pool.heuristics import must_be_solvable
+from pipeline.core.schemas.tables import HINDSIGHT
 from pipeline.core.types import Policy
 from pipeline.errors import UserError
+from pipeline.execution.commands import Setting
 from pipeline.execution.executor import executor
-from pipeline.execution.setting import Setting
 from pipeline.problems.pool.env.evaluation.hindsight_model import Work, mean_slowdown, solve_work
 from pipeline.problems.pool.env.evaluation.play import game_of, played
 from pipeline.problems.pool.env.evaluation.searching import order_of, search

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.core.schemas import STREAM_FAIRNESS
-from pipeline.core.schemas.tables import LENGTHS
+from pipeline.core.schemas.tables import LENGTHS, STREAM_FAIRNESS
 from pipeline.core.types import FloatArray, IntArray, KeyArray, Policy
 from pipeline.problems.pool.env.evaluation.metrics import Span, job_results, jobset_results, measured_part, outcome
 from pipeline.problems.pool.env.nouns import Cluster, JobBatch, JobSet, Schedule, batch

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from builders import jobset, tiny_task
 
-from pipeline.core.config import EvolutionRecipe, PoolEvolution, Recipe, Scores, StreamPieces
+from pipeline.core.config import EvolutionRecipe, PoolEvolution, Recipe
+from pipeline.core.config.pool.learning import Scores, StreamPieces
 from pipeline.core.types import CompiledRule
 from pipeline.problems.pool.agents.networks.networks import build
 from pipeline.problems.pool.agents.networks.scores import Scores as Network

@@ -7,7 +7,8 @@ from builders import many, observation, tiny_jobset, tiny_task
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import pipeline.problems.pool.agents.training.reinforce as learner
-from pipeline.core.config import Mlp, Params, Recipe, Reinforce, ValueBaseline
+from pipeline.core.config import Mlp, Params, Recipe, Reinforce
+from pipeline.core.config.pool.learning import ValueBaseline
 from pipeline.core.types import CompiledRule, keys
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory

@@ -14,8 +14,8 @@ from pipeline.comparing.hindsight import closes, hindsight_markdown, hindsight_t
 from pipeline.core.config import Evaluation
 from pipeline.core.schemas import HINDSIGHT_SUMMARY
 from pipeline.core.types import IntArray
+from pipeline.execution.commands import Setting
 from pipeline.execution.executor import executor
-from pipeline.execution.setting import Setting
 from pipeline.problems.pool.env.evaluation.hindsight_model import (
     Work,
     check_schedule,

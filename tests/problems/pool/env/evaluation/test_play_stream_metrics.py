@@ -9,7 +9,8 @@ from builders import TINY, tiny_jobset
 
 from pipeline.comparing.statistics import summary
 from pipeline.core.config import Evaluation, Streaming
-from pipeline.core.schemas import STREAM_BACKLOG, STREAM_FAIRNESS, STREAM_SUMMARY, empty
+from pipeline.core.schemas import STREAM_SUMMARY, empty
+from pipeline.core.schemas.tables import STREAM_BACKLOG, STREAM_FAIRNESS
 from pipeline.errors import UserError
 from pipeline.problems.pool.comparison import stream_summary
 from pipeline.problems.pool.env.evaluation.metrics import Span, measured_part, span_of

@@ -10,8 +10,7 @@ from pipeline.core.config import Params
 from pipeline.interactive.pool.policies import cluster_for
 from pipeline.problems.parts import Best
 from pipeline.problems.pool.env.nouns import JobSet
-from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.heuristics.scoring import scoring
+from pipeline.problems.pool.heuristics.scores import HEURISTICS, scoring
 from pipeline.simulation.results import Results
 
 

@@ -17,9 +17,8 @@ from pipeline.core.config import Cnn, Mlp, Params, PoolCard, PoolScenario
 from pipeline.core.storage import Model, read_model, write_model
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.agents.networks.loading import card_of, cluster_of, must_match, restore
 from pipeline.problems.pool.agents.networks.network import PLAY
-from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.agents.networks.networks import build, card_of, cluster_of, must_match, restore
 from pipeline.problems.pool.env.nouns import Cluster
 
 OF = Cluster((4, 3), 8, 3, 5, True)
