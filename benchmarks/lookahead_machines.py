@@ -12,7 +12,7 @@ from benchmarks.machines import Crowd
 from benchmarks.measure import ProgressCallback
 from benchmarks.record import NOTHING, Row, Target, figure
 from benchmarks.sizes import Sizes
-from pipeline.core.config import DeepSets
+from pipeline.core.config.machines.learning import DeepSets
 from pipeline.core.types import CompiledRule, Observation, Policy, keys
 from pipeline.lookahead.planner import Base, Planner, SearchBudget
 from pipeline.problems.machines.agents.networks.actor_critic import DeepSets as Network

@@ -5,6 +5,7 @@ import-linter (`lint-imports`) checks that problems do not import each other, an
 
 import ast
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,7 +138,8 @@ def is_row(what: object) -> bool:
     return isinstance(what, type) and issubclass(what, Frozen)
 
 
-ROWS = {name for name, value in vars(config).items() if is_row(value)}
+MODULES = [module for name, module in sys.modules.items() if name.startswith(config.__name__)]
+ROWS = {name for module in MODULES for name, value in vars(module).items() if is_row(value)}
 
 
 @pytest.mark.parametrize("package", SHARED)

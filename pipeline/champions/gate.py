@@ -22,7 +22,8 @@ from pydantic import Field
 from pipeline.champions.lines import PolicyRef
 from pipeline.comparing.statistics import ALL, NOTHING, Stratum, stratified
 from pipeline.comparing.words import percent
-from pipeline.core.config import Frozen, Gate
+from pipeline.core.config import Frozen
+from pipeline.core.config.evaluation import Gate
 from pipeline.core.schemas.columns import integers, table
 from pipeline.core.types import FloatArray
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from pipeline.comparing.resampling import windows
 from pipeline.comparing.sequences import lower_limits, seen_at
-from pipeline.core.config import Watch
+from pipeline.core.config.evaluation import Watch
 from pipeline.core.types import FloatArray
 
 QUIET, ALARM, CANNOT_TELL = 0, 3, 4  # exit codes of `watch`; 2 is an error

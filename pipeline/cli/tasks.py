@@ -38,7 +38,7 @@ def check(
     Example: python -m pipeline check
     """
     params = read_params(every)
-    from pipeline.core.config import too_few
+    from pipeline.core.config.evaluation import too_few
     from pipeline.core.logs.registry import check_there
     from pipeline.progress import say
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from pipeline.core.schemas import LOADS
+from pipeline.core.schemas.tables import LOADS
 
 
 def loads_of(

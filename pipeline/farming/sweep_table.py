@@ -20,7 +20,7 @@ from pipeline.comparing.resampling import windows
 from pipeline.comparing.statistics import ALL, comparison
 from pipeline.core import storage
 from pipeline.core.config import Params
-from pipeline.core.schemas import CURVE
+from pipeline.core.schemas.tables import CURVE
 from pipeline.core.storage.results import Chosen
 from pipeline.errors import UserError
 from pipeline.farming.grid import Point

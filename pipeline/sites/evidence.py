@@ -14,7 +14,7 @@ import pandas as pd
 from pipeline.core import storage
 from pipeline.core.config import MachinesLog, Params, check_known
 from pipeline.core.logs.trace import Trace
-from pipeline.core.schemas import LIMITS
+from pipeline.core.schemas.tables import LIMITS
 from pipeline.core.types import THOUSANDTHS, Json
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.workload.windows import Fitted, describe, fitted, read_log

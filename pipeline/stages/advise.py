@@ -3,8 +3,8 @@
 from pipeline import tracking
 from pipeline.core import storage
 from pipeline.core.config import Params
-from pipeline.core.schemas import LIMITS
-from pipeline.core.schemas import ORDERS as ORDERS_TABLE
+from pipeline.core.schemas.tables import LIMITS
+from pipeline.core.schemas.tables import ORDERS as ORDERS_TABLE
 from pipeline.core.types import Json
 from pipeline.progress import progress, remark, say
 from pipeline.report.advice import NO_LIMITS, page, sentence

@@ -13,7 +13,8 @@ from pipeline.comparing.loads import loads_markdown, loads_of, short
 from pipeline.comparing.resampling import windows
 from pipeline.core import storage
 from pipeline.core.config import Params
-from pipeline.core.schemas import COMPARISON, DELAY, LOADS, OBJECTIVES, SUMMARY
+from pipeline.core.schemas import COMPARISON, DELAY, OBJECTIVES, SUMMARY
+from pipeline.core.schemas.tables import LOADS
 from pipeline.problems import problem, problem_of, scenarios_by_problem
 from pipeline.problems.parts import Evidence
 from pipeline.progress import progress, remark, say

@@ -10,7 +10,8 @@ from pipeline.champions.gate import FIRST, GATE, Advised, Trial, Verdict, by_adv
 from pipeline.champions.lines import CHAMPIONS, Champion, champions_in
 from pipeline.comparing.resampling import windows
 from pipeline.core import storage
-from pipeline.core.config import Params, too_few
+from pipeline.core.config import Params
+from pipeline.core.config.evaluation import too_few
 from pipeline.core.schemas import empty
 from pipeline.core.storage.files import one_line
 from pipeline.errors import UserError

@@ -3,7 +3,7 @@
 from pipeline import tracking
 from pipeline.core import storage
 from pipeline.core.config import Params
-from pipeline.core.schemas import HINDSIGHT
+from pipeline.core.schemas.tables import HINDSIGHT
 from pipeline.problems import problem_of
 
 TABLE = "hindsight.parquet"

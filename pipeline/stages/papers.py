@@ -4,7 +4,7 @@ from pipeline import tracking
 from pipeline.comparing import plots
 from pipeline.core import storage
 from pipeline.core.config import Params
-from pipeline.core.schemas import PAPERS
+from pipeline.core.schemas.tables import PAPERS
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.figures import figures, gathered, jobs_needed, table
 from pipeline.papers.roles import Roles, roles_of

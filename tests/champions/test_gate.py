@@ -10,7 +10,8 @@ from builders import REPOSITORY
 
 from pipeline.champions.gate import GATE, Trial, holm, judged, verdict
 from pipeline.champions.lines import PolicyRef
-from pipeline.core.config import Gate, Params
+from pipeline.core.config import Params
+from pipeline.core.config.evaluation import Gate
 from pipeline.core.storage.files import check_table
 
 REPEATS = 12  # docs/results/gate/measure.py has 400

@@ -27,7 +27,7 @@ from pipeline.comparing.plots import png
 from pipeline.comparing.statistics import comparison
 from pipeline.core import storage
 from pipeline.core.config import MachinesScenario, Params, check_params
-from pipeline.core.schemas import PAPERS
+from pipeline.core.schemas.tables import PAPERS
 from pipeline.papers import deepk8s
 from pipeline.papers.deepk8s import HEURISTICS, policies_shown
 from pipeline.papers.evidence import Evidence

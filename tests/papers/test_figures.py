@@ -11,7 +11,7 @@ from papers_evidence import LENGTHS, agent, curve, evidence, job_table
 from readable import faults
 
 from pipeline.comparing.plots import png
-from pipeline.core.schemas import PAPERS
+from pipeline.core.schemas.tables import PAPERS
 from pipeline.papers import job_lengths, learning, means
 from pipeline.papers.figures import figures, table
 from pipeline.papers.job_lengths import box

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from queue_builders import Job, period, queue
 
-from pipeline.core.schemas import LIMITS
+from pipeline.core.schemas.tables import LIMITS
 from pipeline.sites.evidence import limits_table
 
 

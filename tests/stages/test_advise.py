@@ -16,7 +16,7 @@ from queue_builders import Job, queue
 from swf_lines import line
 
 from pipeline.core.config import MachinesScenario, Multifactor, Params, Partition, Site, load_params
-from pipeline.core.schemas import ORDERS
+from pipeline.core.schemas.tables import ORDERS
 from pipeline.errors import UserError
 from pipeline.sites.orders import FAMILIES, order_of
 from pipeline.sites.orders import ORDERS as EVERY

@@ -11,7 +11,8 @@ from pipeline import tracking
 from pipeline.comparing import plots
 from pipeline.core import storage
 from pipeline.core.config import Params
-from pipeline.core.schemas import COMPARISON, STREAM_BACKLOG, STREAM_FAIRNESS
+from pipeline.core.schemas import COMPARISON
+from pipeline.core.schemas.tables import STREAM_BACKLOG, STREAM_FAIRNESS
 from pipeline.problems.pool.env.storage import write_jobsets
 from pipeline.problems.pool.env.tables import JOBSET_RESULTS
 from pipeline.stages import compare

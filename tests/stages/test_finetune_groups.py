@@ -14,7 +14,8 @@ from repositories import bytes_of
 
 from pipeline.core import storage
 from pipeline.core.config import Params, check_params
-from pipeline.core.schemas import COMPARISON, CURVE, DELAY, SUMMARY
+from pipeline.core.schemas import COMPARISON, DELAY, SUMMARY
+from pipeline.core.schemas.tables import CURVE
 from pipeline.errors import UserError
 from pipeline.problems.groups.agents import learning
 from pipeline.problems.groups.agents.training import algorithms, off_policy

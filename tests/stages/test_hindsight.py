@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from pipeline.core import storage
 from pipeline.core.config import Params, check_params
-from pipeline.core.schemas import HINDSIGHT
+from pipeline.core.schemas.tables import HINDSIGHT
 from pipeline.errors import UserError
 from pipeline.problems.pool.env.evaluation.hindsight import warm_starts
 from pipeline.problems.pool.env.storage import read_jobsets

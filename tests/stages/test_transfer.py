@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from pipeline.core import storage
-from pipeline.core.config import Counts, Params, Transfer
+from pipeline.core.config import Counts, Params
+from pipeline.core.config.pool.learning import Transfer
 from pipeline.errors import UserError
 from pipeline.problems.pool.agents.learning import LEARNING
 from pipeline.problems.pool.agents.networks.networks import build

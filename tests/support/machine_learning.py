@@ -4,7 +4,8 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.core.config import A3cRecipe, DaggerRecipe, EvolutionRecipe, MachinesRecipe, PpoRecipe
+from pipeline.core.config import EvolutionRecipe
+from pipeline.core.config.machines.learning import A3cRecipe, DaggerRecipe, MachinesRecipe, PpoRecipe
 from pipeline.core.types import ANY_KIND, keys
 from pipeline.problems.machines.agents.networks.actor_critic import ActorCritic, DeepSets, Linear, Vector
 from pipeline.problems.machines.agents.networks.features import Shape

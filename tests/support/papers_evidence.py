@@ -6,7 +6,7 @@ import pandas as pd
 from builders import params
 
 from pipeline.core.config import Agent
-from pipeline.core.schemas import CURVE
+from pipeline.core.schemas.tables import CURVE
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.figures import gathered
 from pipeline.papers.roles import Roles, Setting

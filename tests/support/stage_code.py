@@ -22,7 +22,6 @@ LEFT_OUT = (
 )
 OF_CONFIG = (
     "__init__",
-    "checks",
     "evaluation",
     "learning",
     "parsing",

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pipeline.problems.machines.env.workload.park import machines_of
 
 from pipeline.core.config import MachinesAgent, MachinesEvolution, Params, load_params
 from pipeline.core.types import FloatArray
@@ -23,7 +24,6 @@ from pipeline.problems.machines.env.evaluation.metrics import jobset_results
 from pipeline.problems.machines.env.evaluation.play import game_of, played, score
 from pipeline.problems.machines.env.nouns import Jobs
 from pipeline.problems.machines.env.simulator.batch import costed
-from pipeline.problems.machines.env.workload.park import machines_of
 from pipeline.problems.machines.env.workload.source import Drawn, source
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 

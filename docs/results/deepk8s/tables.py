@@ -10,7 +10,7 @@ import pandas as pd
 from pipeline.comparing.resampling import windows
 from pipeline.core import storage
 from pipeline.core.config import load_params
-from pipeline.core.schemas import PAPERS
+from pipeline.core.schemas.tables import PAPERS
 from pipeline.problems import problem_of
 
 HERE = Path(__file__).resolve().parent

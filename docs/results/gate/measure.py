@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 
 from pipeline.champions.gate import Trial, judged
-from pipeline.core.config import Gate, load_params
+from pipeline.core.config import load_params
+from pipeline.core.config.evaluation import Gate
 from pipeline.progress import say
 
 HERE = Path(__file__).resolve().parent

@@ -1,4 +1,4 @@
-"""Configuration of learning for all problems: budgets, evolution strategies, and cards of stored networks."""
+"""Configuration of learning for all problems: budgets, evolution strategies, cards of networks, checks of agents."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from pydantic import Field
 
 from pipeline.core.config.records import Frozen, Loads, Positive, Rate, Seed, Share
+from pipeline.errors import UserError
+
+if TYPE_CHECKING:
+    from pipeline.core.config.params import Params
 
 POOL = "pool"  # the problem of cards that name none
 FORMAT: Literal[2] = 2  # of the card
@@ -111,3 +115,33 @@ def difference(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> s
         if wanted != got:
             return f"tensor {name}: expected {wanted or 'none'}, found {got or 'none'}"
     return ""
+
+
+def check_algorithm(params: "Params", where: str, name: str, algorithm: str) -> None:
+    """Refuse an agent whose recipe is of another algorithm."""
+    chosen = params.agents[name].finetune.recipe
+    found = params.recipes[chosen].algorithm
+    if found != algorithm:
+        raise UserError(f"{where}: agents.{name}.finetune.recipe: '{chosen}' is one of {found}, not of {algorithm}")
+
+
+def check_jobsets_drawn(params: "Params", where: str, name: str, only_generated: bool = False) -> None:
+    """Refuse an agent that trains on loads or jobsets which `generate` does not draw.
+
+    With `only_generated`, fine-tuning, like pretraining, uses only generated jobsets.
+    """
+    agent = params.agents[name]
+    scenario = params.scenarios[agent.scenario]
+    for part, chosen in (("pretrain", agent.pretrain), ("finetune", agent.finetune)):
+        if isinstance(chosen, NoPretrain):
+            continue
+        place = f"{where}: agents.{name}.{part}"
+        for load in chosen.loads:
+            if load not in scenario.loads:
+                raise UserError(f"{place}.loads: {load} is not a load of scenario '{agent.scenario}'")
+        each = -(-chosen.jobsets // len(chosen.loads))
+        if (part == "pretrain" or only_generated) and each > scenario.jobsets.train:
+            raise UserError(
+                f"{place}.jobsets: {chosen.jobsets} need {each} training jobsets of each load; scenario "
+                f"'{agent.scenario}' has {scenario.jobsets.train}"
+            )

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import Field, ValidationError
 
-from pipeline.core.config.checks import check_names
 from pipeline.core.config.evaluation import Evaluation, External, Gate, Site
 from pipeline.core.config.groups.learning import DqnRecipe
 from pipeline.core.config.groups.scenario import GroupsScenario
@@ -16,10 +15,10 @@ from pipeline.core.config.learning import EvolutionRecipe
 from pipeline.core.config.machines.learning import MachinesRecipe
 from pipeline.core.config.machines.scenario import MachinesScenario
 from pipeline.core.config.parsing import parsed, read_text
-from pipeline.core.config.pool.hindsight import Hindsight
+from pipeline.core.config.pool.heuristics import Hindsight
 from pipeline.core.config.pool.learning import Recipe, Transfer
 from pipeline.core.config.pool.scenario import Demand, PoolLog, PoolScenario, Synthetic
-from pipeline.core.config.problems import CHECKS, Agent, AnyRecipe, AnyScenario, HeuristicKnobs, Plan
+from pipeline.core.config.problems import CHECKS, Agent, AnyRecipe, AnyScenario, HeuristicKnobs, Plan, check_names
 from pipeline.core.config.records import Frozen, Name, Seed, all_errors, first_error, pick
 from pipeline.errors import UserError
 from pipeline.progress import say

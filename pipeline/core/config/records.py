@@ -88,7 +88,7 @@ class Periods(Frozen):
         return self
 
 
-def not_a_column(columns: Collection[str]) -> Callable[[dict[str, Number]], dict[str, Number]]:
+def none_of(columns: Collection[str]) -> Callable[[dict[str, Number]], dict[str, Number]]:
     """Return a validator that refuses resources with the name of a column of job tables."""
 
     def checked(resources: dict[str, Number]) -> dict[str, Number]:

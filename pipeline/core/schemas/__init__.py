@@ -10,22 +10,7 @@ from typing import NamedTuple
 import pandera.pandas as pa
 
 from pipeline.core.schemas.columns import KEYS, empty
-from pipeline.core.schemas.tables import (
-    COMPARISON,
-    CURVE,
-    DELAY,
-    HINDSIGHT,
-    HINDSIGHT_SUMMARY,
-    LIMITS,
-    LOADS,
-    OBJECTIVES,
-    ORDERS,
-    PAPERS,
-    STREAM_BACKLOG,
-    STREAM_FAIRNESS,
-    STREAM_SUMMARY,
-    SUMMARY,
-)
+from pipeline.core.schemas.tables import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY
 
 
 class ResultTables(NamedTuple):

@@ -12,7 +12,8 @@ from pydantic import BaseModel, ValidationError
 from pipeline.core.config import PARAMS_FILE
 from pipeline.core.config.git import CODE, git
 from pipeline.core.config.parsing import parsed
-from pipeline.core.schemas import PAPERS, ResultTables
+from pipeline.core.schemas import ResultTables
+from pipeline.core.schemas.tables import PAPERS
 from pipeline.core.storage.files import read_table
 from pipeline.core.storage.paths import MODELS, REPORTS, results_folder
 from pipeline.core.types import Json

@@ -9,7 +9,8 @@ from pydantic import Field, ValidationError
 
 from pipeline.core.config import Frozen, Params
 from pipeline.core.config.parsing import read_text
-from pipeline.core.schemas import CURVE, ResultTables, empty
+from pipeline.core.schemas import ResultTables, empty
+from pipeline.core.schemas.tables import CURVE
 from pipeline.core.storage.files import Filter, missing, one_line, read_json, read_table, write, write_json, write_table
 from pipeline.core.storage.paths import REPORTS, curve_file, results_folder
 from pipeline.errors import UserError

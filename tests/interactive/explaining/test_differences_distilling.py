@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import cluster, jobset
+from pipeline.interactive.explaining.figures import figures
 from readable import faults
 
 from pipeline.comparing.plots import png
@@ -32,7 +33,6 @@ from pipeline.interactive.explaining.differences import (
     withheld,
 )
 from pipeline.interactive.explaining.distilling import Named, distil, examples, grow, rules
-from pipeline.interactive.explaining.figures import figures
 from pipeline.interactive.explaining.placing import summary
 from pipeline.interactive.explaining.tree import TreeCard, decide, tree_policy, words
 from pipeline.problems.pool.env.evaluation.play import score

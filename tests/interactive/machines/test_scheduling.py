@@ -9,7 +9,8 @@ import pytest
 from machine_rows import few
 
 from pipeline.core import storage
-from pipeline.core.config import DeepSets, MachinesCard
+from pipeline.core.config import MachinesCard
+from pipeline.core.config.machines.learning import DeepSets
 from pipeline.core.types import Observation, legal_actions
 from pipeline.errors import UserError
 from pipeline.interactive.machines import scheduling

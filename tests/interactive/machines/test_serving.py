@@ -7,7 +7,8 @@ import pytest
 from machine_learning import MACHINES, some_jobs
 
 from pipeline.core import storage
-from pipeline.core.config import DeepSets, MachinesCard, Vector
+from pipeline.core.config import MachinesCard
+from pipeline.core.config.machines.learning import DeepSets, Vector
 from pipeline.core.types import Observation, keys
 from pipeline.interactive.machines.serving import layout, served, unflatten
 from pipeline.learning.stored import weights_of

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.core.config.records import Counts, Frozen, Loads, Many, Name, Periods, Rate, Share, not_a_column
+from pipeline.core.config.records import Counts, Frozen, Loads, Many, Name, Periods, Rate, Share, none_of
 
 JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "estimate", "group", "queue")
 SharedUnits = Annotated[int, Field(gt=0, le=1_000_000)]
@@ -64,7 +64,7 @@ class GroupsScenario(Frozen):
 
     problem: Literal["groups"]
     # Units of each resource.
-    resources: Annotated[dict[Name, SharedUnits], Field(min_length=1), AfterValidator(not_a_column(JOB_COLUMNS))]
+    resources: Annotated[dict[Name, SharedUnits], Field(min_length=1), AfterValidator(none_of(JOB_COLUMNS))]
     groups: Annotated[int, Field(gt=1, le=1000)]  # how many
     queues: Annotated[tuple[Name, ...], Field(min_length=2, max_length=4)]  # of every group, shortest jobs first
     orders: Annotated[tuple[tuple[Name, ...], ...], Field(min_length=1)]  # orders of the queues, the first served first

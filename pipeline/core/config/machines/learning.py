@@ -4,8 +4,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from pipeline.core.config.checks import check_algorithm, check_jobsets_drawn
-from pipeline.core.config.learning import FORMAT, Budget, Card, Evolution, NoPretrain, Weights
+from pipeline.core.config.learning import (
+    FORMAT,
+    Budget,
+    Card,
+    Evolution,
+    NoPretrain,
+    Weights,
+    check_algorithm,
+    check_jobsets_drawn,
+)
 from pipeline.core.config.records import Frozen, Name, Positive, PositiveShare, Rate, Share, Weight, Wide
 from pipeline.errors import UserError
 

@@ -4,18 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from pipeline.core.config.records import (
-    Counts,
-    Frozen,
-    Instances,
-    Loads,
-    Many,
-    Name,
-    Periods,
-    Positive,
-    Rate,
-    not_a_column,
-)
+from pipeline.core.config.records import Counts, Frozen, Instances, Loads, Many, Name, Periods, Positive, Rate, none_of
 
 Whole = Annotated[int, Field(ge=0)]
 JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "estimate", "nodes", "kinds")
@@ -52,7 +41,7 @@ class Group(Frozen):
     count: Annotated[int, Field(gt=0, le=100_000)]  # how many
     kind: str = ""  # a GPU model, for example; jobs may be limited to some kinds
     has: Annotated[
-        dict[Name, Amount], Field(min_length=1), AfterValidator(not_a_column(JOB_COLUMNS))
+        dict[Name, Amount], Field(min_length=1), AfterValidator(none_of(JOB_COLUMNS))
     ]  # units, to thousandths
 
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from pipeline.core.config.checks import check_algorithm, check_jobsets_drawn
-from pipeline.core.config.pool.hindsight import must_be_solvable
+from pipeline.core.config.learning import check_algorithm, check_jobsets_drawn
+from pipeline.core.config.pool.heuristics import must_be_solvable
 from pipeline.core.config.pool.learning import Cnn, PoolAgent, PoolEvolution
 from pipeline.core.config.pool.scenario import PoolLog, PoolScenario
 from pipeline.core.config.records import check_known

@@ -1,10 +1,12 @@
-"""Heuristics of a pooled cluster: their tuning, and policies that look ahead."""
+"""Heuristics of a pooled cluster: their tuning, policies that look ahead, and schedules with hindsight."""
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.core.config.records import Frozen, Many, Share
+from pipeline.core.config.pool.scenario import PoolScenario
+from pipeline.core.config.records import Frozen, Many, Name, Share
+from pipeline.errors import UserError
 
 
 class LinearRuleSearch(Frozen):
@@ -47,3 +49,25 @@ class PoolPlan(Frozen):
     left_work: Annotated[float, Field(ge=0)]  # cost of work left then that fills the cluster for a step, as above
     decisions: Annotated[int, Field(ge=1)]  # maximum simulated for one decision; for an agent, only its own count
     min_z: Annotated[float, Field(ge=0)]  # standard errors by which an action must be better than the base's own
+
+
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) != len(names):
+        raise ValueError(f"expected each scenario once, got {list(names)}")
+    return names
+
+
+class Hindsight(Frozen):
+    """Schedules found with full knowledge of the jobs."""
+
+    scenarios: Annotated[tuple[Name, ...], AfterValidator(_each_once)]  # of pooled clusters
+    jobsets: Many  # the first test jobsets of each load; all where there are fewer
+    limit: Annotated[float, Field(gt=0)]  # deterministic time units per jobset
+
+
+def must_be_solvable(where: str, name: str, scenario: PoolScenario) -> None:
+    """Refuse, with a UserError, a scenario that cannot be solved in hindsight: a stream, or one that places ahead."""
+    if scenario.measured is not None:
+        raise UserError(f"{where}: '{name}': expected runs of which all jobs count, found a stream")
+    if scenario.place_ahead:
+        raise UserError(f"{where}: '{name}': expected place_ahead false, found {str(scenario.place_ahead).lower()}")

@@ -18,7 +18,7 @@ from pipeline.core.config.records import (
     StepRange,
     Units,
     first_error,
-    not_a_column,
+    none_of,
 )
 from pipeline.errors import UserError
 
@@ -129,7 +129,7 @@ class PoolScenario(Frozen):
 
     problem: Literal["pool"]
     # Units of each resource.
-    resources: Annotated[dict[Name, Units], Field(min_length=1), AfterValidator(not_a_column(JOB_COLUMNS))]
+    resources: Annotated[dict[Name, Units], Field(min_length=1), AfterValidator(none_of(JOB_COLUMNS))]
     horizon: Annotated[int, Field(gt=1, le=10_000)]  # steps that a policy looks ahead
     slots: Annotated[int, Field(gt=0, le=1000)]  # waiting jobs that a policy sees
     # Jobs beyond the slots that a policy can count; none is ever dropped.

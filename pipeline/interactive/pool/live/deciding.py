@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.core import storage
-from pipeline.core.config import Params, PoolCard, PoolScenario, Scores
+from pipeline.core.config import Params, PoolCard, PoolScenario
+from pipeline.core.config.pool.learning import Scores
 from pipeline.core.types import FloatArray, IntArray, Json, Observation
 from pipeline.errors import UserError
 from pipeline.external.loading import external, is_external

@@ -6,17 +6,8 @@ import numpy as np
 import pandas as pd
 
 from pipeline.core import storage
-from pipeline.core.config import (
-    DqnRecipe,
-    GroupsAgent,
-    GroupsCard,
-    NoPretrain,
-    Params,
-    QNetworkConfig,
-    Replay,
-    WorthConfig,
-)
-from pipeline.core.config.groups.learning import MUST_MATCH
+from pipeline.core.config import DqnRecipe, GroupsCard, NoPretrain, Params, QNetworkConfig, Replay, WorthConfig
+from pipeline.core.config.groups.learning import MUST_MATCH, GroupsAgent
 from pipeline.core.types import FloatArray
 from pipeline.learning.stored import must_match_params, weights_of
 from pipeline.problems.groups.agents.networks import q_network

@@ -1,7 +1,7 @@
 """Names of the rules, which are not available to agents in params.yaml."""
 
 from pipeline.core.config import GroupsScenario, Params
-from pipeline.core.config.checks import check_names_free
+from pipeline.core.config.problems import check_names_free
 from pipeline.errors import UserError
 
 # As in the tables of results. Literal names, because `tuning` imports numba, whose threads must be set before.

@@ -16,8 +16,9 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.core.config import Dagger, MachinesAgent, MachinesEvolution, MachinesKnobs, MachinesScenario, Params
-from pipeline.core.config.checks import check_plan_names
+from pipeline.core.config import MachinesAgent, MachinesEvolution, MachinesScenario, Params
+from pipeline.core.config.machines.learning import Dagger, MachinesKnobs
+from pipeline.core.config.problems import check_plan_names
 from pipeline.core.config.records import check_known
 from pipeline.core.types import CompiledRule, FloatArray, IntArray, Observation, Policy
 from pipeline.errors import UserError

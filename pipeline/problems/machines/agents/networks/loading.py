@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from pipeline.core.config import MachinesCard, MachinesNetworkConfig
+from pipeline.core.config import MachinesCard
+from pipeline.core.config.machines.learning import MachinesNetworkConfig
 from pipeline.core.types import FloatArray, IntArray, Observation, Policy
 from pipeline.learning.sampling import best, sample
 from pipeline.learning.stored import restore_weights

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 import torch.multiprocessing as mp
 
-from pipeline.core.config import A3c, A3cRecipe
+from pipeline.core.config.machines.learning import A3c, A3cRecipe
 from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory

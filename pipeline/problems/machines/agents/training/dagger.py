@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pipeline.core.config import Dagger, DaggerRecipe, pick
+from pipeline.core.config import pick
+from pipeline.core.config.machines.learning import Dagger, DaggerRecipe
 from pipeline.core.types import IntArray
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from pipeline.core.config import Ppo, PpoRecipe
+from pipeline.core.config.machines.learning import Ppo, PpoRecipe
 from pipeline.core.types import FloatArray, IntArray
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update

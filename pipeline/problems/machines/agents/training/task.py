@@ -6,7 +6,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import torch
 
-from pipeline.core.config import EvolutionRecipe, MachinesRecipe
+from pipeline.core.config import EvolutionRecipe
+from pipeline.core.config.machines.learning import MachinesRecipe
 from pipeline.core.types import CompiledRule, FloatArray, IntArray, KeyArray, keys
 from pipeline.errors import UserError
 from pipeline.learning.returns import generalised_advantage

@@ -8,7 +8,8 @@ import pytest
 import torch
 from machine_learning import RECIPES, tiny_task, untrained
 
-from pipeline.core.config import A3c, Dagger, MachinesEvolution, NoPretrain, Ppo
+from pipeline.core.config import MachinesEvolution, NoPretrain
+from pipeline.core.config.machines.learning import A3c, Dagger, Ppo
 from pipeline.core.storage.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update

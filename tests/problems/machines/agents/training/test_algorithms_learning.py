@@ -19,15 +19,17 @@ from machine_learning import (
     tiny_task,
     untrained,
 )
+from pipeline.problems.machines.agents.training.dagger import Pool, dagger
+from pipeline.problems.machines.agents.training.ppo import by_others, ppo
 
-from pipeline.core.config import A3c, Dagger, MachinesEvolution, Ppo
+from pipeline.core.config import MachinesEvolution
+from pipeline.core.config.machines.learning import A3c, Dagger, Ppo
 from pipeline.core.types import keys
 from pipeline.errors import UserError
 from pipeline.problems.machines.agents.networks.actor_critic import LITTLE, ActorCritic, DeepSets, Linear
 from pipeline.problems.machines.agents.networks.features import THERE, Features
 from pipeline.problems.machines.agents.networks.loading import greedy
 from pipeline.problems.machines.agents.training.a3c import a3c
-from pipeline.problems.machines.agents.training.dagger import Pool, dagger
 from pipeline.problems.machines.agents.training.evolution import (
     costs,
     evolution,
@@ -36,7 +38,6 @@ from pipeline.problems.machines.agents.training.evolution import (
     set_weights,
     weights_in,
 )
-from pipeline.problems.machines.agents.training.ppo import by_others, ppo
 from pipeline.problems.machines.agents.training.task import MOST_JOBSETS, Task, Trajectory, by_critic, record
 from pipeline.problems.machines.env.nouns import end_to_end
 from pipeline.problems.machines.env.teachers import TEACHERS
