@@ -10,7 +10,7 @@ from torch import nn
 
 from pipeline.core import storage
 from pipeline.core.config import FinetuneConfig, Params, PretrainConfig
-from pipeline.core.storage import checkpoints
+from pipeline.core.storage import models
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
@@ -37,7 +37,7 @@ class TrainingRun:
 
     def _resumed(self, total: int) -> Memory:
         try:
-            saved = None if self.place is None else checkpoints.read_checkpoint(self.place)
+            saved = None if self.place is None else models.read_checkpoint(self.place)
         except UserError as error:
             say(f"{error}; starting from the beginning")
             saved = None
@@ -62,7 +62,7 @@ class TrainingRun:
     def _save(self, place: Path) -> None:
         notes = [(update.step, list(update.metrics.items())) for update in self.curve]
         try:
-            checkpoints.write_checkpoint(place, checkpoints.Checkpoint(self.memory.state(), notes))
+            models.write_checkpoint(place, models.Checkpoint(self.memory.state(), notes))
         except UserError as error:  # the result does not need checkpoints
             say(f"{error}; {self._title} continues without checkpoints")
             self.place = None
@@ -70,15 +70,15 @@ class TrainingRun:
     def finish(self) -> None:
         """Drop the checkpoints, once all results are written."""
         if self.place is not None:
-            checkpoints.drop_checkpoints(self.place)
+            models.drop_checkpoints(self.place)
         if self._held is not None:
             self._held.close()
 
 
 def training_run(params: Params, stage: str, agent: str, part: Part, inputs: Iterable[Path]) -> TrainingRun:
     """Return the training run of an agent, resumed from its checkpoint."""
-    key = checkpoints.checkpoint_key(_rows(params, agent, part), inputs)
-    return TrainingRun(f"{stage} {agent}", checkpoints.checkpoint_file(f"{stage}@{agent}", key), part.budget)
+    key = models.checkpoint_key(_rows(params, agent, part), inputs)
+    return TrainingRun(f"{stage} {agent}", models.checkpoint_file(f"{stage}@{agent}", key), part.budget)
 
 
 def _seconds() -> float:

@@ -10,7 +10,7 @@ from pipeline.core import storage
 from pipeline.core.config import PARAMS_FILE, Params
 from pipeline.core.config.git import refusal
 from pipeline.core.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY
-from pipeline.core.storage import evidence, leftovers
+from pipeline.core.storage import evidence
 from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.interactive.showing.show import ShowRequest, draw
@@ -19,8 +19,7 @@ from pipeline.progress import say
 from pipeline.report import changes as differences
 from pipeline.report.advice import answer
 from pipeline.report.changes import Changes
-from pipeline.report.page import Content, Origin, cards, digests, html
-from pipeline.report.pictures import Picture, data_uri, figures, papers
+from pipeline.report.page import Content, Origin, Picture, cards, data_uri, digests, figures, html, papers
 from pipeline.report.tables import at_home, best_agent, middle_load, typical_jobset
 from pipeline.simulation.results import BOUNDED
 
@@ -40,7 +39,7 @@ def run(params: Params) -> None:
     summary, objectives = tables["summary"], tables["objectives"]
     agents = {name: row.objective for name, row in params.judged.items()}
     scored = {name: goal for name, goal in agents.items() if (summary["policy"] == name).any()}
-    forgotten = leftovers.forgotten()
+    forgotten = evidence.forgotten()
     lock, values = evidence.read_lock(forgotten), evidence.read_params_values()
     bounded = {name for name in params.scenarios if BOUNDED in problem_of(params, name).tables.jobsets.columns}
     drawn = evidence.read_pictures(storage.REPORTS / "figures")

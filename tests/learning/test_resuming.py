@@ -13,7 +13,7 @@ from torch import nn
 
 from pipeline.core.config import Params
 from pipeline.core.storage import files
-from pipeline.core.storage.checkpoints import read_checkpoint
+from pipeline.core.storage.models import read_checkpoint
 from pipeline.errors import UserError
 from pipeline.learning.resuming import TrainingRun, training_run
 from pipeline.learning.update import Update

@@ -1,4 +1,7 @@
-"""Model directories: weights without pickle, and a card that describes them and is checked."""
+"""Weights without pickle: model directories, with a card that is checked, and checkpoints to resume a killed stage.
+
+Checkpoints are not outputs of DVC. They are named by a digest of all that the result depends on.
+"""
 
 import difflib
 import hashlib
@@ -6,23 +9,29 @@ import json
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_weights
 from safetensors.numpy import save as save_weights
 
+from pipeline.core.config import repository_root
 from pipeline.core.config.learning import FORMAT, POOL, Card, Weights, described, difference
 from pipeline.core.config.records import known_names
 from pipeline.core.storage.files import one_line, read_json, write
-from pipeline.core.storage.paths import MODELS
+from pipeline.core.storage.paths import MODELS, sha256_of
 from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 
 CARD, WEIGHTS = "policy.json", "policy.safetensors"
 PACKAGES = ("torch", "numpy", "numba", "safetensors")
+Tensors = Mapping[str, npt.NDArray[np.generic]]
+CODE = Path(__file__).parents[1]
+MAY_CHANGE = ("torch", "numpy", "numba")  # packages whose version may change a result
+ENTRY = "checkpoint"  # one entry of metadata: several would be written in random order
 PICKLES = (b"\x80", b"PK\x03\x04")  # how files of pickle and torch.save begin
 SHOWN = 12  # characters of a digest
 Kind_co = TypeVar("Kind_co", bound=Card, covariant=True)
@@ -129,3 +138,77 @@ def unknown_policy(name: str, heuristics: Iterable[str]) -> UserError:
     meant = f"; did you mean '{MODELS / near[0]}'?" if near else ""
     there = known_names(heuristics, name)
     return UserError(f"unknown policy '{name}': expected a model directory or a heuristic; {there}{meant}")
+
+
+class Checkpoint(NamedTuple):
+    """Progress of a learner."""
+
+    tensors: Tensors
+    notes: Any  # JSON
+
+
+def checkpoint_key(rows: Mapping[str, Any], inputs: Iterable[Path]) -> str:
+    """Return the digest of all that a result depends on: params, input files and folders, code, packages."""
+    whole = {
+        "rows": rows,
+        "inputs": {path.as_posix(): sha256_of(path) for path in inputs if path.exists()},
+        "code": {file.relative_to(CODE).as_posix(): sha256_of(file) for file in sorted(CODE.rglob("*.py"))},
+        "packages": {name: version(name) for name in MAY_CHANGE},
+    }
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
+def checkpoint_file(stage: str, key: str) -> Path | None:
+    """Return the file of a checkpoint of a stage (such as `finetune@deeprm`); None outside of a DVC repository."""
+    dvc = repository_root() / ".dvc"
+    return dvc / "tmp" / "checkpoints" / stage / f"{key}.safetensors" if dvc.is_dir() else None
+
+
+def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint under its key."""
+    notes = json.dumps(checkpoint.notes, sort_keys=True)
+    entry = {"key": path.stem, "notes": notes, "sha256": _contents(checkpoint.tensors, notes)}
+    write(path, save_weights(dict(checkpoint.tensors), metadata={ENTRY: json.dumps(entry, sort_keys=True)}))
+
+
+def read_checkpoint(path: Path) -> Checkpoint | None:
+    """Read a checkpoint, if it exists; a UserError if damaged, or made with other parameters, inputs or code."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        others = sorted(path.parent.glob("*.safetensors"))
+        if others:
+            raise UserError(f"checkpoint {others[-1]}: made with other parameters, inputs or code") from None
+        return None
+    except OSError as error:
+        raise UserError(f"checkpoint {path}: cannot be read ({error.strerror})") from error
+    try:
+        tensors = load_weights(content)
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])  # eight bytes of length, then JSON
+        entry = json.loads(header["__metadata__"][ENTRY])
+        key, notes, sha256 = entry["key"], entry["notes"], entry["sha256"]
+        found = Checkpoint(tensors, json.loads(notes))
+    except (SafetensorError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise UserError(f"checkpoint {path}: not a checkpoint ({one_line(error)})") from error
+    if key != path.stem:
+        raise UserError(f"checkpoint {path}: made with other parameters, inputs or code")
+    if sha256 != _contents(tensors, notes):
+        raise UserError(f"checkpoint {path}: damaged (its content is not what was written)")
+    return found
+
+
+def drop_checkpoints(path: Path) -> None:
+    """Remove all checkpoints of a finished stage: this one and those of other parameters."""
+    for file in path.parent.glob("*"):
+        file.unlink(missing_ok=True)
+    if path.parent.is_dir():
+        path.parent.rmdir()
+
+
+def _contents(tensors: Tensors, notes: str) -> str:
+    found = hashlib.sha256(notes.encode())
+    for name in sorted(tensors):
+        value = tensors[name]
+        found.update(f"{name} {value.dtype} {value.shape} ".encode())
+        found.update(np.ascontiguousarray(value).tobytes())
+    return found.hexdigest()

@@ -9,7 +9,7 @@ import torch
 from group_builders import RECIPE, REPLAY, tiny_task, untrained, written
 
 from pipeline.core.config import Dqn, DqnRecipe, Evolution, EvolutionRecipe, NoPretrain, Replay
-from pipeline.core.storage.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from pipeline.core.storage.models import Checkpoint, read_checkpoint, write_checkpoint
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.groups.agents.networks.q_network import ValueNetwork

@@ -10,7 +10,7 @@ from machine_learning import RECIPES, tiny_task, untrained
 
 from pipeline.core.config import MachinesEvolution, NoPretrain
 from pipeline.core.config.machines.learning import A3c, Dagger, Ppo
-from pipeline.core.storage.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from pipeline.core.storage.models import Checkpoint, read_checkpoint, write_checkpoint
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.machines.agents.networks.actor_critic import ActorCritic

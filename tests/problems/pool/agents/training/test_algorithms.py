@@ -11,7 +11,7 @@ from builders import tiny_task
 
 from pipeline.core.config import Clone, EvolutionRecipe, Mlp, NoPretrain, Params, PoolEvolution, Reinforce
 from pipeline.core.config.pool.learning import Scores, StreamPieces
-from pipeline.core.storage.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from pipeline.core.storage.models import Checkpoint, read_checkpoint, write_checkpoint
 from pipeline.learning.memory import Memory, best_on_validation
 from pipeline.learning.update import Update
 from pipeline.problems.pool.agents.networks.network import Scorer

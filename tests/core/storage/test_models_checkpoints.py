@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from pipeline.core.storage.checkpoints import (
+from pipeline.core.storage.models import (
     Checkpoint,
     checkpoint_file,
     checkpoint_key,
@@ -161,11 +161,11 @@ def test_the_key_tells_parameters_and_inputs_apart(root: Path) -> None:
 def test_the_key_tells_code_and_packages_apart(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = checkpoint_key({}, [])
     with monkeypatch.context() as changed:
-        changed.setattr("pipeline.core.storage.checkpoints.version", lambda name: "9.9")
+        changed.setattr("pipeline.core.storage.models.version", lambda name: "9.9")
         assert checkpoint_key({}, []) != first
     code = root / "code" / "deep"
     code.mkdir(parents=True)
-    monkeypatch.setattr("pipeline.core.storage.checkpoints.CODE", code.parent)
+    monkeypatch.setattr("pipeline.core.storage.models.CODE", code.parent)
     (code / "a.py").write_text("x = 1\n")
     second = checkpoint_key({}, [])
     (code / "a.py").write_text("x = 2\n")

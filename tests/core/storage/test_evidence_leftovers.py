@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.core.storage.leftovers import forget, forgotten, remove
+from pipeline.core.storage.evidence import forget, forgotten, remove
 from pipeline.errors import UserError
 
 STAGES = """stages:
