@@ -15,11 +15,18 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 from gymnasium import make, make_vec
 
-from deeprm.scenarios import IDS
-
 if TYPE_CHECKING:
     from deeprm.evaluating import Evaluation, evaluate, load_policy
 
+# Environments by id, with the scenario of `scenarios.yaml` that each uses by default.
+IDS = {
+    "deeprm/Pool-v0": "online",
+    "deeprm/Stream-v1": "streams",
+    "deeprm/Offline-v0": "offline",
+    "deeprm/Machines-v0": "machines",
+    "deeprm/Groups-v0": "shares",
+    "deeprm/RLScheduler-v0": "rlscheduler",
+}
 __all__ = ["IDS", "Evaluation", "evaluate", "load_policy", "make", "make_vec"]
 
 LAZY = ("Evaluation", "evaluate", "load_policy")  # need more imports than an environment

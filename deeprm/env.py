@@ -1,6 +1,7 @@
-"""One scheduling environment (Gymnasium's `Env`)."""
+"""One scheduling environment (Gymnasium's `Env`), and its scenario: the id's own, or one of params.yaml, or changed."""
 
 from collections.abc import Callable, Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -10,12 +11,14 @@ import numpy.typing as npt
 
 from deeprm.episodes import Episodes
 from deeprm.games import Game, GroupsGame, MachinesGame, Observations, PeerGame, PoolGame
-from deeprm.scenarios import PEER, Scenario, settings
-from pipeline.core.config import known_names
+from deeprm.rendering import rendered
+from pipeline.core.config import PARAMS_FILE, Params, check_params, known_names
+from pipeline.core.config.parsing import parsed
 from pipeline.core.types import IntArray
 from pipeline.errors import UserError
 
-PEER_SLOTS = 128  # RLScheduler's window
+PEER, PEER_SLOTS = "rlscheduler", 128  # no scenario of params.yaml: the machine is the log's own; its window
+Scenario = str | Mapping[str, Any]  # a scenario's name in params.yaml, or changed keys of the environment's own
 
 
 class Settings(TypedDict, total=False):
@@ -32,6 +35,45 @@ class Settings(TypedDict, total=False):
 
 ARGUMENTS = (*Settings.__annotations__, "load", "illegal", "render_mode", "autoreset_mode")
 GAMES: dict[str, Callable[..., Game]] = {"machines": MachinesGame, "groups": GroupsGame}
+
+
+def settings(
+    own: str,
+    scenario: Scenario | None = None,
+    jobs: str | Path | None = None,
+    slots: int | None = None,
+    policies_know: str | None = None,
+) -> tuple[Params, str]:
+    """Return all parameters, and the name of an environment's scenario; see `Settings`.
+
+    >>> params, name = settings("online", {"step_limit": 500}, slots=5)
+    >>> name, params.scenario(name).slots, params.scenario(name).step_limit
+    ('online', 5, 500)
+
+    Raises:
+        UserError: there is no such scenario, or a key or value is wrong.
+    """
+    if isinstance(scenario, str) and PARAMS_FILE.is_file():
+        text, where = PARAMS_FILE.read_text(encoding="utf-8"), str(PARAMS_FILE)
+    else:
+        text, where = (files("deeprm") / "scenarios.yaml").read_text(encoding="utf-8"), "deeprm/scenarios.yaml"
+    raw = dict(parsed(text, where))
+    name = scenario if isinstance(scenario, str) else own
+    rows = raw["scenarios"]
+    if name not in rows:
+        raise UserError(f"{where}: no scenario '{name}'; {known_names(rows, name)}")
+    changes = {"slots": slots, "policies_know": policies_know}
+    row = dict(rows[name]) | {key: value for key, value in changes.items() if value is not None}
+    row |= scenario if isinstance(scenario, Mapping) else {}
+    if jobs is not None:
+        from pipeline.core.logs.registry import guess
+
+        log = {"name": "log", "format": guess(Path(jobs)), "path": str(jobs)}
+        place = raw if row["problem"] == "pool" else row
+        given = place["workload"] if place.get("workload", {}).get("name") == "log" else {}
+        place["workload"] = {**given, **log}
+    raw["scenarios"] = {**rows, name: row}
+    return check_params(raw, where), str(name)
 
 
 def game_of(own: str, **chosen: Unpack[Settings]) -> Game:
@@ -123,8 +165,6 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
 
     def render(self) -> Any:
         """Return the schedule so far: text (`ansi`), or a picture [height, width, 3] of bytes (`rgb_array`)."""
-        from deeprm.rendering import rendered
-
         return rendered(self.episodes, 0, self.render_mode)
 
     def _seen(self) -> Observations:

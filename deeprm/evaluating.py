@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 import pandas as pd
 
-from deeprm.env import Settings, game_of
+from deeprm import IDS
+from deeprm.env import Scenario, Settings, game_of
 from deeprm.games import Game, GroupsGame, Jobs, PlacingGame, PoolGame
-from deeprm.scenarios import IDS, Scenario
 from pipeline.comparing.statistics import ALL, comparison
 from pipeline.core.config import known_names
 from pipeline.core.types import SPLITS, FloatArray
@@ -181,7 +181,7 @@ def _parts(game: Any) -> _Parts:
         about = {"cluster": game.cluster, "step_limit": game.row.step_limit, "measured": span_of(game.row)}
         return _Parts(POOL, partial(score_pool, **about), lambda folder: of_pool(folder, game.row, name)[0])
     if isinstance(game, GroupsGame):
-        from pipeline.interactive.groups.policies import policy_by_name as of_groups
+        from pipeline.interactive.groups.scheduling import policy_by_name as of_groups
         from pipeline.problems.groups.env.evaluation.play import Player, controlled
         from pipeline.problems.groups.env.evaluation.play import score as score_groups
         from pipeline.problems.groups.heuristics.tuning import rules_with, untuned
@@ -210,7 +210,7 @@ class _Adapter:
         self._model: Any = None  # a network of SB3
         self._options: Any = None  # parameters of its `predict`
         if hasattr(getattr(policy, "policy", None), "obs_to_tensor") and isinstance(game, PlacingGame):
-            from pipeline.external.models import of_sb3
+            from pipeline.external.loading import of_sb3
 
             self._model = of_sb3(policy, game.scale, getattr(game.row, "backlog", 0))
         elif hasattr(policy, "predict"):  # of Stable-Baselines3 and sb3-contrib

@@ -21,7 +21,7 @@ from pipeline.problems.groups.env.workload.source import source as groups_source
 from pipeline.problems.machines.env import nouns as machines
 from pipeline.problems.machines.env.simulator.batch import COSTS
 from pipeline.problems.machines.env.simulator.batch import Simulator as MachinesSimulator
-from pipeline.problems.machines.env.workload.park import machines_of
+from pipeline.problems.machines.env.storage import machines_of
 from pipeline.problems.machines.env.workload.source import source as machines_source
 from pipeline.problems.pool.env import nouns as pool
 from pipeline.problems.pool.env.simulator.batch import Batched

@@ -10,6 +10,7 @@ from gymnasium.vector.utils import batch_space
 from deeprm.env import SchedulingEnv, Settings, check_render_mode, game_of
 from deeprm.episodes import Episodes, Taken
 from deeprm.games import Observations
+from deeprm.rendering import rendered
 from pipeline.core.types import BoolArray, FloatArray, IntArray
 
 Infos = dict[str, Any]
@@ -108,8 +109,6 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
 
     def render(self) -> tuple[Any, ...]:
         """Return the schedule of every environment so far."""
-        from deeprm.rendering import rendered
-
         return tuple(rendered(self.episodes, k, self.render_mode) for k in range(self.num_envs))
 
     def _replaced(self, seen: Observations, infos: Infos, ends: IntArray) -> Infos:

@@ -98,7 +98,7 @@ def test_every_public_name_of_the_library_is_in_the_api(site: Path) -> None:
         f"{module.__name__}.{name}" for module in modules for name, member in vars(module).items()
         if isclass(member) and member.__module__ == module.__name__
     }  # fmt: skip
-    named = defined | {f"deeprm.{name}" for name in deeprm.__all__} | {"deeprm.scenarios.settings"}
+    named = defined | {f"deeprm.{name}" for name in deeprm.__all__} | {"deeprm.env.settings"}
     fields = {f"pipeline.core.types.Observation.{name}" for name in Observation._fields}
     fields |= {f"deeprm.env.Settings.{name}" for name in Settings.__annotations__}
     assert {"deeprm.make", "deeprm.env.SchedulingEnv", "deeprm.sb3.VecEnv"} <= named

@@ -1,4 +1,4 @@
-"""Networks as ONNX files: from the fields of an observation to logits and the best legal action."""
+"""Networks as ONNX files that read the fields of an observation."""
 
 import logging
 import warnings
@@ -9,41 +9,46 @@ from torch import Tensor, nn
 
 Fields = Mapping[str, Tensor]
 Shapes = Mapping[str, tuple[int, ...]]  # of fields, after [B]
+Outputs = tuple[Tensor, ...] | Tensor
 
 
 class Exported(nn.Module):
-    """A network that maps the fields of an observation to an action; illegal ones have a logit of minus infinity."""
+    """A network, and a function that computes outputs by its weights from fields of an observation."""
 
-    def __init__(self, network: nn.Module, logits: Callable[[Fields], tuple[Tensor, Tensor]], names: list[str]) -> None:
-        """Wrap `logits`, which uses the network's weights to compute logits [B, A] and legal actions [B, A]."""
+    def __init__(self, network: nn.Module, outputs: Callable[[Fields], Outputs], names: list[str]) -> None:
         super().__init__()
-        self.network, self._logits, self._names = network.eval(), logits, names
+        self.network, self._outputs, self._names = network.eval(), outputs, names
 
-    def forward(self, *fields: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logits [B, A] and actions [B]."""
-        found, may = self._logits(dict(zip(self._names, fields, strict=True)))
-        logits = torch.where(may, found, torch.full_like(found, -torch.inf))
-        return logits, logits.argmax(dim=1)
+    def forward(self, *fields: Tensor) -> Outputs:
+        """Return the outputs."""
+        return self._outputs(dict(zip(self._names, fields, strict=True)))
 
 
-def example_of(numbers: Shapes, masks: Shapes) -> dict[str, Tensor]:
-    """Return the fields of two observations, as example inputs of an export."""
-    fields = {name: torch.ones((2, *shape), dtype=torch.float64) for name, shape in numbers.items()}
-    return fields | {name: torch.ones((2, *shape), dtype=torch.bool) for name, shape in masks.items()}
+def greedy(logits: Tensor, may: Tensor) -> tuple[Tensor, Tensor]:
+    """Return logits [B, A], minus infinity for illegal actions, and the best legal actions [B]."""
+    found = torch.where(may, logits, torch.full_like(logits, -torch.inf))
+    return found, found.argmax(dim=1)
 
 
-def onnx_of(network: nn.Module, outputs: list[str], example: Fields) -> bytes:
-    """Return an ONNX file with a free batch dimension B; inputs are named like the fields of the example."""
+def onnx_of(
+    network: nn.Module, outputs: Callable[[Fields], Outputs], names: list[str], numbers: Shapes, masks: Shapes
+) -> bytes:
+    """Return an ONNX file with a free batch dimension B, whose inputs are the numbers and masks.
+
+    `outputs`, called `names` in the file, uses the network's weights.
+    """
+    example = {name: torch.ones((2, *shape), dtype=torch.float64) for name, shape in numbers.items()}
+    example |= {name: torch.ones((2, *shape), dtype=torch.bool) for name, shape in masks.items()}
     batch = torch.export.Dim("B", min=1)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         for name in ("torch.onnx", "onnx_ir", "onnxscript"):
             logging.getLogger(name).setLevel(logging.ERROR)
         program = torch.onnx.export(
-            network,
+            Exported(network, outputs, list(example)),
             tuple(example.values()),
             input_names=list(example),
-            output_names=outputs,
+            output_names=names,
             dynamic_shapes=(tuple({0: batch} for _ in example),),
             dynamo=True,
             verbose=False,

@@ -76,7 +76,7 @@ class PolicyGateway:
         self._thread = ThreadPoolExecutor(1)  # the fallback draws random numbers: one state at a time
         self._falling, self._fallback_s = 0, FIRST_S  # waiting states, and the time of one
         self._answering, self._most = 0, float(WAITING)  # states being answered, and their limit
-        self._worker = self._begin(look())
+        self._worker = Worker(params, scenario, look())
         self._next: Worker | None = None
         self._row = 0  # times in a row that the process has ended
 
@@ -174,9 +174,6 @@ class PolicyGateway:
         self._fallback_s += SMOOTH * (time.perf_counter() - began - self._fallback_s)
         return decision
 
-    def _begin(self, named: ServedPolicy) -> Worker:
-        return Worker(self.params, self.scenario, named)
-
     async def watch(self) -> None:
         """Supervise the policy's process and follow the champion, until cancelled; no error ends it."""
         self._looked = time.monotonic()  # the start may have taken long
@@ -204,7 +201,7 @@ class PolicyGateway:
             return
         if self._next:
             self._next.end(now=True)
-        self._next, self.said = self._begin(named), ""
+        self._next, self.said = Worker(self.params, self.scenario, named), ""
 
     def _take_over(self) -> None:
         if self._next is None:
@@ -236,7 +233,7 @@ class PolicyGateway:
         if now - self._ended < AGAIN_S[min(self._row, len(AGAIN_S) - 1)]:
             return
         self._row, self.said = self._row + 1, self._worker.said
-        self._worker, self._ended = self._begin(self._worker.served), 0.0
+        self._worker, self._ended = Worker(self.params, self.scenario, self.served), 0.0
         self.restarts += 1
         self.metrics.restarts.inc()
 

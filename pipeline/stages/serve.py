@@ -1,7 +1,7 @@
-"""`serve`: a service that decides for a live cluster, by a named policy or by the scenario's champion."""
+"""`serve` and `steer slurm`: a named policy, or the scenario's champion, decides for a live cluster."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from fastapi import APIRouter
@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from pipeline.champions.lines import CHAMPIONS, champions_in, digest_of_tuned
 from pipeline.core import storage
 from pipeline.core.config import Params
+from pipeline.core.storage.files import OWNER, write
 from pipeline.errors import UserError
 from pipeline.external.loading import is_external
 from pipeline.lookahead.planner import PREFIX
@@ -16,9 +17,14 @@ from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.serving.app import application
 from pipeline.serving.gateway import PolicyGateway
-from pipeline.serving.listening import MOST_TOKEN, bound, server_of, token_for
+from pipeline.serving.guard import MOST_TOKEN, bound, server_of, token_for
 from pipeline.serving.records import Metrics, ServedPolicy
 from pipeline.stages.replaying import model_of
+from pipeline.steering import session
+from pipeline.steering.rows import OddError
+from pipeline.steering.settings import Mode, Settings
+from pipeline.steering.slurm import Slurm
+from pipeline.steering.states import misfits
 from pipeline.tracking.digests import measured
 
 CHAMPION, IN_CLUSTER = "champion", "cluster"
@@ -127,3 +133,27 @@ def by_name(policy: str, scenario: str) -> ServedPolicy:
 def heuristic(policy: str, tuned: dict[str, float] | None = None) -> ServedPolicy:
     """Return a heuristic with its tuning."""
     return ServedPolicy(policy, policy, digest_of_tuned(policy, tuned or {}), tuned or {})
+
+
+def steer(params: Params, scenario: str, policy: str, limit_ms: float, settings: Settings) -> None:
+    """Steer until a signal arrives."""
+    live = problem_of(params, scenario).live
+    if not live.places:
+        raise UserError(f"scenario '{scenario}': its policies do not place jobs on machines, as Slurm does")
+    with looking(params, scenario, policy) as look:
+        named = look()
+        if settings.mode is Mode.SHADOW:
+            from pipeline.steering.replay import check_replayable, verdicts  # needs the simulator, unlike other modes
+
+            check_replayable(named.place)
+        if Path(named.place).is_dir():
+            with suppress(OddError, UserError):  # `steer` reports an unreadable cluster
+                for line in misfits(params, scenario, Slurm().read().nodes):
+                    say(f"steer: {line}")
+        session.steer(params, scenario, look, heuristic(live.fallback), limit_ms / 1000, settings)
+    if settings.mode is Mode.SHADOW:
+        lines = list[str]()
+        for line in verdicts(settings.folder, named.place, params.seed):
+            say(f"shadow: {line}")
+            lines.append(f"{line}\n")
+        write(settings.folder / VERDICT, "".join(lines).encode(), OWNER)

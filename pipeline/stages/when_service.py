@@ -11,9 +11,9 @@ from pipeline.core.config import PARAMS_FILE, check_known, load_params
 from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.progress import say
+from pipeline.report import template
 from pipeline.report.advice import duration
-from pipeline.report.templating import template
-from pipeline.serving.listening import bound, server_of
+from pipeline.serving.guard import bound, server_of
 from pipeline.stages.when import NoJobWaitsError, run
 
 HOST = "127.0.0.1"  # users of other machines come through the site's own web server

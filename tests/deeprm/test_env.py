@@ -263,7 +263,7 @@ def test_a_log_takes_the_place_of_the_recipe() -> None:
 def test_the_scenarios_are_those_of_the_default_run() -> None:
     from builders import params
 
-    from deeprm.scenarios import settings as of
+    from deeprm.env import settings as of
 
     ours, _ = of("online")
     default = params()

@@ -16,6 +16,7 @@ from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.serving.gateway import PolicyGateway
 from pipeline.serving.records import Metrics, ServedPolicy
+from pipeline.serving.worker import Worker
 from pipeline.stages.serve import by_name, heuristic
 
 __all__ = ["quick_workers"]
@@ -144,15 +145,15 @@ def test_looks_that_fail_end_neither_watch_nor_restarts(params: Params) -> None:
 def test_a_process_that_cannot_be_begun_is_begun_later(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.serving.gateway.AGAIN_S", (0.0, 0.1, 0.2, 30.0))
     with service(params, lambda: heuristic("sjf")) as one:
-        begin, failed = PolicyGateway._begin, []
+        failed = []
 
-        def fails(gateway: PolicyGateway, named: ServedPolicy) -> object:
+        def fails(params: Params, scenario: str, named: ServedPolicy) -> Worker:
             if len(failed) < 2:
                 failed.append(named)
                 raise BlockingIOError(11, "Resource temporarily unavailable")
-            return begin(gateway, named)
+            return Worker(params, scenario, named)
 
-        monkeypatch.setattr(PolicyGateway, "_begin", fails)
+        monkeypatch.setattr("pipeline.serving.gateway.Worker", fails)
         os.kill(one.pid, signal.SIGKILL)
         one.until(lambda: one.gateway.restarts == 1 and one.gateway.active.ready)
         assert len(failed) == 2

@@ -14,7 +14,7 @@ import pytest
 from pipeline.core import storage
 from pipeline.core.types import Json
 from pipeline.errors import UserError
-from pipeline.serving.listening import bound, server_of
+from pipeline.serving.guard import bound, server_of
 from pipeline.stages import when_service
 from pipeline.stages.when import NoJobWaitsError
 from pipeline.stages.when_service import Latest, application, serve

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.serving.listening import server_of
+from pipeline.serving.guard import server_of
 from pipeline.steering.journal import Journal, rows
 from pipeline.steering.replay import MOST_JOBS, VERDICT_S, replay_waits, verdicts
 from pipeline.steering.replay import read_recorded as replayed

@@ -10,12 +10,12 @@ from types import MappingProxyType
 from typing import Any
 
 from fastapi import APIRouter
-from pipeline.serving.listening import bound, server_of
 
 from pipeline.core.config import Params
 from pipeline.problems import problem_of
 from pipeline.serving.app import application
 from pipeline.serving.gateway import PolicyGateway
+from pipeline.serving.guard import bound, server_of
 from pipeline.serving.records import Metrics, ServedPolicy
 from pipeline.stages.serve import heuristic
 

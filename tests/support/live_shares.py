@@ -5,22 +5,23 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pipeline.interactive.groups.live import GroupMemory, Names, SharesState
+from pipeline.core.config import GroupsScenario
+from pipeline.interactive.groups.live import GroupMemory, SharesState
 from tests.oracles.groups import PlainGroups
 
 
 def state_of(
-    simulator: PlainGroups, names: Names, arrived: Sequence[int], memory: Sequence[GroupMemory]
+    simulator: PlainGroups, row: GroupsScenario, arrived: Sequence[int], memory: Sequence[GroupMemory]
 ) -> SharesState:
     """The state that a service would receive in the simulator's current situation."""
     jobs = simulator.jobs
 
     def job_of(job: int) -> dict[str, Any]:
-        demand = dict(zip(names.resources, jobs.demand[job].tolist(), strict=True))
+        demand = dict(zip(row.resources, jobs.demand[job].tolist(), strict=True))
         return {"group": int(jobs.group[job]), "duration": float(jobs.estimate[job]), "demand": demand}
 
     def queued(job: int) -> dict[str, Any]:
-        return {**job_of(job), "queue": names.queues[jobs.queue[job]]}
+        return {**job_of(job), "queue": row.queues[jobs.queue[job]]}
 
     return SharesState.model_validate(
         {

@@ -124,51 +124,41 @@ def differences(decisions: Decisions, load: IntArray) -> pd.DataFrame:
 def jobs(decisions: Decisions, load: IntArray) -> pd.DataFrame:
     """Return JOBS."""
     another, agent, sjf = decisions.starts & ~decisions.same_job, decisions.agent, decisions.sjf
-    columns = {
-        "smaller": (decisions.of("demand", agent) < decisions.of("demand", sjf)).astype(float),
-        "waited_longer": (decisions.of("waited", agent) > decisions.of("waited", sjf)).astype(float),
+    columns: dict[str, BoolArray | FloatArray] = {
+        "smaller": decisions.of("demand", agent) < decisions.of("demand", sjf),
+        "waited_longer": decisions.of("waited", agent) > decisions.of("waited", sjf),
     }
+    shares = dict.fromkeys(columns, "mean")
     for name in ("duration", "demand"):
         columns |= {name: decisions.of(name, agent), f"{name}_sjf": decisions.of(name, sjf)}
-    frame = pd.DataFrame(columns).astype(float).round(DIGITS).assign(load=load[decisions.episode])
-    rows = frame[another].groupby("load")
-    shares = rows[["smaller", "waited_longer"]].mean()
-    found = rows.median().assign(smaller=shares["smaller"], waited_longer=shares["waited_longer"])
-    return _by_load(found, another, decisions, load, list(JOBS.columns))
+    frame, here = pd.DataFrame(columns).astype(float).round(DIGITS), load[decisions.episode]
+    return _by_load(frame[another], here[another], here, JOBS, dict.fromkeys(columns, "median") | shares)
 
 
 def machines(decisions: Decisions, load: IntArray) -> pd.DataFrame:
     """Return MACHINES."""
-    placement = decisions.placement
+    placement, here = decisions.placement, load[decisions.episode]
     frame = pd.DataFrame({name: getattr(placement, name) for name in PLACES})
-    frame = frame.assign(load=load[decisions.episode])[placement.uneven]
-    return _by_load(frame.groupby("load").mean(), placement.uneven, decisions, load, list(MACHINES.columns))
-
-
-def _by_load(
-    found: pd.DataFrame, counted: BoolArray, decisions: Decisions, load: IntArray, columns: list[str]
-) -> pd.DataFrame:
-    """Return a row for each load, with the number of counted decisions, which may be 0."""
-    here = load[decisions.episode]
-    loads = np.unique(here).astype(np.int64)
-    count = [int(counted[here == value].sum()) for value in loads]
-    return found.reindex(loads).rename_axis("load").reset_index().assign(decisions=count)[columns]
+    return _by_load(frame[placement.uneven], here[placement.uneven], here, MACHINES)
 
 
 def withheld(decisions: Decisions, load: IntArray) -> pd.DataFrame:
     """Return WITHHELD."""
     place, slot = np.nonzero(decisions.features.fits & ~decisions.starts[:, None])
     job, until = decisions.features.job[place, slot].astype(float), decisions.until_arrival[place]
-    columns = {
-        "load": load[decisions.episode[place]].astype(np.int64),
-        **{name: job[:, PLACE[name]] for name in ("duration", "demand", "waited", "shorter_waiting")},
-        "until_arrival": until,
-        "after_last_arrival": np.isnan(until).astype(float),
-    }
-    by_load = pd.DataFrame(columns).groupby("load")
-    found = by_load.mean().assign(withheld=by_load.size()).reindex(np.unique(load[decisions.episode]))
-    found = found.assign(withheld=found["withheld"].fillna(0).astype("int64"))
-    return found.rename_axis("load").reset_index()[list(WITHHELD.columns)]
+    columns = {name: job[:, PLACE[name]] for name in ("duration", "demand", "waited", "shorter_waiting")}
+    frame = pd.DataFrame(columns | {"until_arrival": until, "after_last_arrival": np.isnan(until).astype(float)})
+    here = load[decisions.episode]
+    return _by_load(frame, here[place], here, WITHHELD)
+
+
+def _by_load(
+    rows: pd.DataFrame, load: IntArray, every: IntArray, schema: pa.DataFrameSchema, how: str | dict[str, str] = "mean"
+) -> pd.DataFrame:
+    """Return the number of rows, the schema's second column, and a statistic of each column, for each of all loads."""
+    columns, loads, grouped = list(schema.columns), np.unique(every).astype(np.int64), rows.groupby(load)
+    found = grouped.agg(how).reindex(loads).assign(**{columns[1]: grouped.size().reindex(loads, fill_value=0)})
+    return found.rename_axis("load").reset_index()[columns]
 
 
 class Times:

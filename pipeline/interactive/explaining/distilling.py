@@ -31,13 +31,6 @@ class Examples(NamedTuple):
     machines: FloatArray  # [E, MACHINES]  did the agent take this machine, where not all are equally full?
 
 
-class Named(NamedTuple):
-    """Names of a tree's agent and scenario."""
-
-    agent: str
-    scenario: str
-
-
 def examples(decisions: Decisions) -> Examples:
     """Return the training data of some decisions."""
     decision, slot = np.nonzero(decisions.features.may_start)
@@ -49,8 +42,8 @@ def examples(decisions: Decisions) -> Examples:
     return Examples(rows, started, np.where(passed_over, PASSED_OVER, 1.0), took)
 
 
-def grow(parts: Sequence[Examples], leaves: int, named: Named, seed: int) -> TreeCard:
-    """Return a tree of up to `leaves` leaves, with a provisional threshold."""
+def grow(parts: Sequence[Examples], leaves: int, named: Mapping[str, str], seed: int) -> TreeCard:
+    """Return a tree of up to `leaves` leaves, with a provisional threshold; `named`: its agent and scenario."""
     from sklearn.tree import DecisionTreeClassifier  # the import takes a second
 
     rows, started, weight, took = (np.concatenate(field) for field in zip(*parts, strict=True))
@@ -73,7 +66,7 @@ def grow(parts: Sequence[Examples], leaves: int, named: Named, seed: int) -> Tre
         for k in range(found.node_count)
     ]
     machine = MACHINES[took.mean(axis=0).argmax() if len(took) else 0]
-    return TreeCard(agent=named.agent, scenario=named.scenario, threshold=0.5, nodes=tuple(nodes), machine=machine)
+    return TreeCard(**named, threshold=0.5, nodes=tuple(nodes), machine=machine)
 
 
 def distil(
@@ -82,7 +75,7 @@ def distil(
     costs: Callable[[Sequence[TreeCard]], Sequence[float]],
     sizes: Sequence[int],
     rounds: int,
-    named: Named,
+    named: Mapping[str, str],
     seed: int,
     most: int = 1_000_000,
 ) -> TreeCard:

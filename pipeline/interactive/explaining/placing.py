@@ -12,17 +12,11 @@ from pipeline.comparing.words import gap
 from pipeline.core.config import Params
 from pipeline.core.types import Policy
 from pipeline.interactive.explaining import differences as differing
+from pipeline.interactive.explaining import explain
 from pipeline.interactive.explaining.decisions import Decisions, Play, few, mean_of, outcomes_by, record, within
 from pipeline.interactive.explaining.differences import SCHEMAS
-from pipeline.interactive.explaining.distilling import Named, distil, rules
-from pipeline.interactive.explaining.explain import (
-    CANDIDATES,
-    Explained,
-    Explaining,
-    ExplainRequest,
-    candidates_in_words,
-)
-from pipeline.interactive.explaining.figures import PARTS, figures
+from pipeline.interactive.explaining.distilling import distil, rules
+from pipeline.interactive.explaining.explain import Explained, Explaining, ExplainRequest
 from pipeline.interactive.explaining.tree import PLACE, TREE, TreeCard, tree_features, tree_policy, words
 from pipeline.lookahead.planner import Planner, SearchResult
 from pipeline.problems import problem_of
@@ -79,7 +73,8 @@ def explaining(placing: Callable[[Params, str], Placing], planning: Callable[[Pa
         for _ in planner.play(simulator, key, lambda turn, found: parts.append(_tried(episodes, turn, found))):
             on_progress(100 * simulator.started / len(episodes.jobs.arrival), "")
         frame = pd.concat(parts).sort_values(["load", "jobset", "decision", "rank"], ignore_index=True)
-        return Explained({"candidates": (frame, CANDIDATES)}, {}, candidates_in_words(plan, row.base, frame))
+        lines = explain.candidates_in_words(plan, row.base, frame)
+        return Explained({"candidates": (frame, explain.CANDIDATES)}, {}, lines)
 
     return Explaining(ready)
 
@@ -128,7 +123,8 @@ def explained(
         episodes = what.begin(splits["test"], agent[1])
         decisions = record(episodes, agent[0])
         on_progress(33, f"{len(decisions.agent)} decisions")
-        card = _tree(what, agent, splits, request, Named(request.title, scenario), params.seed)
+        named = {"agent": request.title, "scenario": scenario}
+        card = _tree(what, agent, splits, request.leaves, named, params.seed)
         on_progress(67, f"tree of {card.leaves} leaves")
         load, times = episodes.load, differing.Times(decisions)
         frames = {
@@ -147,7 +143,7 @@ def explained(
         }
         tables = {name: (frame, SCHEMAS[name]) for name, frame in frames.items()}
         lines = [*summary(frames, card, labels, what.unit), _data(every["test"], splits["test"])]
-        drawn = figures(card.agent, frames, labels)
+        drawn = explain.figures(card.agent, frames, labels)
         on_progress(100, "")
         return Explained(tables, drawn, lines, files)
 
@@ -155,7 +151,7 @@ def explained(
 
 
 def _tree(
-    what: Placing, agent: Agent, splits: Mapping[str, JobSets], request: ExplainRequest, named: Named, seed: int
+    what: Placing, agent: Agent, splits: Mapping[str, JobSets], leaves: int, named: Mapping[str, str], seed: int
 ) -> TreeCard:
     policy, masked = agent
     training, validation = few(splits["train"], ON_TRAINING), few(splits["validation"], ON_VALIDATION)
@@ -168,7 +164,7 @@ def _tree(
         return [done.mean for done in results.values()]
 
     first = record(what.begin(training, masked), policy)
-    sizes = sorted({max(2, request.leaves * part // 3) for part in (1, 2, 3)})
+    sizes = sorted({max(2, leaves * part // 3) for part in (1, 2, 3)})
     longest = max(len(jobs.arrival) for some in validation.values() for jobs in some)
     rounds = 0 if longest > LONG else ROUNDS
     most = max(1, MOST_PLAYED // ((rounds + 1) * max(longest, 1)))
@@ -195,7 +191,7 @@ def summary(tables: Mapping[str, pd.DataFrame], card: TreeCard, labels: Mapping[
     """Return the main results of an agent's tables as lines."""
     agent, tree, table = card.agent, card.agent + TREE, tables["differences"]
     rows, most = table[table["by"] == "load"], tables["importance"]
-    shares = {label: 100 * mean_of(rows, name) for name, (label, _) in PARTS.items() if table[name].any()}
+    shares = {label: 100 * mean_of(rows, name) for name, (label, _) in explain.PARTS.items() if table[name].any()}
     parts = ", ".join(f"{label} in {share:.1f} %" for label, share in shares.items())
     used = [labels[name] for name in most.loc[most["lost"] > 0, "feature"][:MOST]]
     same = f"{card.leaves} leaves, decides in the same way in {100 * float(most['agreement'].iloc[0]):.1f} %"

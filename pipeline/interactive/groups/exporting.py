@@ -5,15 +5,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pipeline.core import storage
 from pipeline.core.config import GroupsCard, QNetworkConfig
 from pipeline.errors import UserError
-from pipeline.interactive.exporting import example_of, onnx_of
+from pipeline.interactive.exporting import Fields, onnx_of
 from pipeline.interactive.groups.serving import SHAPES
 from pipeline.problems.groups.agents.networks.features import input_of
-from pipeline.problems.groups.agents.networks.q_network import ValueNetwork, restore
+from pipeline.problems.groups.agents.networks.q_network import restore
 from pipeline.problems.groups.env.workload.source import cluster_of, configurations_of
 
 
@@ -29,23 +29,14 @@ def onnx(folder: Path) -> bytes:
         raise UserError(f"model of agent '{card.agent}': expected network.combine q, with values only; got reward")
     sizes = {"G": card.groups, "Q": len(card.queues), "R": len(card.resources)}
     shapes = {name: tuple(sizes[axis] for axis in axes) for name, axes in SHAPES.items() if name != "now"}
-    example = example_of(shapes, masks={})
-    return onnx_of(Values(restore(model.card, model.weights), card, list(example)), ["values"], example)
+    network, cluster = restore(model.card, model.weights), cluster_of(card)
+    units = torch.from_numpy(configurations_of(card).units.astype(np.float32))
+    tensors = SimpleNamespace(**cluster._asdict() | {"capacity": torch.from_numpy(cluster.capacity).double()})
 
-
-class Values(nn.Module):
-    """A network that maps the fields of an observation to values [B, G, L, O]."""
-
-    def __init__(self, network: ValueNetwork, card: GroupsCard, names: list[str]) -> None:
-        super().__init__()
-        self.network, self._names = network.eval(), names
-        self._units = torch.from_numpy(configurations_of(card).units.astype(np.float32))
-        cluster = cluster_of(card)
-        self._cluster = SimpleNamespace(**cluster._asdict() | {"capacity": torch.from_numpy(cluster.capacity).double()})
-
-    def forward(self, *fields: Tensor) -> Tensor:
-        """Return the values."""
-        view = SimpleNamespace(**dict(zip(self._names, fields, strict=True)))
-        features, amounts = input_of(view, self._cluster, torch)
-        found: Tensor = self.network((features.float(), amounts.float()), self._units)
+    def values(view: Fields) -> Tensor:
+        """Return values [B, G, L, O]."""
+        features, amounts = input_of(SimpleNamespace(**view), tensors, torch)
+        found: Tensor = network((features.float(), amounts.float()), units)
         return found
+
+    return onnx_of(network, values, ["values"], shapes, masks={})

@@ -15,9 +15,9 @@ from pipeline.core.config import GroupsScenario, Params
 from pipeline.core.config.records import Frozen, Name
 from pipeline.core.types import FloatArray, IntArray, Json
 from pipeline.errors import UserError
-from pipeline.interactive.groups.policies import policy_by_name
+from pipeline.interactive.groups.scheduling import policy_by_name
 from pipeline.interactive.live.deciding import ONLY, Live, RefusedError
-from pipeline.interactive.live.states import MOST_RESOURCES, MOST_RUNNING, MOST_WAITING, at_most, in_the_past
+from pipeline.interactive.live.states import Amounts, Running, Waiting, at_most, in_the_past
 from pipeline.problems.groups.env.evaluation.controllers import Act
 from pipeline.problems.groups.env.nouns import RECENT, Jobs, Observation, SharedCluster, batch, equal_shares
 from pipeline.problems.groups.env.simulator.batch import GroupsSimulator
@@ -31,7 +31,7 @@ Group = Annotated[int, Field(ge=0, lt=MOST_GROUPS)]
 Time = Annotated[float, Field(ge=-LATEST, le=LATEST)]
 Length = Annotated[float, Field(ge=1e-6, le=LATEST)]
 Units = Annotated[int, Field(ge=0, le=10**6)]
-Demand = Annotated[dict[Name, Units], at_most(MOST_RESOURCES)]
+Demand = Amounts[Units]
 Number = Annotated[float, Field(ge=0, le=1e15)]
 ByQueue = Annotated[dict[Name, Number], at_most(MOST_QUEUES)]
 
@@ -74,8 +74,8 @@ class SharesState(Frozen):
 
     version: Literal[1] = 1
     now: Time
-    waiting: Annotated[tuple[GroupWaiting, ...], at_most(MOST_WAITING)]
-    running: Annotated[tuple[GroupRunning, ...], at_most(MOST_RUNNING)] = ()
+    waiting: Waiting[GroupWaiting]
+    running: Running[GroupRunning] = ()
     arrived: Annotated[tuple[GroupArrived, ...], at_most(MOST_ARRIVED)] = ()  # since the previous answer
     memory: Annotated[tuple[GroupMemory, ...], at_most(MOST_GROUPS)] = ()  # from that answer; none: equal shares so far
 
@@ -101,71 +101,53 @@ class SharesDecision(Frozen):
     memory: tuple[GroupMemory, ...]  # to be returned with the next state
 
 
-@dataclass(frozen=True)
-class Names:
-    """Names of a scenario's resources and queues; methods raise UserError for names that do not exist."""
-
-    resources: tuple[str, ...]
-    queues: tuple[str, ...]
-    orders: tuple[tuple[str, ...], ...]
-
-    @classmethod
-    def of(cls, row: GroupsScenario) -> "Names":
-        """Return the names of a scenario."""
-        return cls(tuple(row.resources), tuple(row.queues), tuple(tuple(order) for order in row.orders))
-
-    def units(self, demand: Mapping[str, int], where: str) -> list[int]:
-        """Return amounts [R]."""
-        for name, amount in demand.items():
-            if amount and name not in self.resources:
-                raise UserError(f"{where}: there is no '{name}'; expected {', '.join(self.resources)}")
-        return [demand.get(name, 0) for name in self.resources]
-
-    def queue(self, name: str, where: str) -> int:
-        """Return a queue's place."""
-        if name not in self.queues:
-            raise UserError(f"{where}: there is no queue '{name}'; expected {', '.join(self.queues)}")
-        return self.queues.index(name)
-
-    def order(self, queues: Sequence[str], where: str) -> int:
-        """Return an order's place."""
-        if tuple(queues) not in self.orders:
-            raise UserError(f"{where}: order {', '.join(queues)} is none of the scenario's")
-        return self.orders.index(tuple(queues))
-
-
 def seen(episode: GroupsSimulator, state: SharesState) -> Observation:
     """Return the observation [B = 1] of a state's episode, at the state's time."""
     return episode.observe(ONLY)._replace(now=np.array([state.now]))
 
 
-def episode_of(state: SharesState, names: Names, cluster: SharedCluster) -> GroupsSimulator:
+def episode_of(state: SharesState, row: GroupsScenario, cluster: SharedCluster) -> GroupsSimulator:
     """Return a state as an episode, whose clock begins at the state's time.
 
     Raises:
         UserError: the state contains unknown names, or running jobs use more units than there are.
     """
-    waiting = _columns(state.waiting, "waiting job", names, cluster)
-    running = _columns(state.running, "running job", names, cluster)
+    waiting = _columns(state.waiting, "waiting job", row, cluster)
+    running = _columns(state.running, "running job", row, cluster)
     used = running.demand.sum(axis=0)
     for r in np.flatnonzero(used > cluster.capacity):
-        raise UserError(f"running jobs hold {used[r]} of {names.resources[r]}; there are {cluster.capacity[r]}")
+        raise UserError(f"running jobs hold {used[r]} of {list(row.resources)[r]}; there are {cluster.capacity[r]}")
     by_arrival = np.argsort(waiting.arrival, kind="stable")
     both = Jobs(*(np.concatenate([one, other[by_arrival]]) for one, other in zip(running, waiting, strict=True)))
     here = both._replace(arrival=both.arrival - state.now)
-    memory = _memory(state, names, cluster)
+    memory = _memory(state, row, cluster)
     return GroupsSimulator.under_way(batch([here]), cluster, running.arrival - state.now, *memory)
 
 
-def _columns(jobs: Sequence[Any], what: str, names: Names, cluster: SharedCluster) -> Jobs:
+def _units(demand: Mapping[str, int], row: GroupsScenario, where: str) -> list[int]:
+    """Return amounts [R]."""
+    for name, amount in demand.items():
+        if amount and name not in row.resources:
+            raise UserError(f"{where}: there is no '{name}'; expected {', '.join(row.resources)}")
+    return [demand.get(name, 0) for name in row.resources]
+
+
+def _queue(name: str, row: GroupsScenario, where: str) -> int:
+    """Return a queue's place."""
+    if name not in row.queues:
+        raise UserError(f"{where}: there is no queue '{name}'; expected {', '.join(row.queues)}")
+    return row.queues.index(name)
+
+
+def _columns(jobs: Sequence[Any], what: str, row: GroupsScenario, cluster: SharedCluster) -> Jobs:
     """Return jobs with their estimated run times; their arrival is when they arrived or started, otherwise 0."""
     where = [f"{what} {k}" for k in range(len(jobs))]
     for job, place in zip(jobs, where, strict=True):
         if job.group >= cluster.groups:
             raise UserError(f"{place}: there is no group {job.group}; expected 0 to {cluster.groups - 1}")
-    queue = [names.queue(job.queue, at) if hasattr(job, "queue") else 0 for job, at in zip(jobs, where, strict=True)]
-    units = [names.units(job.demand, at) for job, at in zip(jobs, where, strict=True)]
-    demand = np.array(units, dtype=np.int64).reshape(-1, len(names.resources))
+    queue = [_queue(job.queue, row, at) if hasattr(job, "queue") else 0 for job, at in zip(jobs, where, strict=True)]
+    units = [_units(job.demand, row, at) for job, at in zip(jobs, where, strict=True)]
+    demand = np.array(units, dtype=np.int64).reshape(-1, len(row.resources))
     for k in np.flatnonzero((demand > cluster.capacity).any(axis=1)):
         raise UserError(f"{where[k]} wants {units[k]} units; there are {cluster.capacity.tolist()}")
     begin = np.array([getattr(job, "arrived", getattr(job, "started", 0.0)) for job in jobs], dtype=float)
@@ -175,7 +157,7 @@ def _columns(jobs: Sequence[Any], what: str, names: Names, cluster: SharedCluste
 
 
 def _memory(
-    state: SharesState, names: Names, cluster: SharedCluster
+    state: SharesState, row: GroupsScenario, cluster: SharedCluster
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
     """Return share [G, R], order [G], and recent jobs and work [G, Q] including the arrivals."""
     share, order = equal_shares(cluster), np.zeros(cluster.groups, dtype=np.int64)
@@ -184,11 +166,13 @@ def _memory(
         raise UserError(f"memory is of {len(state.memory)} groups; expected {cluster.groups}")
     for g, one in enumerate(state.memory):
         where = f"memory of group {g}"
-        share[g], order[g] = names.units(one.units, where), names.order(one.order, where)
+        if one.order not in row.orders:
+            raise UserError(f"{where}: order {', '.join(one.order)} is none of the scenario's")
+        share[g], order[g] = _units(one.units, row, where), row.orders.index(one.order)
         for table, values in zip(recent, (one.recent_jobs, one.recent_work), strict=True):
             for name, value in values.items():
-                table[g, names.queue(name, where)] = value
-    new = _columns(state.arrived, "arrived job", names, cluster)
+                table[g, _queue(name, row, where)] = value
+    new = _columns(state.arrived, "arrived job", row, cluster)
     np.add.at(came[0], (new.group, new.queue), 1.0)
     np.add.at(came[1], (new.group, new.queue), new.estimate * (new.demand / cluster.capacity).mean(axis=1))
     jobs, work = RECENT * came + (1 - RECENT) * recent
@@ -199,7 +183,7 @@ def _memory(
 class Decider:
     """A controller of a scenario's cluster."""
 
-    names: Names
+    row: GroupsScenario
     cluster: SharedCluster
     act: Act
     rng: np.random.Generator
@@ -211,20 +195,20 @@ class Decider:
             UserError: the state contradicts itself.
             RefusedError: the answer is not a valid setting.
         """
-        names = self.names
-        episode = episode_of(state, names, self.cluster)
+        row = self.row
+        episode = episode_of(state, row, self.cluster)
         view = seen(episode, state)
         shares_of, orders_of = self.act(episode, ONLY, view, self.rng.random(1))
         share, order = shares_of[0], orders_of[0]
         good = (share >= 0).all() and (share <= self.cluster.capacity).all()
-        if not good or not ((order >= 0) & (order < len(names.orders))).all():
+        if not good or not ((order >= 0) & (order < len(row.orders))).all():
             raise RefusedError("it sets shares that do not exist")
         memory = tuple(
             GroupMemory(
-                units=dict(zip(names.resources, share[g].tolist(), strict=True)),
-                order=names.orders[int(order[g])],
-                recent_jobs=dict(zip(names.queues, view.recent_jobs[0, g].tolist(), strict=True)),
-                recent_work=dict(zip(names.queues, view.recent_work[0, g].tolist(), strict=True)),
+                units=dict(zip(row.resources, share[g].tolist(), strict=True)),
+                order=row.orders[int(order[g])],
+                recent_jobs=dict(zip(row.queues, view.recent_jobs[0, g].tolist(), strict=True)),
+                recent_work=dict(zip(row.queues, view.recent_work[0, g].tolist(), strict=True)),
             )
             for g in range(len(order))
         )
@@ -246,7 +230,7 @@ def decider(params: Params, scenario: str, name: str, tuned: Mapping[str, float]
         # Compile the knapsack now, for the case that all groups want the most: an answer could not wait for it.
         units = configurations_of(row).units
         plan(np.tile(np.arange(len(units), dtype=float), (1, cluster.groups, 1)), units, cluster.capacity)
-    return Decider(Names.of(row), cluster, act, np.random.default_rng(params.seed))
+    return Decider(row, cluster, act, np.random.default_rng(params.seed))
 
 
 def example(params: Params, scenario: str) -> Mapping[str, Json]:

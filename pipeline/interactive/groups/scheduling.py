@@ -1,4 +1,4 @@
-"""Any policy on a user's own jobs: start times of all jobs, and shares and use of every group over time."""
+"""Policies by name, on a user's own jobs: start times of all jobs, and shares and use of every group over time."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -8,18 +8,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline.core.config import GroupsLog, GroupsScenario, Params
+from pipeline.core import storage
+from pipeline.core.config import GroupsCard, GroupsLog, GroupsScenario, Params
+from pipeline.core.config.groups.learning import MUST_MATCH
 from pipeline.core.logs.registry import distinct, read
 from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
-from pipeline.interactive.groups.policies import policy_by_name
+from pipeline.external.loading import external, is_external
 from pipeline.interactive.scheduling.schedule import Column, Ready, Scheduled, ScheduleRequest, Scheduling
 from pipeline.interactive.scheduling.user_jobs import JobColumns, UserJobs, of_log, parts
-from pipeline.problems.groups.env.evaluation.play import Trajectory, trajectory
+from pipeline.problems.groups.env.evaluation.controllers import Act
+from pipeline.problems.groups.env.evaluation.play import Trajectory, controlled, trajectory
 from pipeline.problems.groups.env.nouns import Jobs
 from pipeline.problems.groups.env.tables import SCHEDULE, shares_schema, user_job_columns
 from pipeline.problems.groups.env.workload.log import describe, gathered
-from pipeline.problems.groups.env.workload.source import cluster_of
+from pipeline.problems.groups.env.workload.source import cluster_of, configurations_of
+from pipeline.problems.groups.heuristics.names import RULES
+from pipeline.problems.groups.heuristics.tuning import rules_with, untuned
 from pipeline.progress import ProgressCallback, progress
 
 UNIT_S = 60.0  # seconds of a time unit if the scenario's jobs are drawn, so that no log defines the unit
@@ -32,6 +37,33 @@ REFUSED = {
     **dict.fromkeys(("arrivals-end", "load"), "only policies of pooled clusters use it"),
     "search": "shares are set interval by interval, and no schedule with all jobs known is made",
 }
+
+
+def policy_by_name(name: str, params: Params, scenario: str, knobs: Mapping[str, float] | None = None) -> Act:
+    """Return a policy of a scenario's cluster; rules use `knobs` (None: as tuned there), and defaults for missing ones.
+
+    Raises:
+        UserError: there is no such policy, or it is a model of another cluster.
+    """
+    row = params.groups_scenario(scenario)
+    cluster, configurations = cluster_of(row), configurations_of(row)
+    if is_external(name):
+        return controlled(external(name, row))
+    if name in RULES:
+        tuned = storage.knobs_for(name, scenario) if knobs is None else knobs
+        return rules_with(untuned(row.groups) | dict(tuned), cluster, configurations)[name].act
+    if not Path(name).is_dir():
+        raise storage.unknown_policy(name, RULES)
+    from pipeline.problems.groups.agents.networks import q_network  # torch: 2 s and 250 MB that rules do not need
+
+    model = storage.read_model(Path(name), GroupsCard)
+    for field in MUST_MATCH:
+        trained, asked = getattr(model.card, field), getattr(row, field)
+        same = list(trained.items()) == list(asked.items()) if isinstance(trained, dict) else trained == asked
+        if not same:  # of resources, the order counts too
+            agent = model.card.agent
+            raise UserError(f"model of agent '{agent}': trained with {field} {trained}, the scenario has {asked}")
+    return controlled(q_network.controller(q_network.restore(model.card, model.weights), cluster, configurations))
 
 
 def from_whole_interval(jobs: Jobs, interval: float) -> tuple[Jobs, float]:
@@ -121,7 +153,7 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
 
         return Scheduled(columns, f"{means(table)} under {asked.policy}", extra)
 
-    return Ready(job_columns(row), run)
+    return job_columns(row), run
 
 
 def shares(jobset: str, since: float, found: Trajectory, resources: Sequence[str]) -> pd.DataFrame:

@@ -9,10 +9,9 @@ import numpy as np
 from pipeline.comparing.plots import GREY, HATCHES, REFERENCE
 from pipeline.core.config import Params
 from pipeline.core.types import FloatArray, TimeArray
-from pipeline.interactive.groups.policies import policy_by_name
-from pipeline.interactive.groups.scheduling import REFUSED, from_whole_interval, job_columns
+from pipeline.interactive.groups.scheduling import REFUSED, from_whole_interval, job_columns, policy_by_name
 from pipeline.interactive.showing.drawing import Grid, Row, Window, whole_ticks
-from pipeline.interactive.showing.show import Chosen, Showing, ShowRequest, Viewer, Watched
+from pipeline.interactive.showing.show import Chosen, Ready, Showing, ShowRequest, Watched, unfinished
 from pipeline.problems.groups.env.evaluation.play import Trajectory, trajectory
 from pipeline.problems.groups.env.nouns import Jobs
 from pipeline.problems.groups.env.workload.source import cluster_of
@@ -106,7 +105,7 @@ def grid(
     return Grid([*rows, Row("Waiting (jobs)", QUEUE, waiting)], "Time (time units)", CAPTION, 1.9)
 
 
-def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Viewer[Jobs]:
+def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Ready[Jobs]:
     """Return policies, ready for a jobset."""
     row = params.groups_scenario(asked.scenario)
     cluster = cluster_of(row)
@@ -127,13 +126,12 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
             partial(grid, row.resources, row.interval, since, found),
         )
 
-    return Viewer(job_columns(row), watched)
+    return job_columns(row), watched
 
 
 def described(name: str, jobs: Jobs, found: Trajectory) -> str:
     """Return the title of one policy's half, which also summarizes the picture in words."""
-    unfinished = int(np.isnan(found.finish).sum())
-    cut = f", {unfinished} jobs unfinished" if unfinished else ""
+    cut = unfinished(int(np.isnan(found.finish).sum()))
     # Means over the jobs that finished or started; the values of the others are unknown.
     slowdown, wait = np.nanmean(found.slowdown(jobs)), np.nanmean(found.wait(jobs))
     changes = int((np.diff(found.share, axis=0) != 0).any(axis=(1, 2)).sum())

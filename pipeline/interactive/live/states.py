@@ -5,13 +5,13 @@ Names are plain text: they are compared and returned. Validators raise ValueErro
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
-from pipeline.core.config.records import Frozen
+from pipeline.core.config.records import Frozen, Name
 from pipeline.core.types import IntArray
 
 MOST_WAITING, MOST_RUNNING, MOST_RESOURCES = 2000, 200_000, 8  # of a state
@@ -23,6 +23,12 @@ def at_most(count: int, least: int | None = None) -> FieldInfo:
     """Bound the length of a sequence or a mapping, which is read no further than its first mistake."""
     found: FieldInfo = Field(min_length=least, max_length=count, fail_fast=True)
     return found
+
+
+Part = TypeVar("Part")
+Amounts = Annotated[dict[Name, Part], at_most(MOST_RESOURCES)]  # by resource
+Waiting = Annotated[tuple[Part, ...], at_most(MOST_WAITING)]
+Running = Annotated[tuple[Part, ...], at_most(MOST_RUNNING)]
 
 
 def once(what: str, names: Iterable[str]) -> None:
@@ -40,10 +46,12 @@ def in_the_past(what: str, jobs: Sequence[Any], time: str, now: float) -> None:
             raise ValueError(f"{what} job {name} {VERB[time]} at {_number(at)}, after now, {_number(now)}")
 
 
-def last_in_the_past(last_arrival: float | None, now: float) -> None:
-    """Refuse a last arrival in the future."""
-    if last_arrival is not None and last_arrival > now:
-        raise ValueError(f"last_arrival is {_number(last_arrival)}, after now, {_number(now)}")
+def consistent(state: Any) -> None:
+    """Refuse a state with a job twice, or with a waiting job or the last arrival in the future."""
+    once("job", (job.id for job in (*state.waiting, *state.running)))
+    in_the_past("waiting", state.waiting, "arrived", state.now)
+    if state.last_arrival is not None and state.last_arrival > state.now:
+        raise ValueError(f"last_arrival is {_number(state.last_arrival)}, after now, {_number(state.now)}")
 
 
 def _number(time: float) -> str:

@@ -14,8 +14,7 @@ from pipeline.interactive.machines.scheduling import any_policy
 from pipeline.problems.machines.env.evaluation.play import game_of, score
 from pipeline.problems.machines.env.nouns import Jobs, end_to_end
 from pipeline.problems.machines.env.simulator.batch import Simulator
-from pipeline.problems.machines.env.storage import read_park
-from pipeline.problems.machines.env.workload.park import machines_of
+from pipeline.problems.machines.env.storage import machines_of, read_park
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead.plans import planning
 

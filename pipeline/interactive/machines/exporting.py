@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pipeline.core import storage
 from pipeline.core.config import MachinesCard
-from pipeline.interactive.exporting import Exported, Fields, Shapes, example_of, onnx_of
+from pipeline.interactive.exporting import Fields, Shapes, greedy, onnx_of
 from pipeline.problems.machines.agents.networks.actor_critic import ActorCritic, DeepSets
 from pipeline.problems.machines.agents.networks.features import SCALE, SHORTEST, SMALLEST, THERE, Shape
 from pipeline.problems.machines.agents.networks.loading import restore
@@ -20,10 +20,10 @@ def onnx(folder: Path) -> bytes:
     network = restore(model.card, model.weights).network
     shape = network.shape
 
-    def logits(view: Fields) -> tuple[Tensor, Tensor]:
+    def outputs(view: Fields) -> tuple[Tensor, Tensor]:
         void = torch.ones_like(view["action_mask"][:, -1:]) & shape.void
         may = view["action_mask"] & torch.cat([torch.ones_like(view["action_mask"][:, :-1]), void], dim=1)
-        return _logits(network, _features(view, shape)), may
+        return greedy(_logits(network, _features(view, shape)), may)
 
     slots, machines, resources = shape.slots, shape.machines, shape.resources
     numbers: Shapes = {
@@ -31,8 +31,8 @@ def onnx(folder: Path) -> bytes:
         **{"backlog": (), "backlog_head": (1 + resources,), "capacity": (machines, resources), "since_arrival": ()},
         **{"nodes": (slots,), "fits_in": (slots,)},
     }
-    example = example_of(numbers, {"fits_now": (slots, machines), "action_mask": (slots * machines + 1,)})
-    return onnx_of(Exported(network, logits, list(example)), ["logits", "action"], example)
+    masks: Shapes = {"fits_now": (slots, machines), "action_mask": (slots * machines + 1,)}
+    return onnx_of(network, outputs, ["logits", "action"], numbers, masks)
 
 
 def _logits(network: ActorCritic, seen: SimpleNamespace) -> Tensor:

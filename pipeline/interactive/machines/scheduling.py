@@ -32,10 +32,9 @@ from pipeline.problems.machines.env.evaluation.metrics import outcome
 from pipeline.problems.machines.env.evaluation.play import Game, play_on
 from pipeline.problems.machines.env.nouns import Jobs, Machines, end_to_end
 from pipeline.problems.machines.env.simulator.batch import Simulator
-from pipeline.problems.machines.env.storage import read_park
+from pipeline.problems.machines.env.storage import grouped, machines_of, read_park
 from pipeline.problems.machines.env.tables import MEASURED, SCHEDULE, user_job_columns
-from pipeline.problems.machines.env.workload.park import grouped, kinds_at, machines_of
-from pipeline.problems.machines.env.workload.windows import what_policies_know
+from pipeline.problems.machines.env.workload.windows import kinds_at, what_policies_know
 from pipeline.problems.machines.lookahead.plans import must_fit, network_base, past_of, planned
 from pipeline.problems.machines.policies import policy_by_name
 from pipeline.progress import ProgressCallback, progress
@@ -164,7 +163,7 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
             lambda some: {name: column[some] for name, column in found.items()}, f", {means} under {asked.policy}"
         )
 
-    return Ready(job_columns(scenario, park), run)
+    return job_columns(scenario, park), run
 
 
 def any_policy(params: Params, name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy | Insider:

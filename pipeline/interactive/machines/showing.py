@@ -12,15 +12,13 @@ from pipeline.core import storage
 from pipeline.core.config import Params
 from pipeline.core.types import IntArray, KeyArray, Policy, keys
 from pipeline.interactive.machines.scheduling import POOL_ONLY, any_policy, job_columns, park_of
+from pipeline.interactive.showing import show
 from pipeline.interactive.showing.drawing import Box, Grid, Row, Window, bars, boxes, shade
-from pipeline.interactive.showing.show import Chosen, Showing, ShowRequest, Viewer, Watched
-from pipeline.interactive.showing.traces import Trace, inside, queue_row, watched
 from pipeline.problems.machines.env.evaluation.metrics import outcome
 from pipeline.problems.machines.env.evaluation.play import play_on
 from pipeline.problems.machines.env.nouns import Jobs, Machines, end_to_end
 from pipeline.problems.machines.env.simulator.batch import Simulator
-from pipeline.problems.machines.env.storage import read_park
-from pipeline.problems.machines.env.workload.park import machines_of
+from pipeline.problems.machines.env.storage import machines_of, read_park
 from pipeline.simulation.rollout import Insider
 
 if TYPE_CHECKING:
@@ -41,7 +39,7 @@ CAPTION = (
 )
 
 
-def watch(name: str, policy: Policy | Insider, jobs: Jobs, machines: Machines, key: KeyArray) -> Trace:
+def watch(name: str, policy: Policy | Insider, jobs: Jobs, machines: Machines, key: KeyArray) -> show.Trace:
     """Return a policy's schedule of a jobset; `name` is its name for people, `key` [1] a random key."""
     batch = end_to_end([jobs])
     simulator = Simulator(batch, machines, np.zeros(len(jobs.arrival)))
@@ -54,21 +52,19 @@ def watch(name: str, policy: Policy | Insider, jobs: Jobs, machines: Machines, k
     def on(job: int) -> IntArray:
         return np.sort(held[first[job] : first[job + 1]]) if placed.machine[job] >= 0 else held[:0]
 
-    def said(trace: Trace) -> str:
-        return f"worst {trace.slowdown.max():.1f}, mean wait {found.wait.mean():.4g}{trace.cut}"
-
-    unfinished = int(found.unfinished.sum())
-    return Trace(name, placed.start, finish, placed.start, found.slowdown, end, unfinished, said, machines=on)
+    cut = show.unfinished(int(found.unfinished.sum()))
+    said = f"worst {found.slowdown.max():.1f}, mean wait {found.wait.mean():.4g}{cut}"
+    return show.Trace(name, placed.start, finish, placed.start, found.slowdown, end, said, machines=on)
 
 
 def grid(
-    chosen: Chosen[Jobs], machines: Machines, resources: Sequence[str], traces: Sequence[Trace], shown: Window
+    chosen: show.Chosen[Jobs], machines: Machines, resources: Sequence[str], traces: Sequence[show.Trace], shown: Window
 ) -> Grid:
     """Return the rows of the picture: the machines, and the queue."""
     from matplotlib.colors import LogNorm
 
     lanes = drawn_machines(machines, traces, shown)
-    worst = max(float(trace.slowdown[inside(trace, shown)].max(initial=1.0)) for trace in traces)
+    worst = max(float(trace.slowdown[show.inside(trace, shown)].max(initial=1.0)) for trace in traces)
     colour = shade(LogNorm(1, max(2.0, worst)))
     high, there = min(HIGHEST, ALL_LANES / len(lanes)), len(machines.kind)
 
@@ -84,19 +80,19 @@ def grid(
     drawn_of = f": the {len(lanes)} busiest of {there}; {there - len(lanes)} are not drawn"
     rows = [
         Row(f"Machine (number){drawn_of if there > len(lanes) else ''}", max(high * len(lanes), 1.0), drawn),
-        queue_row(chosen.jobs.arrival, traces, machines.slots, shown),
+        show.queue_row(chosen.jobs.arrival, traces, machines.slots, shown),
     ]
     names = [resources[r] for r in sorted(set(dominant(chosen.jobs, machines)[lanes].tolist()))]
     caption, unit = CAPTION.format(names=" or ".join(names)), "Time (time units of the jobs)"
     return Grid(rows, unit, caption, 2.2, (colour, "Slowdown of a job (ratio)"))
 
 
-def drawn_machines(machines: Machines, traces: Sequence[Trace], shown: Window) -> IntArray:
+def drawn_machines(machines: Machines, traces: Sequence[show.Trace], shown: Window) -> IntArray:
     """Return the machines that get a lane, by number: all or, if too many, those busiest in the window."""
     busy = np.zeros(len(machines.kind))
     for trace in traces:
         length = np.minimum(trace.finish, shown.end) - np.maximum(trace.start, shown.begin)
-        for job in np.flatnonzero(inside(trace, shown)).tolist():
+        for job in np.flatnonzero(show.inside(trace, shown)).tolist():
             busy[trace.machines(job)] += length[job]
     return np.asarray(np.sort(np.argsort(-busy, kind="stable")[:MOST_LANES]))
 
@@ -108,10 +104,10 @@ def dominant(jobs: Jobs, machines: Machines) -> IntArray:
     return np.asarray(np.where(machines.capacity > 0, wanted, -1.0).argmax(axis=1))
 
 
-def placed(trace: Trace, jobs: Jobs, machines: Machines, lanes: IntArray, shown: Window) -> list[Box]:
+def placed(trace: show.Trace, jobs: Jobs, machines: Machines, lanes: IntArray, shown: Window) -> list[Box]:
     """Return where jobs are drawn: lanes go downwards, jobs within a lane upwards."""
     on: dict[int, list[int]] = {int(k): [] for k in lanes}
-    for job in np.flatnonzero(inside(trace, shown)).tolist():
+    for job in np.flatnonzero(show.inside(trace, shown)).tolist():
         for k in trace.machines(job):
             on.get(int(k), []).append(job)
     share, found, room = dominant(jobs, machines), [], 1 - GAP
@@ -124,7 +120,7 @@ def placed(trace: Trace, jobs: Jobs, machines: Machines, lanes: IntArray, shown:
     return found
 
 
-def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Viewer[Jobs]:
+def ready(params: Params, asked: show.ShowRequest, policies: Sequence[str], names: Sequence[str]) -> show.Ready[Jobs]:
     """Return a viewer that runs the policies on a chosen jobset."""
     scenario, folder = params.machines_scenario(asked.scenario), storage.jobsets_folder(asked.scenario)
     park = read_park(folder) if asked.jobs is None else park_of(params, asked.scenario)
@@ -133,12 +129,12 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
         machines = machines._replace(time_limit=inf, measured=None)
     known = [any_policy(params, name, scenario, park, asked.scenario) for name in policies]
 
-    def shown(chosen: Chosen[Jobs]) -> Watched:
+    def shown(chosen: show.Chosen[Jobs]) -> show.Watched:
         key = keys(params.seed, np.array([chosen.number]), np.array([0]))
         traces = [watch(name, policy, chosen.jobs, machines, key) for name, policy in zip(names, known, strict=True)]
-        return watched(traces, chosen.jobs.arrival, partial(grid, chosen, machines, park.resources, traces))
+        return show.watched(traces, chosen.jobs.arrival, partial(grid, chosen, machines, park.resources, traces))
 
-    return Viewer(job_columns(scenario, park), shown)
+    return job_columns(scenario, park), shown
 
 
-SHOWING = Showing(ready, most_jobs=1500, refused=POOL_ONLY)
+SHOWING = show.Showing(ready, most_jobs=1500, refused=POOL_ONLY)

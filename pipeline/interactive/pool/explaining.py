@@ -9,11 +9,12 @@ from pipeline.interactive.explaining.decisions import Play
 from pipeline.interactive.explaining.placing import Placing, explaining
 from pipeline.interactive.pool.policies import policy_for
 from pipeline.problems.pool.env.evaluation.metrics import span_of
-from pipeline.problems.pool.env.evaluation.play import game_of, score
-from pipeline.problems.pool.env.nouns import Cluster, JobSet
+from pipeline.problems.pool.env.evaluation.play import score
+from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.env.simulator.batch import Batched
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.lookahead.naming import planning
+from pipeline.simulation.rollout import numbered
 
 
 def placing(params: Params, name: str) -> Placing:
@@ -35,9 +36,9 @@ def placing(params: Params, name: str) -> Placing:
         return loaded.policy, loaded.masked
 
     def begin(jobsets: Mapping[int, Sequence[JobSet]], masked: bool) -> Play:
-        game, load, number = game_of(jobsets, cluster, limit, params.seed, masked)
-        simulator = Batched(game.jobs, cluster, limit, skip_forced=masked)
-        return Play(simulator, game.jobs, game.key, load, number)
+        episodes, load, number, key = numbered(jobsets, params.seed)
+        jobs = batch(episodes)
+        return Play(Batched(jobs, cluster, limit, skip_forced=masked), jobs, key, load, number)
 
     return Placing(
         policy,

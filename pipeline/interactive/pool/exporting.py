@@ -8,11 +8,11 @@ from torch import Tensor
 from pipeline.core import storage
 from pipeline.core.config import PoolCard
 from pipeline.errors import UserError
-from pipeline.interactive.exporting import Exported, Fields, example_of, onnx_of
+from pipeline.interactive.exporting import Fields, Shapes, greedy, onnx_of
 from pipeline.problems.pool.agents.networks.cnn import Cnn
 from pipeline.problems.pool.agents.networks.encodings import image_of
-from pipeline.problems.pool.agents.networks.loading import restore
 from pipeline.problems.pool.agents.networks.mlp import Mlp
+from pipeline.problems.pool.agents.networks.networks import restore
 
 
 def onnx(folder: Path) -> bytes:
@@ -27,23 +27,18 @@ def onnx(folder: Path) -> bytes:
         raise UserError(
             f"{folder}: a network 'scores' has no ONNX form: its features are compiled code; 'serve' answers by it"
         )
-    loaded = restore(card, model.weights)
-    network = loaded.network
+    network = restore(card, model.weights).network
 
-    def logits(view: Fields) -> tuple[Tensor, Tensor]:
-        may = view["action_mask"]
+    def outputs(view: Fields) -> tuple[Tensor, Tensor]:
         assert isinstance(network, Mlp | Cnn)
         slots = torch.cat([view["duration"][:, :, None], view["demand"]], dim=2)
         rest = torch.stack([view["backlog"], view["since_arrival"]], dim=1)
-        return network.on_image(image_of(view["free"][:, 0], slots, rest, network.layout).float()), may
+        image = image_of(view["free"][:, 0], slots, rest, network.layout).float()
+        return greedy(network.on_image(image), view["action_mask"])
 
     slots, resources = card.slots, len(card.resources)
-    numbers = {
-        "free": (1, card.horizon, resources),
-        "demand": (slots, resources),
-        "duration": (slots,),
-        "backlog": (),
-        "since_arrival": (),
+    numbers: Shapes = {
+        **{"free": (1, card.horizon, resources), "demand": (slots, resources), "duration": (slots,)},
+        **{"backlog": (), "since_arrival": ()},
     }
-    example = example_of(numbers, {"action_mask": (slots + 1,)})
-    return onnx_of(Exported(network, logits, list(example)), ["logits", "action"], example)
+    return onnx_of(network, outputs, ["logits", "action"], numbers, {"action_mask": (slots + 1,)})

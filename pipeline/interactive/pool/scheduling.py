@@ -241,7 +241,7 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[JobSet]:
         who = f"a plan in hindsight from {policy}" if samples or tries else policy
         return scheduled(mine.jobs, start, f", mean slowdown {means(mine, start, scenario.measured)} under {who}")
 
-    return Ready(job_columns(params, scenario), run)
+    return job_columns(params, scenario), run
 
 
 def scheduled(jobs: JobSet, start: IntArray, said: str = "") -> Scheduled:

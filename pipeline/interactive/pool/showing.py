@@ -5,20 +5,18 @@ step after a decision of the policy; forced moves, which the simulator makes, wi
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipeline.core.config import Params, PoolScenario
-from pipeline.core.types import IntArray, KeyArray, Observation, Policy, keys
+from pipeline.core.types import FloatArray, IntArray, KeyArray, Observation, Policy, keys
 from pipeline.errors import UserError
 from pipeline.interactive.pool.policies import cluster_for, policy_for
 from pipeline.interactive.pool.scheduling import PATIENCE, job_columns, must_end
+from pipeline.interactive.showing import show
 from pipeline.interactive.showing.drawing import Box, Grid, Row, Window, bars, boxes, shade
-from pipeline.interactive.showing.show import Chosen, Showing, ShowRequest, Viewer, Watched
-from pipeline.interactive.showing.traces import Trace, queue_row, until, watched
 from pipeline.problems.pool.env.evaluation.metrics import outcome
 from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.env.simulator.batch import Batched
@@ -40,7 +38,7 @@ CAPTION = (
 
 def watch(
     name: str, policy: Policy, jobs: JobSet, cluster: Cluster, step_limit: int, key: KeyArray, masked: bool = True
-) -> Trace:
+) -> show.Trace:
     """Return the trace of a policy on a jobset; `key` [1] is the random key of the episode.
 
     If `masked`, the policy keeps to the legal actions and skips forced moves.
@@ -52,31 +50,23 @@ def watch(
     witness.catch_up()
     end = simulator.schedule()
     steps = int(end.steps[0])
-    _, slowdown, _, unfinished = outcome(jobset, end, step_limit)
+    _, slowdown, _, undone = outcome(jobset, end, step_limit)
     finish, start, left = (np.where(one < 0, np.nan, one) for one in (end.finish, end.start, witness.left))
     finish = np.where(np.isnan(finish), steps, finish)
-    return Trace(name, start, finish, left, slowdown, steps, int(unfinished.sum()), described, witness.withheld)
-
-
-def described(trace: Trace) -> str:
-    """Return the text that follows a policy's mean slowdown."""
-    share = trace.withheld_steps / max(trace.end, 1)
-    return (
-        f"makespan {trace.end:.0f}{trace.cut}\n{trace.withheld_steps} steps not work-conserving ({100 * share:.0f} %), "
-        f"{trace.withheld_jobs} jobs withheld"
+    idle = len({step for held in witness.withheld for step in held})
+    said = (
+        f"makespan {steps}{show.unfinished(int(undone.sum()))}\n{idle} steps not work-conserving "
+        f"({100 * idle / max(steps, 1):.0f} %), {sum(map(bool, witness.withheld))} jobs withheld"
     )
+    return show.Trace(name, start, finish, left, slowdown, steps, said, witness.withheld)
 
 
-@dataclass
 class Witness:
     """Observer of an episode that records, at each decision, the result of the one before."""
 
-    simulator: Batched
-
-    def __post_init__(self) -> None:
-        self._before = self.simulator.schedule()
-        self._asked_at = -1
-        self._placed = False
+    def __init__(self, simulator: Batched) -> None:
+        self._simulator, self._before = simulator, simulator.schedule()
+        self._asked_at, self._placed = -1, False
         self.left: IntArray = self._before.start.copy()
         self.withheld: list[list[int]] = [[] for _ in self._before.start]
 
@@ -89,7 +79,7 @@ class Witness:
 
     def catch_up(self) -> None:
         """Record the result of the last decision, and of the forced moves since."""
-        now, before = self.simulator.schedule(), self._before
+        now, before = self._simulator.schedule(), self._before
         for job in np.flatnonzero(now.withheld > before.withheld):
             self.withheld[job].append(self._asked_at)
         started = np.flatnonzero((now.start >= 0) & (before.start < 0))
@@ -99,7 +89,7 @@ class Witness:
         self._before, self._placed = now, False
 
 
-def grid(chosen: Chosen[JobSet], scenario: PoolScenario, traces: Sequence[Trace], shown: Window) -> Grid:
+def grid(chosen: show.Chosen[JobSet], scenario: PoolScenario, traces: Sequence[show.Trace], shown: Window) -> Grid:
     """Return the rows of the picture: each resource, the queue, and each job that waits."""
     from matplotlib.colors import Normalize
 
@@ -121,27 +111,27 @@ def grid(chosen: Chosen[JobSet], scenario: PoolScenario, traces: Sequence[Trace]
     said = "Waiting jobs (names)" if len(late) == waits else f"{len(late)} of {waits} waiting jobs (names)"
     rows = [resource(r, units) for r, units in enumerate(scenario.resources.values())]
     rows += [
-        queue_row(jobs.arrival, traces, scenario.slots, shown, partial(_mark, shown)),
+        show.queue_row(jobs.arrival, traces, scenario.slots, shown, partial(_mark, shown)),
         Row(said, max(0.8, LINE * len(late)), lines),
     ]
     return Grid(rows, "Time (steps)", CAPTION, 2.6, (colour, "Duration of a job (steps)"))
 
 
-def placed(trace: Trace, jobs: JobSet, r: int, units: int) -> list[Box]:
+def placed(trace: show.Trace, jobs: JobSet, r: int, units: int) -> list[Box]:
     """Return the rectangles of jobs that hold some of a resource."""
     some = np.flatnonzero(~np.isnan(trace.start) & (jobs.demand[:, r] > 0))
     found = bars(trace.start[some], trace.finish[some], jobs.demand[some, r], units)
     return [box._replace(job=int(some[box.job])) for box in found]
 
 
-def late_jobs(jobs: JobSet, traces: Sequence[Trace], shown: Window) -> tuple[list[int], int]:
+def late_jobs(jobs: JobSet, traces: Sequence[show.Trace], shown: Window) -> tuple[list[int], int]:
     """Return the jobs that wait in the window under any policy, in order of arrival, and their number.
 
     If there are too many, withheld jobs are kept first, then those that wait longest.
     """
     waits, held = np.zeros(len(jobs.arrival)), np.zeros(len(jobs.arrival), dtype=bool)
     for trace in traces:
-        inside = np.minimum(until(jobs.arrival, trace), shown.end) - np.maximum(jobs.arrival, shown.begin)
+        inside = np.minimum(show.until(jobs.arrival, trace), shown.end) - np.maximum(jobs.arrival, shown.begin)
         waits = np.maximum(waits, inside)
         held |= [any(shown.begin <= step < shown.end for step in steps) for steps in trace.withheld]
     found = np.flatnonzero(waits > 0)
@@ -149,7 +139,7 @@ def late_jobs(jobs: JobSet, traces: Sequence[Trace], shown: Window) -> tuple[lis
     return sorted(kept.tolist()), len(found)
 
 
-def _mark(shown: Window, axes: "Axes", trace: Trace) -> None:
+def _mark(shown: Window, axes: "Axes", trace: show.Trace) -> None:
     """Mark the steps in which a job is withheld."""
     marked = {step for steps in trace.withheld for step in steps if shown.begin <= step < shown.end}
     rows = [(step, 1) for step in sorted(marked)]
@@ -157,9 +147,9 @@ def _mark(shown: Window, axes: "Axes", trace: Trace) -> None:
 
 
 def _lines(
-    axes: "Axes", chosen: Chosen[JobSet], trace: Trace, late: Sequence[int], shown: Window, colours: "np.ndarray"
+    axes: "Axes", chosen: show.Chosen[JobSet], trace: show.Trace, late: list[int], shown: Window, colours: FloatArray
 ) -> None:
-    left = until(chosen.jobs.arrival, trace)
+    left = show.until(chosen.jobs.arrival, trace)
     for line, job in enumerate(late):
         begin, end = max(chosen.jobs.arrival[job], shown.begin), min(left[job], shown.end)
         if begin < end:
@@ -185,7 +175,7 @@ def _spans(steps: Sequence[int]) -> Iterator[tuple[int, int]]:
     return ((int(run[0]), len(run)) for run in runs if len(run))
 
 
-def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Viewer[JobSet]:
+def ready(params: Params, asked: show.ShowRequest, policies: Sequence[str], names: Sequence[str]) -> show.Ready[JobSet]:
     """Return policies that are ready for a jobset."""
     scenario = params.pool_scenario(asked.scenario)
     cluster = Cluster.of(scenario)
@@ -197,7 +187,7 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
     pairs = zip(policies, clusters, strict=True)
     known = [policy_for(params, name, scenario, asked.scenario, own) for name, own in pairs]
 
-    def shown(chosen: Chosen[JobSet]) -> Watched:
+    def shown(chosen: show.Chosen[JobSet]) -> show.Watched:
         jobs, key = chosen.jobs, keys(params.seed, np.array([chosen.number]), np.array([0]))
         if asked.jobs is not None:
             must_end(jobs.arrival, cluster, str(asked.jobs))
@@ -207,9 +197,9 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
             longest = int(jobs.arrival.max() + (1 if masked else PATIENCE) * jobs.duration.sum() + cluster.horizon)
             limit = scenario.step_limit if asked.jobs is None else longest
             traces.append(watch(name, policy, jobs, own, limit, key, masked))
-        return watched(traces, jobs.arrival, partial(grid, chosen._replace(jobs=jobs), scenario, traces))
+        return show.watched(traces, jobs.arrival, partial(grid, chosen._replace(jobs=jobs), scenario, traces))
 
-    return Viewer(job_columns(params, scenario), shown)
+    return job_columns(params, scenario), shown
 
 
-SHOWING = Showing(ready, most_jobs=600, most_steps=400)
+SHOWING = show.Showing(ready, most_jobs=600, most_steps=400)

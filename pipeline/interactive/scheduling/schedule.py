@@ -68,11 +68,8 @@ class Scheduled(NamedTuple):
     extra: Mapping[str, tuple[pd.DataFrame, pa.DataFrameSchema, str]] = MappingProxyType({})
 
 
-class Ready(NamedTuple, Generic[Columns]):
-    """A policy on its cluster, ready for a user's jobs."""
-
-    columns: JobColumns[Columns]
-    run: Callable[[UserJobs[Columns]], Scheduled]
+# How a user's jobs are read, and a function that schedules them.
+Ready = tuple[JobColumns[Columns], Callable[[UserJobs[Columns]], Scheduled]]
 
 
 class Scheduling(NamedTuple, Generic[Columns]):
@@ -124,9 +121,9 @@ def schedule(how: Scheduling[JobsInColumns], params: Params, request: ScheduleRe
     must_apply(request, how.refused)
     for place in (request.out, *(added(request.out, name) for name in how.extra)):
         check_out(place, inputs=[request.jobs])
-    ready = how.ready(params, request)
-    mine = read_user_jobs(request.jobs, ready.columns)
-    found = ready.run(mine)
+    columns, run = how.ready(params, request)
+    mine = read_user_jobs(request.jobs, columns)
+    found = run(mine)
     write(request.out, mine, found, how)
     for name, (frame, schema, description) in found.extra.items():
         place = added(request.out, name)

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import cluster, jobset
-from pipeline.interactive.explaining.figures import figures
 from readable import faults
 
 from pipeline.comparing.plots import png
@@ -32,7 +31,8 @@ from pipeline.interactive.explaining.differences import (
     jobs,
     withheld,
 )
-from pipeline.interactive.explaining.distilling import Named, distil, examples, grow, rules
+from pipeline.interactive.explaining.distilling import distil, examples, grow, rules
+from pipeline.interactive.explaining.explain import figures
 from pipeline.interactive.explaining.placing import summary
 from pipeline.interactive.explaining.tree import TreeCard, decide, tree_policy, words
 from pipeline.problems.pool.env.evaluation.play import score
@@ -42,7 +42,7 @@ from pipeline.simulation.rollout import choose, heuristic, sjf
 from tests.oracles.pool_heuristics import hold
 
 CLUSTER, LIMIT, LONG = cluster(4, horizon=8, slots=3), 100, 5
-NAMED = Named("holder", "online")
+NAMED = {"agent": "holder", "scenario": "online"}
 SETTINGS = Evaluation(resamples=200, confidence=0.9)
 VOID = 3
 PARTS = ["agrees", "another_machine", "another_job", "waits"]

@@ -13,7 +13,7 @@ from pipeline.errors import UserError
 from pipeline.interactive.explaining.explain import ExplainRequest, explain
 from pipeline.interactive.groups.explaining import DIFFERENCES, EXPLAINING, ORDERS, OUTCOMES, SHARES, STATES
 from pipeline.problems.groups.heuristics.names import RULES
-from pipeline.stages.explain import run
+from pipeline.stages.tasks import explain as run
 
 PARAMS = shared()
 SCHEMAS = {"differences": DIFFERENCES, "orders": ORDERS, "outcomes": OUTCOMES, "shares": SHARES, "states": STATES}

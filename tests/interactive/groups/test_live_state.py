@@ -9,7 +9,7 @@ from group_rows import shared
 from live_shares import state_of
 
 from pipeline.errors import UserError
-from pipeline.interactive.groups.live import GroupMemory, Names, SharesState, decider, episode_of, seen
+from pipeline.interactive.groups.live import GroupMemory, SharesState, decider, episode_of, seen
 from pipeline.interactive.live.deciding import ONLY
 from pipeline.problems.groups.env.nouns import Setting
 from pipeline.problems.groups.env.workload.source import cluster_of
@@ -18,7 +18,6 @@ from tests.oracles.groups import PlainGroups
 PARAMS = shared()
 ROW = PARAMS.groups_scenario("shared")
 CLUSTER = cluster_of(ROW)
-NAMES = Names.of(ROW)
 
 
 @pytest.mark.parametrize("rule", ["drf", "shortest_first", "fixed"])
@@ -31,16 +30,14 @@ def test_a_state_shows_what_the_simulator_shows(rule: str) -> None:
         while not simulator.over:
             arrived = before[: len(before) - len(simulator.coming)]
             before = list(simulator.coming)
-            state = state_of(simulator, NAMES, arrived, memory)
+            state = state_of(simulator, ROW, arrived, memory)
             shown = simulator.observe()
-            for name, mine, its in zip(
-                shown._fields, seen(episode_of(state, NAMES, CLUSTER), state), shown, strict=True
-            ):
+            for name, mine, its in zip(shown._fields, seen(episode_of(state, ROW, CLUSTER), state), shown, strict=True):
                 np.testing.assert_allclose(mine, its, err_msg=name, atol=1e-9)
             found = decide(state)
-            units = [[share.units[name] for name in NAMES.resources] for share in found.shares]
-            order = [NAMES.orders.index(share.order) for share in found.shares]
-            mine_set = decide.act(episode_of(state, NAMES, CLUSTER), ONLY, shown, np.zeros(1))
+            units = [[share.units[name] for name in ROW.resources] for share in found.shares]
+            order = [ROW.orders.index(share.order) for share in found.shares]
+            mine_set = decide.act(episode_of(state, ROW, CLUSTER), ONLY, shown, np.zeros(1))
             assert (units, order) == (mine_set.share[0].tolist(), mine_set.order[0].tolist())
             assert set(order) == {1}
             memory, looked = found.memory, looked + 1
@@ -78,14 +75,14 @@ MEMORY = {"units": {"cpu": 4}, "order": ["short", "long"], "recent_jobs": {}, "r
 )
 def test_a_state_that_speaks_of_what_is_not_there_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError) as refused:
-        episode_of(state(**changes), NAMES, CLUSTER)
+        episode_of(state(**changes), ROW, CLUSTER)
     assert str(refused.value) == said
 
 
 def test_a_state_goes_on_as_the_simulator_does() -> None:
     """The only group's unit comes back at 13, when the first of two jobs that wait for it starts."""
     waits = [JOB | {"arrived": 9.0 + k, "demand": {"cpu": 8}} for k in range(2)]
-    episode = episode_of(state(waiting=waits, running=[RUNS | {"duration": 4.0}]), NAMES, CLUSTER)
+    episode = episode_of(state(waiting=waits, running=[RUNS | {"duration": 4.0}]), ROW, CLUSTER)
     episode.step(np.zeros(1, dtype=np.int64), Setting(np.full((1, 2, 2), 8), np.zeros((1, 2), dtype=np.int64)))
     assert (episode.served().start + 10.0).tolist()[:2] == [9.0, 13.0]
     assert (episode.now + 10.0).tolist() == [15.0]

@@ -12,7 +12,6 @@ from pipeline.core.logs.trace import Dropped, MachineTable, Trace
 from pipeline.core.storage.files import check_table
 from pipeline.core.types import ANY_KIND
 from pipeline.interactive.logs import overview as tracing
-from pipeline.interactive.logs.figures import figures
 
 HPC2N = Path(__file__).parents[4] / "shared" / "traces" / "HPC2N-2002-2.2-cln.first15000.swf.gz"
 DAY = 86_400
@@ -159,14 +158,14 @@ LOGS = {
 def test_every_table_keeps_to_its_schema_and_every_figure_is_drawn_the_same_twice(kind: str) -> None:
     tables = tracing.tables(LOGS[kind])
     frames = {name: check_table(frame, schema, name) for name, (frame, schema) in tables.items()}
-    once, twice = ({name: png(figure) for name, figure in figures(kind, frames).items()} for _ in range(2))
+    once, twice = ({name: png(figure) for name, figure in tracing.figures(kind, frames).items()} for _ in range(2))
     assert once == twice
     assert list(once) == ["arrivals", "run_times", "demands", "load"]
 
 
 def test_figures_can_be_read_in_grey_and_have_titles_and_named_axes() -> None:
     frames = {name: frame for name, (frame, _) in tracing.tables(LOGS["estimates"]).items()}
-    drawn = figures("mine", frames)
+    drawn = tracing.figures("mine", frames)
     assert {name: list(faults(figure, ["cores"])) for name, figure in drawn.items()} == {name: [] for name in drawn}
     assert [line.get_label() for line in drawn["run_times"].axes[0].lines] == ["run time", "its user's estimate"]
     assert drawn["run_times"].axes[0].get_xlabel() == "Time (seconds)"

@@ -15,7 +15,7 @@ from pipeline.core.types import ANY_KIND, Observation, Policy, keys
 from pipeline.errors import UserError
 from pipeline.interactive.explaining.decisions import Decisions, Play, record
 from pipeline.interactive.explaining.differences import differences, jobs, machines
-from pipeline.interactive.explaining.distilling import Named, examples, grow
+from pipeline.interactive.explaining.distilling import examples, grow
 from pipeline.interactive.explaining.explain import ExplainRequest, explain
 from pipeline.interactive.explaining.placing import SCHEMAS as TABLES
 from pipeline.interactive.machines.explaining import EXPLAINING
@@ -27,7 +27,7 @@ from pipeline.problems.machines.env.storage import read_park
 from pipeline.problems.machines.env.workload.source import draw
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.simulation.rollout import choose, sjf
-from pipeline.stages.explain import run
+from pipeline.stages.tasks import explain as run
 
 FOLDER = Path("reports/explain/mine")
 
@@ -138,7 +138,7 @@ def test_the_tree_is_a_policy_by_its_name(explained: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize(("rule", "machine"), [("sjf", "first"), ("to_the_emptiest", "emptiest")])
 def test_a_tree_takes_the_machines_that_its_agent_takes(rule: str, machine: str) -> None:
-    assert grow([examples(recorded(rule))], 4, Named(rule, "few"), seed=1).machine == machine
+    assert grow([examples(recorded(rule))], 4, {"agent": rule, "scenario": "few"}, seed=1).machine == machine
 
 
 def to_the_emptiest(view: Observation, draws: np.ndarray) -> np.ndarray:

@@ -6,13 +6,13 @@ import numpy as np
 import onnxruntime
 import pytest
 from machine_learning import MACHINES, SHAPE, some_jobs, untrained
-from pipeline.external.models import of_file
 
 from pipeline.core import storage
 from pipeline.core.config import MachinesCard
 from pipeline.core.config.machines.learning import DeepSets, Linear, Vector
 from pipeline.core.storage import Model
 from pipeline.core.types import Observation, legal_actions
+from pipeline.external.loading import of_file
 from pipeline.interactive.machines.exporting import onnx
 from pipeline.learning.stored import weights_of
 from pipeline.problems.machines.agents.networks.features import features

@@ -14,8 +14,7 @@ from pipeline.core.types import keys
 from pipeline.errors import UserError
 from pipeline.interactive.machines.showing import MOST_LANES, SHOWING, dominant, drawn_machines, watch
 from pipeline.interactive.showing.drawing import Window
-from pipeline.interactive.showing.show import Picture, ShowRequest, draw
-from pipeline.interactive.showing.traces import queued
+from pipeline.interactive.showing.show import Picture, ShowRequest, draw, queued
 from pipeline.problems.machines.env.nouns import Jobs, Machines
 from pipeline.problems.machines.env.workload.source import draw as draw_jobsets
 from pipeline.problems.machines.heuristics.rules import HEURISTICS

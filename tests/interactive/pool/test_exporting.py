@@ -11,11 +11,10 @@ from pipeline.core import storage
 from pipeline.core.config import Params, PoolCard
 from pipeline.core.types import Observation, legal_actions
 from pipeline.errors import UserError
-from pipeline.external.models import of_file
+from pipeline.external.loading import of_file
 from pipeline.interactive.pool.exporting import onnx
 from pipeline.problems.pool.agents.learning import LEARNING
-from pipeline.problems.pool.agents.networks.loading import restore
-from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.agents.networks.networks import build, restore
 from pipeline.problems.pool.env.nouns import Cluster
 from pipeline.simulation.rollout import random
 

@@ -17,9 +17,8 @@ from pipeline.core.config import Params
 from pipeline.core.types import Observation, Policy, keys
 from pipeline.interactive.pool.showing import MOST_LINES, grid, late_jobs, placed, watch
 from pipeline.interactive.showing.drawing import Window, side_by_side
-from pipeline.interactive.showing.show import Chosen
-from pipeline.interactive.showing.traces import Trace, queued
-from pipeline.interactive.showing.traces import watched as as_shown
+from pipeline.interactive.showing.show import Chosen, Trace, queued
+from pipeline.interactive.showing.show import watched as as_shown
 from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.env.simulator.batch import Batched
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
@@ -55,7 +54,8 @@ def test_a_long_job_is_withheld_in_the_step_in_which_it_fitted() -> None:
     assert trace.start.tolist() == [0, 2, 1]
     assert trace.finish.tolist() == [2, 6, 2]
     assert trace.withheld == [[], [0], []]
-    assert (trace.withheld_steps, trace.withheld_jobs, trace.end, trace.unfinished) == (1, 1, 6, 0)
+    assert trace.end == 6
+    assert trace.said == "makespan 6\n1 steps not work-conserving (17 %), 1 jobs withheld"
     assert trace.slowdown.mean() == pytest.approx((1 + 6 / 4 + 1) / 3)
     assert [one.tolist() for one in queued(jobs.arrival, trace, Window(0, 6))] == [[0, 1, 2, 6], [1, 1, 0]]
 
@@ -71,7 +71,8 @@ def test_what_the_cut_leaves_undone_is_told() -> None:
     jobs = jobset((0, 4, 1), (0, 4, 1))
     trace = watch("sjf", HEURISTICS["sjf"], jobs, cluster(1), 3, KEY)
     np.testing.assert_array_equal(trace.start, [0, np.nan])
-    assert (trace.end, trace.unfinished) == (3, 2)
+    assert trace.end == 3
+    assert trace.said.startswith("makespan 3, 2 jobs unfinished\n0 steps")
     assert [one.tolist() for one in queued(jobs.arrival, trace, Window(0, 5))] == [[0, 3, 5], [1, 0]]
     assert [one.tolist() for one in queued(jobs.arrival, trace, Window(1, 5))] == [[1, 3, 5], [1, 0]]
 
@@ -86,7 +87,7 @@ def test_withheld_steps_are_those_that_the_simulator_counts(seed: int, ahead: bo
     end = simulator.schedule()
     assert trace.start.tolist() == end.start.tolist()
     assert [len(steps) for steps in trace.withheld] == end.withheld.tolist()
-    assert trace.withheld_steps == end.withheld_steps[0]
+    assert f"\n{end.withheld_steps[0]} steps not work-conserving" in trace.said
     for job, steps in enumerate(trace.withheld):
         assert all(jobs.arrival[job] <= step < trace.left[job] for step in steps)
 
@@ -99,7 +100,7 @@ def test_of_too_many_waiting_jobs_those_stay_that_are_withheld_or_wait_longest()
     left = np.arange(1, count + 1)  # job k waits for k + 1 steps
     withheld: list[list[int]] = [[] for _ in range(count)]
     withheld[3] = [2]
-    trace = Trace("one", left, left + 1, left, np.ones(count), count + 1, 0, str, withheld)
+    trace = Trace("one", left, left + 1, left, np.ones(count), count + 1, "", withheld)
     late, waits = late_jobs(jobset(*[(0, 1, 1)] * count), [trace], Window(0, count))
     assert waits == count
     assert late == [3, *range(11, count)]
@@ -124,7 +125,7 @@ def test_rectangles_hold_every_unit_and_never_overlap(seed: int) -> None:
 
 def test_jobs_that_never_start_or_want_nothing_are_not_drawn() -> None:
     start = np.array([np.nan, 0, 0])
-    trace = Trace("one", start, np.array([9, 1, 1]), start, np.ones(3), 9, 1, str)
+    trace = Trace("one", start, np.array([9, 1, 1]), start, np.ones(3), 9, "")
     assert placed(trace, jobset((0, 1, 2), (0, 1, 0), (0, 1, 1)), 0, 2) == [(2, 0, 1, 0, 1)]
 
 

@@ -16,17 +16,7 @@ from pipeline.core.config import MachinePark, MachinesCard, Params
 from pipeline.core.types import ANY_KIND, MOST_KINDS, THOUSANDTHS, FloatArray, IntArray, Json, Observation
 from pipeline.errors import UserError
 from pipeline.external.loading import is_external
-from pipeline.interactive.live.deciding import (
-    Answer,
-    Decider,
-    Live,
-    LivePolicy,
-    Now,
-    RefusedError,
-    acting,
-    heuristic,
-    network,
-)
+from pipeline.interactive.live import deciding
 from pipeline.interactive.live.states import amounts, in_order, last_arrival, others
 from pipeline.interactive.machines.live.state import (
     LiveMachine,
@@ -37,23 +27,15 @@ from pipeline.interactive.machines.live.state import (
     Start,
 )
 from pipeline.interactive.machines.scheduling import park_of
-from pipeline.problems.machines.env.nouns import (
-    EASY,
-    EASY_DYNAMIC,
-    EASY_SHORTEST,
-    Jobs,
-    Machines,
-    could_hold,
-    end_to_end,
-)
+from pipeline.problems.machines.env import nouns
 from pipeline.problems.machines.env.simulator.batch import Simulator
-from pipeline.problems.machines.env.workload.park import machines_of
+from pipeline.problems.machines.env.storage import machines_of
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, MIX, TETRIS, heuristics_with
 from pipeline.problems.machines.policies import policy_by_name
 
 
 @dataclass(frozen=True)
-class MachinesNow(Now):
+class MachinesNow(deciding.Now):
     """Live machines as an episode."""
 
     simulator: Simulator
@@ -68,7 +50,7 @@ class MachinesNow(Now):
 
     def in_turn(self, jobs: IntArray) -> IntArray:
         """Return the waiting jobs that one decision starts, in the order in which they start."""
-        shortest_first = self.simulator.machines.dispatch == EASY_SHORTEST
+        shortest_first = self.simulator.machines.dispatch == nouns.EASY_SHORTEST
         return jobs[np.argsort(self.duration[jobs], kind="stable")] if shortest_first else jobs
 
 
@@ -78,7 +60,7 @@ def from_state(params: Params, scenario: str, state: MachinesState) -> MachinesN
     return episode_of(state, park, machines_of(params.machines_scenario(scenario), park))
 
 
-def episode_of(state: MachinesState, park: MachinePark, like: Machines, ahead: bool = True) -> MachinesNow:
+def episode_of(state: MachinesState, park: MachinePark, like: nouns.Machines, ahead: bool = True) -> MachinesNow:
     """Return a state as an episode without time limit and without the jobs that its machines could never run.
 
     Args:
@@ -102,14 +84,14 @@ def episode_of(state: MachinesState, park: MachinePark, like: Machines, ahead: b
     capacity = amounts((machine.has for machine in there), resources, THOUSANDTHS)
     kind, bits = _kinds(state, there)
     # EASY_DYNAMIC starts the same jobs now, and simulates no event until the job fits for which others are held.
-    dispatch = EASY_DYNAMIC if like.dispatch == EASY else like.dispatch
+    dispatch = nouns.EASY_DYNAMIC if like.dispatch == nouns.EASY else like.dispatch
     machines = like._replace(capacity=capacity, kind=kind, time_limit=np.inf, dispatch=dispatch, measured=None)
     running, waiting = state.running, sorted(state.waiting, key=lambda job: job.arrived)
     demands = [*(job.demand for job in running), *(job.demand for job in waiting)]
     demand = amounts(demands, resources, THOUSANDTHS)
     held, runs = _held(running, demand[: len(running)], resources, there, capacity), len(running)
     lasting = np.array([*(_estimate(job, state.now) for job in running), *(job.duration for job in waiting)])
-    jobs = Jobs(
+    jobs = nouns.Jobs(
         np.array([*(job.started for job in running), *(job.arrived for job in waiting)], dtype=np.float64),
         lasting,
         lasting,
@@ -118,11 +100,12 @@ def episode_of(state: MachinesState, park: MachinePark, like: Machines, ahead: b
         np.array([*(ANY_KIND for _ in running), *(bits[job.id] for job in waiting)], dtype=np.uint64),
     )
     can = np.ones(len(lasting), dtype=np.bool_)
-    holds = could_hold(jobs.demand[runs:], jobs.kinds[runs:], kind, capacity)
+    holds = nouns.could_hold(jobs.demand[runs:], jobs.kinds[runs:], kind, capacity)
     can[runs:] = holds.sum(axis=1) >= jobs.nodes[runs:]
     can[runs:] &= np.array([not others(job.demand, resources) for job in waiting], dtype=np.bool_)
-    jobs, last = Jobs._make(column[can] for column in jobs), last_arrival(state)
-    simulator = Simulator.under_way(end_to_end([jobs]), machines, ahead, jobs.arrival[:runs], held, state.now, last)
+    jobs = nouns.Jobs._make(column[can] for column in jobs)
+    batch, last = nouns.end_to_end([jobs]), last_arrival(state)
+    simulator = Simulator.under_way(batch, machines, ahead, jobs.arrival[:runs], held, state.now, last)
     ids, never = ([waiting[k].id for k in np.flatnonzero(some)] for some in (can[runs:], ~can[runs:]))
     asked = frozenset(name for job in waiting for name in others(job.demand, ()))
     return MachinesNow(simulator, ids, tuple(never), resources, there, asked, jobs.estimate[runs:])
@@ -176,25 +159,25 @@ def _estimate(job: RunningJob, now: float) -> float:
 
 def decider(
     params: Params, scenario: str, name: str, tuned: Mapping[str, float]
-) -> Decider[MachinesState, MachinesNow, MachinesDecision]:
+) -> deciding.Decider[MachinesState, MachinesNow, MachinesDecision]:
     """Return the decider of a policy: a heuristic by name, a model's folder, or an external policy.
 
     Raises:
         UserError: the policy is unknown, or a model that was trained for other machines.
     """
     row, park = params.machines_scenario(scenario), park_of(params, scenario)
-    policy: LivePolicy[MachinesNow]
+    policy: deciding.LivePolicy[MachinesNow]
     if name in HEURISTICS:
         mixed = name == TETRIS and set(MIX) <= set(tuned)
-        policy = heuristic(heuristics_with(tuned)[name] if mixed else HEURISTICS[name])
+        policy = deciding.heuristic(heuristics_with(tuned)[name] if mixed else HEURISTICS[name])
     else:
         acts = policy_by_name(name, row, park, scenario)  # says what is wrong with the name
-        policy = acting(acts) if is_external(name) else _network(name, park)
+        policy = deciding.acting(acts) if is_external(name) else _network(name, park)
     read = partial(episode_of, park=park, like=machines_of(row, park), ahead=name not in HEURISTICS)
-    return Decider(read, policy, worded, np.random.default_rng(params.seed))
+    return deciding.Decider(read, policy, worded, np.random.default_rng(params.seed))
 
 
-def worded(now: MachinesNow, answer: Answer) -> MachinesDecision:
+def worded(now: MachinesNow, answer: deciding.Answer) -> MachinesDecision:
     """Return an answer with jobs and machines by their names."""
     first, held = now.simulator.held
     runs = len(first) - 1 - len(now.ids)
@@ -209,14 +192,14 @@ def worded(now: MachinesNow, answer: Answer) -> MachinesDecision:
     return MachinesDecision(order=answer.order, starts=starts, never=now.never, more=answer.more, reserved=reserved)
 
 
-def _network(name: str, park: MachinePark) -> LivePolicy[MachinesNow]:
+def _network(name: str, park: MachinePark) -> deciding.LivePolicy[MachinesNow]:
     from pipeline.problems.machines.agents.networks.features import features
     from pipeline.problems.machines.agents.networks.loading import forward, restore
 
     model = storage.read_model(Path(name), MachinesCard)
     asked = restore(model.card, model.weights).network
     knows = partial(check_known, park=park)
-    return network(lambda view: features(view, asked.shape), partial(forward, asked), model.card, knows)
+    return deciding.network(lambda view: features(view, asked.shape), partial(forward, asked), model.card, knows)
 
 
 def check_known(now: MachinesNow, park: MachinePark) -> None:
@@ -226,15 +209,16 @@ def check_known(now: MachinesNow, park: MachinePark) -> None:
         RefusedError: resources, the number of machines, or a kind of machine are unknown to it.
     """
     if now.resources != park.resources:
-        raise RefusedError(f"trained for resources {', '.join(park.resources)}; here: {', '.join(now.resources)}")
+        own, here = ", ".join(park.resources), ", ".join(now.resources)
+        raise deciding.RefusedError(f"trained for resources {own}; here: {here}")
     if unknown := sorted(now.asked - set(park.resources)):
-        raise RefusedError(f"a job asks for '{unknown[0]}', which it never met")
+        raise deciding.RefusedError(f"a job asks for '{unknown[0]}', which it never met")
     if len(now.machines) != len(park.capacity):
-        raise RefusedError(f"trained for {len(park.capacity)} machines; here: {len(now.machines)}")
+        raise deciding.RefusedError(f"trained for {len(park.capacity)} machines; here: {len(now.machines)}")
     known = {(park.kind_names[kind], row) for kind, row in zip(park.kind, park.capacity, strict=True)}
     for machine, row in zip(now.machines, now.simulator.machines.capacity.tolist(), strict=True):
         if (machine.kind, tuple(row)) not in known:
-            raise RefusedError(f"machine '{machine.name}' is of a make that it never met")
+            raise deciding.RefusedError(f"machine '{machine.name}' is of a make that it never met")
 
 
 def example(params: Params, scenario: str) -> Mapping[str, Json]:
@@ -243,13 +227,7 @@ def example(params: Params, scenario: str) -> Mapping[str, Json]:
     whole = {name: amount / THOUSANDTHS for name, amount in zip(park.resources, park.capacity[0], strict=True)}
     half, tenth = ({name: part * amount for name, amount in whole.items()} for part in (0.5, 0.1))
     unit = park.unit
-    running: Json = {
-        "id": "11",
-        "started": 60.0 * unit,
-        "duration": 100.0 * unit,
-        "demand": {**half},
-        "machines": ["0"],
-    }
+    times: dict[str, Json] = {"started": 60.0 * unit, "duration": 100.0 * unit}
     return {
         "version": 1,
         "now": 120.0 * unit,
@@ -257,10 +235,10 @@ def example(params: Params, scenario: str) -> Mapping[str, Json]:
             {"id": "17", "arrived": 90.0 * unit, "duration": 40.0 * unit, "demand": {**half}},
             {"id": "18", "arrived": 110.0 * unit, "duration": 5.0 * unit, "demand": {**tenth}},
         ],
-        "running": [running],
+        "running": [{"id": "11", **times, "demand": {**half}, "machines": ["0"]}],
     }
 
 
-LIVE: Live[MachinesState, MachinesDecision] = Live(
+LIVE: deciding.Live[MachinesState, MachinesDecision] = deciding.Live(
     "decide", MachinesState, MachinesDecision, example, "fcfs", decider, places=True
 )

@@ -5,17 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from pipeline.core.config.records import Frozen, Name
-from pipeline.interactive.live.states import (
-    MOST_RESOURCES,
-    MOST_RUNNING,
-    MOST_WAITING,
-    Decision,
-    Text,
-    at_most,
-    in_the_past,
-    last_in_the_past,
-    once,
-)
+from pipeline.interactive.live import states
 
 MOST_MACHINES = 20_000
 LATEST = 1e15  # in the cluster's time, either side of 0
@@ -25,13 +15,13 @@ Units = Annotated[float, Field(ge=0, le=1e6)]
 # A user may write any demand: a job that is too large for any machine counts as one that never runs.
 Wanted = Annotated[float, Field(ge=0, le=1e12)]
 MOST_WANTED = 10**15  # machines of a job
-Has = Annotated[dict[Name, Units], at_most(MOST_RESOURCES, least=1)]
+Has = Annotated[dict[Name, Units], states.at_most(states.MOST_RESOURCES, least=1)]
 
 
 class LiveMachine(Frozen):
     """A machine; a drained one is described as held completely by a long job."""
 
-    name: Text
+    name: states.Text
     has: Has
     kind: Annotated[str, Field(max_length=200)] = ""
 
@@ -39,22 +29,22 @@ class LiveMachine(Frozen):
 class WaitingJob(Frozen):
     """A job that waits."""
 
-    id: Text
+    id: states.Text
     arrived: Time
     duration: Length  # estimated run time
-    demand: Annotated[dict[Name, Wanted], at_most(MOST_RESOURCES)]  # on each of its nodes
+    demand: states.Amounts[Wanted]  # on each of its nodes
     nodes: Annotated[int, Field(ge=1, le=MOST_WANTED)] = 1
-    kinds: Annotated[tuple[str, ...], at_most(63)] | None = None  # of machines; none: it runs on all
+    kinds: Annotated[tuple[str, ...], states.at_most(63)] | None = None  # of machines; none: it runs on all
 
 
 class RunningJob(Frozen):
     """A job that runs."""
 
-    id: Text
+    id: states.Text
     started: Time
     duration: Length
-    demand: Annotated[dict[Name, Units], at_most(MOST_RESOURCES)]  # on each of its machines
-    machines: Annotated[tuple[Text, ...], at_most(MOST_MACHINES, least=1)]
+    demand: states.Amounts[Units]  # on each of its machines
+    machines: Annotated[tuple[states.Text, ...], states.at_most(MOST_MACHINES, least=1)]
 
 
 class MachinesState(Frozen):
@@ -63,19 +53,17 @@ class MachinesState(Frozen):
     version: Literal[1] = 1
     now: Time
     last_arrival: Time | None = None  # none: the latest of the waiting jobs
-    machines: Annotated[tuple[LiveMachine, ...], at_most(MOST_MACHINES)] = ()  # none: the scenario's
-    waiting: Annotated[tuple[WaitingJob, ...], at_most(MOST_WAITING)]
-    running: Annotated[tuple[RunningJob, ...], at_most(MOST_RUNNING)] = ()
+    machines: Annotated[tuple[LiveMachine, ...], states.at_most(MOST_MACHINES)] = ()  # none: the scenario's
+    waiting: states.Waiting[WaitingJob]
+    running: states.Running[RunningJob] = ()
 
     @model_validator(mode="after")
     def _consistent(self) -> "MachinesState":
-        once("machine", (machine.name for machine in self.machines))
-        once("job", [job.id for job in self.waiting] + [job.id for job in self.running])
+        states.once("machine", (machine.name for machine in self.machines))
+        states.consistent(self)
         for job in self.running:
-            once(f"running job '{job.id}': machine", job.machines)
-        in_the_past("waiting", self.waiting, "arrived", self.now)
-        in_the_past("running", self.running, "started", self.now)
-        last_in_the_past(self.last_arrival, self.now)
+            states.once(f"running job '{job.id}': machine", job.machines)
+        states.in_the_past("running", self.running, "started", self.now)
         return self
 
 
@@ -93,7 +81,7 @@ class Reserved(Frozen):
     at: float
 
 
-class MachinesDecision(Decision):
+class MachinesDecision(states.Decision):
     """The decision of a policy."""
 
     starts: tuple[Start, ...]  # one after another, as many as fit and the policy wants

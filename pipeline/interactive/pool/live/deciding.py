@@ -13,18 +13,7 @@ from pipeline.core.config.pool.learning import Scores
 from pipeline.core.types import FloatArray, IntArray, Json, Observation
 from pipeline.errors import UserError
 from pipeline.external.loading import external, is_external
-from pipeline.interactive.live.deciding import (
-    ONLY,
-    Answer,
-    Decider,
-    Live,
-    LivePolicy,
-    Now,
-    RefusedError,
-    acting,
-    heuristic,
-    network,
-)
+from pipeline.interactive.live import deciding
 from pipeline.interactive.live.states import amounts, in_order, last_arrival, others
 from pipeline.interactive.pool.live.state import PoolDecision, PoolStart, PoolState
 from pipeline.interactive.pool.policies import base_by_name, cluster_for
@@ -39,7 +28,7 @@ LONGEST = 2**15 - 1  # steps of a running job in the simulator; the first steps 
 
 
 @dataclass(frozen=True)
-class PoolNow(Now):
+class PoolNow(deciding.Now):
     """A live cluster as an episode, whose clock shows 0 if the state's time is negative."""
 
     resources: tuple[str, ...]  # [R]
@@ -111,12 +100,12 @@ def _held(state: PoolState, resources: Sequence[str], cluster: Cluster) -> tuple
     return held, free
 
 
-PoolPolicy = LivePolicy[PoolNow]
+PoolPolicy = deciding.LivePolicy[PoolNow]
 
 
 def decider(
     params: Params, scenario: str, name: str, tuned: Mapping[str, float]
-) -> Decider[PoolState, PoolNow, PoolDecision]:
+) -> deciding.Decider[PoolState, PoolNow, PoolDecision]:
     """Return the decider of a heuristic or a model's folder, with look-ahead after `plan_`, or an external policy.
 
     Raises:
@@ -126,12 +115,12 @@ def decider(
     cluster = cluster_for(name, row)._replace(arrivals_end=None)
     read = partial(episode_of, own=row.resources, cluster=cluster)
     policy = _policy(params, scenario, cluster, name, tuned)
-    return Decider(read, policy, worded, np.random.default_rng(params.seed))
+    return deciding.Decider(read, policy, worded, np.random.default_rng(params.seed))
 
 
-def worded(now: PoolNow, answer: Answer) -> PoolDecision:
+def worded(now: PoolNow, answer: deciding.Answer) -> PoolDecision:
     """Return an answer with the names of jobs."""
-    start = now.simulator.played(ONLY).start[-len(now.ids) :] + min(now.state.now, 0)
+    start = now.simulator.played(deciding.ONLY).start[-len(now.ids) :] + min(now.state.now, 0)
     starts = tuple(PoolStart(job=now.ids[job], at=int(start[job])) for job in answer.starts)
     return PoolDecision(order=answer.order, starts=starts, never=now.never, more=answer.more)
 
@@ -141,7 +130,7 @@ def _policy(params: Params, scenario: str, cluster: Cluster, name: str, tuned: M
     if Path(name).is_dir():
         return _network(Path(name), row)
     if is_external(name):
-        return acting(external(name, row))
+        return deciding.acting(external(name, row))
     base = name.removeprefix(PREFIX)
     if name != base and Path(base).is_dir():
         plan = planned(params, scenario, cluster, base_by_name(base, row, scenario))
@@ -150,7 +139,7 @@ def _policy(params: Params, scenario: str, cluster: Cluster, name: str, tuned: M
         raise storage.unknown_policy(name, HEURISTICS)
     policy = heuristics_with(tuned)[base]
     if name == base:
-        return heuristic(policy)
+        return deciding.heuristic(policy)
     return _planner(planned(params, scenario, cluster, plain_base(policy)), row, lambda now: None)
 
 
@@ -166,16 +155,16 @@ def _planner(plan: PoolPlanner, row: PoolScenario, base_knows: Callable[[PoolNow
 
     def check_known(now: PoolNow) -> None:
         if now.state.arrivals_end is not None:
-            raise RefusedError("it looks ahead as if arrivals did not end: leave 'arrivals_end' out")
+            raise deciding.RefusedError("it looks ahead as if arrivals did not end: leave 'arrivals_end' out")
         _same_cluster(now, row)
         _so_far(now)
         base_knows(now)
 
-    return LivePolicy(asked, check_known)
+    return deciding.LivePolicy(asked, check_known)
 
 
 def _network(folder: Path, row: PoolScenario) -> PoolPolicy:
-    from pipeline.problems.pool.agents.networks.loading import must_match, restore  # torch: seconds
+    from pipeline.problems.pool.agents.networks.networks import must_match, restore  # torch: seconds
 
     model = storage.read_model(folder, PoolCard)
     card = model.card
@@ -187,26 +176,26 @@ def _network(folder: Path, row: PoolScenario) -> PoolPolicy:
         if any_size:
             _so_far(now)
         if not 0 <= now.state.now <= row.step_limit:
-            raise RefusedError(f"trained for {row.step_limit} steps from 0 on; now is {now.state.now}")
+            raise deciding.RefusedError(f"trained for {row.step_limit} steps from 0 on; now is {now.state.now}")
 
-    return network(scorer.encode, scorer.frozen(), card, check_known, card.masked)
+    return deciding.network(scorer.encode, scorer.frozen(), card, check_known, card.masked)
 
 
 def _same_cluster(now: PoolNow, row: PoolScenario, any_size: bool = False) -> None:
     """Refuse a cluster of other resources or, unless `any_size`, of another size."""
     own, here = tuple(row.resources), now.resources
     if own != here:
-        raise RefusedError(f"made for resources {', '.join(own)}; here: {', '.join(here)}")
+        raise deciding.RefusedError(f"made for resources {', '.join(own)}; here: {', '.join(here)}")
     units = tuple(row.resources.values())
     if units != now.cluster.capacity and not any_size:
-        raise RefusedError(f"made for units {units}; here: {now.cluster.capacity}")
+        raise deciding.RefusedError(f"made for units {units}; here: {now.cluster.capacity}")
 
 
 def _so_far(now: PoolNow) -> None:
     if now.state.so_far is None:
-        raise RefusedError("expected 'so_far', the jobs that arrived since step 0, by which it knows the load")
+        raise deciding.RefusedError("expected 'so_far', the jobs that arrived since step 0, by which it knows the load")
     if now.state.now < 0:
-        raise RefusedError(f"'so_far' counts from step 0; now is {now.state.now}")
+        raise deciding.RefusedError(f"'so_far' counts from step 0; now is {now.state.now}")
 
 
 def example(params: Params, scenario: str) -> Mapping[str, Json]:
@@ -226,4 +215,4 @@ def example(params: Params, scenario: str) -> Mapping[str, Json]:
     }
 
 
-LIVE = Live("decide", PoolState, PoolDecision, example, "fcfs", decider, plans=True)
+LIVE = deciding.Live("decide", PoolState, PoolDecision, example, "fcfs", decider, plans=True)

@@ -8,29 +8,20 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from pipeline.core.config.records import Frozen, Name, Units
-from pipeline.interactive.live.states import (
-    MOST_RESOURCES,
-    MOST_RUNNING,
-    MOST_WAITING,
-    Decision,
-    Text,
-    at_most,
-    in_the_past,
-    last_in_the_past,
-    once,
-)
+from pipeline.interactive.live import states
 
 LATEST = 10**9  # steps, either side of 0
 Step = Annotated[int, Field(ge=-LATEST, le=LATEST)]
 Steps = Annotated[int, Field(ge=1, le=LATEST)]
 Total = Annotated[int, Field(ge=0, le=10**15)]
-Demand = Annotated[dict[Name, Annotated[int, Field(ge=0, le=10**9)]], at_most(MOST_RESOURCES)]
+Demand = states.Amounts[Annotated[int, Field(ge=0, le=10**9)]]
+Has = Annotated[dict[Name, Units], states.at_most(states.MOST_RESOURCES, least=1)]
 
 
 class PoolWaiting(Frozen):
     """A job that waits."""
 
-    id: Text
+    id: states.Text
     arrived: Step
     duration: Steps  # as requested
     demand: Demand
@@ -39,7 +30,7 @@ class PoolWaiting(Frozen):
 class PoolRunning(Frozen):
     """A job that runs or, where jobs are placed ahead, has a reserved start."""
 
-    id: Text
+    id: states.Text
     started: Step
     duration: Steps
     demand: Demand
@@ -50,7 +41,7 @@ class SoFar(Frozen):
 
     jobs: Total
     duration: Total
-    work: Annotated[dict[Name, Total], at_most(MOST_RESOURCES)]  # duration * demand
+    work: states.Amounts[Total]  # duration * demand
 
 
 class PoolState(Frozen):
@@ -59,18 +50,16 @@ class PoolState(Frozen):
     version: Literal[1] = 1
     now: Step
     last_arrival: Step | None = None  # none: that of the jobs that wait
-    resources: Annotated[dict[Name, Units], at_most(MOST_RESOURCES, least=1)] | None = None  # none: the scenario's
-    waiting: Annotated[tuple[PoolWaiting, ...], at_most(MOST_WAITING)]
-    running: Annotated[tuple[PoolRunning, ...], at_most(MOST_RUNNING)] = ()
+    resources: Has | None = None  # none: the scenario's
+    waiting: states.Waiting[PoolWaiting]
+    running: states.Running[PoolRunning] = ()
     arrivals_end: Step | None = None  # jobs arrive before this step, and policies know it; none: they do not end
     load: Annotated[float, Field(gt=0, le=10_000)] | None = None  # percent that arrives on average; none: not known
     so_far: SoFar | None = None  # required by planners, and by networks for queues of any length
 
     @model_validator(mode="after")
     def _consistent(self) -> "PoolState":
-        once("job", [job.id for job in self.waiting] + [job.id for job in self.running])
-        in_the_past("waiting", self.waiting, "arrived", self.now)
-        last_in_the_past(self.last_arrival, self.now)
+        states.consistent(self)
         last = max([job.arrived for job in self.waiting] + [self.last_arrival or -LATEST])
         if self.arrivals_end is not None and last >= self.arrivals_end:
             raise ValueError(f"arrivals_end is {self.arrivals_end}, but a job arrived at {last}")
@@ -84,7 +73,7 @@ class PoolStart(Frozen):
     at: int  # now, or a step to come where the scenario places jobs ahead
 
 
-class PoolDecision(Decision):
+class PoolDecision(states.Decision):
     """Decision of a policy."""
 
     starts: tuple[PoolStart, ...]  # one after another

@@ -20,8 +20,7 @@ from pipeline.interactive.pool.live.state import PoolState
 from pipeline.interactive.pool.policies import policy_by_name
 from pipeline.learning.stored import weights_of
 from pipeline.problems import problem_of
-from pipeline.problems.pool.agents.networks.loading import card_of, cluster_of
-from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.agents.networks.networks import build, card_of, cluster_of
 from pipeline.problems.pool.env.nouns import Cluster
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from tests.oracles.pool import Timestep

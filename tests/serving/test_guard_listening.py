@@ -9,8 +9,8 @@ from live_service import HOST, Service, service
 
 from pipeline.core.config import Params
 from pipeline.errors import UserError
-from pipeline.serving import listening
-from pipeline.serving.listening import bound, token_for
+from pipeline.serving import guard
+from pipeline.serving.guard import bound, token_for
 from pipeline.stages.serve import heuristic
 
 
@@ -42,7 +42,7 @@ def answered(one: Service) -> int:
 
 
 def test_connections_that_ask_nothing_leave_room_for_others(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "AT_ONCE", 8)
+    monkeypatch.setattr(guard, "AT_ONCE", 8)
     parts = (b"", b"GET / HT", b"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
     with service(params, lambda: heuristic("sjf")) as one, ExitStack() as open_ones:
         for k in range(40):
@@ -52,8 +52,8 @@ def test_connections_that_ask_nothing_leave_room_for_others(params: Params, monk
 
 
 def test_a_request_that_comes_slowly_is_cut(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "REQUEST_S", 0.2)
-    monkeypatch.setattr(listening, "LATE_S", 0.2)
+    monkeypatch.setattr(guard, "REQUEST_S", 0.2)
+    monkeypatch.setattr(guard, "LATE_S", 0.2)
     with service(params, lambda: heuristic("sjf")) as one:
         for part in (b"", b"GET / HTTP/1.1\r\nHost: loc"):
             with socket.create_connection((HOST, one.port), timeout=20) as slow:

@@ -10,7 +10,7 @@ from group_rows import shared
 
 from pipeline.core import storage
 from pipeline.errors import UserError
-from pipeline.interactive.groups.policies import policy_by_name
+from pipeline.interactive.groups.scheduling import policy_by_name
 from pipeline.problems.groups.agents.networks.q_network import controller
 from pipeline.problems.groups.env.evaluation.play import trajectory
 from pipeline.problems.groups.env.workload.source import cluster_of, configurations_of

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from pipeline.serving.page import LONGEST, MOST_ROWS, page
+from pipeline.serving.app import LONGEST, MOST_ROWS, page
 from pipeline.serving.records import ActivePolicy, RecentDecisions, ServedPolicy, reply_of
 from pipeline.stages.serve import verdict_reader
 

@@ -16,10 +16,9 @@ from onnx import TensorProto, helper
 
 import deeprm
 from pipeline.core.types import Observation, legal_actions
-from pipeline.external import models
+from pipeline.external import loading
 from pipeline.external.guard import PolicyError
-from pipeline.external.loading import external
-from pipeline.external.models import inputs_of, of_file
+from pipeline.external.loading import external, inputs_of, of_file
 from pipeline.simulation.features import encoded
 
 SCALE = 5.0
@@ -107,7 +106,7 @@ def test_an_onnx_file_is_given_what_it_asks_for_and_its_best_legal_action_is_tak
 
 
 def test_many_observations_are_given_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "AT_ONCE", 2)
+    monkeypatch.setattr(loading, "AT_ONCE", 2)
     of_now = of_file(graph(tmp_path, "now", [], "action", TensorProto.INT64), SCALE)
     assert of_now(many(VIEW, 1)._replace(), np.zeros(1)).tolist() == [0]
     assert of_now(VIEW._replace(now=np.array([1, 2, 3])), np.zeros(3)).tolist() == [1, 2, 3]
@@ -148,7 +147,7 @@ def test_what_is_no_model_and_a_package_that_is_missing_are_told(
     def missing(name: str) -> Any:
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr(models.importlib, "import_module", missing)
+    monkeypatch.setattr(loading.importlib, "import_module", missing)
     with pytest.raises(PolicyError, match=r"needs onnxruntime: pip install 'deeprm-pipeline\[onnx\]'"):
         external(str(tmp_path / "x.onnx"), None, SCALE)
 
@@ -166,7 +165,7 @@ def test_features_are_those_of_the_environments() -> None:
 )
 def test_a_model_says_how_many_slots_it_sees(jobs: Any, queue: Any, slots: int) -> None:
     wanted = {"jobs": jobs, "queue": queue} if jobs else {"queue": queue}
-    assert models.Model(lambda given: given, wanted, SCALE).slots == slots
+    assert loading.Model(lambda given: given, wanted, SCALE).slots == slots
 
 
 def test_a_model_may_see_the_image_of_the_environment() -> None:
