@@ -1,14 +1,12 @@
 """A training_run: what was told before a kill is told no more, and a checkpoint that does not fit costs nothing."""
 
-import os
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from builders import REPOSITORY
+from forks import forked
 from torch import nn
 
 from pipeline.core.config import Params
@@ -170,15 +168,21 @@ def test_a_training_that_another_process_still_does_is_not_begun_a_second_time(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "ENDING_S", 0.3)
-    code = "import sys, time\nfrom pathlib import Path\nfrom pipeline.learning.resuming import TrainingRun\n"
-    code += "held = TrainingRun('finetune plain', Path(sys.argv[1]), 5)\nprint('begun', flush=True)\ntime.sleep(60)"
-    given = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    line = [sys.executable, "-c", code, str(place)]
-    with subprocess.Popen(line, env=given, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "begun\n"
-        with pytest.raises(UserError, match=rf"finetune plain: another one is at work here \(process {other.pid}\)"):
-            run(place)
-        other.kill()
+    begun = place.parents[2] / "begun"
+
+    def begin() -> None:
+        held = TrainingRun("finetune plain", place, 5)
+        begun.touch()
+        time.sleep(60)
+        held.finish()
+
+    other = forked(begin)
+    while not begun.exists():
+        assert other.is_alive()
+        time.sleep(0.01)
+    with pytest.raises(UserError, match=rf"finetune plain: another one is at work here \(process {other.pid}\)"):
+        run(place)
+    other.kill()
+    other.join()
     _, _, told = run(place)
     assert told == [1, 2, 3, 4, 5]

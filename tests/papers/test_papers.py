@@ -1,11 +1,17 @@
 """Every part of every claim of the papers, on evidence by which it is refuted, holds, and is undecided."""
 
+import deepk8s_evidence
+import papers_evidence
 import pytest
 from papers_cases import cases, lacking
+from papers_evidence import HEURISTICS, LENGTHS, rising
 
+from pipeline.core.schemas.tables import CURVE
 from pipeline.papers.figures import ALL
 from pipeline.papers.rules import NO, UNDECIDED, YES
 from pipeline.papers.verdicts import Claim, Finding, Part, judged
+from pipeline.problems.machines.env.tables import TABLES
+from pipeline.problems.pool.env.tables import JOB_RESULTS, JOBSET_RESULTS
 
 PARTS = [(claim, part) for claim in ALL for part in claim.parts]
 
@@ -30,3 +36,13 @@ def test_a_new_part_without_a_refuting_case_is_found() -> None:
 
 def test_every_part_states_what_refutes_it() -> None:
     assert [part.text for _, part in PARTS if not part.no_if.strip()] == []
+
+
+def test_made_tables_are_like_those_of_the_pipeline() -> None:
+    means = {policy: {70: of, 130: of} for policy, of in HEURISTICS.items()}
+    JOBSET_RESULTS.validate(papers_evidence.jobset_table(means, {}, {"sjf": 0.2}))
+    JOB_RESULTS.validate(papers_evidence.job_table(["sjf"], [70], {"sjf": dict.fromkeys(LENGTHS, (2.0, 1))}))
+    slowdown, completion = deepk8s_evidence.SLOWDOWN, deepk8s_evidence.COMPLETION
+    TABLES.jobsets.validate(deepk8s_evidence.jobset_table(slowdown, completion, {}))
+    TABLES.jobs.validate(deepk8s_evidence.job_table(deepk8s_evidence.TASKS))
+    assert not CURVE.validate(rising()).empty

@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +28,13 @@ for line in sys.stdin:
     exec(run["code"], {"__name__": "__main__"})
     break
 """
+
+
+def forked(target: Callable[..., object], *words: object) -> BaseProcess:
+    """Begin a process of its own that calls a function; it has all that this one imported, and must use no threads."""
+    process = get_context("fork").Process(target=target, args=words)
+    process.start()
+    return process
 
 
 class Ended(NamedTuple):

@@ -1,5 +1,6 @@
 """Evidence that refutes each part of each claim, supports it, and leaves it undecided."""
 
+import pickle
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ Made = Callable[[], tuple[Evidence, str]]  # the evidence, and the agent in ques
 LOADS = (70, 90, 110, 130)
 TIME = {"shallow_time": agent("mlp", "completion_time"), "deep_time": agent("cnn", "completion_time")}
 BOTH = {"shallow": agent(), "deep": agent("cnn", cloned=True), **TIME}
+MADE: dict[bytes, Evidence] = {}
 RULES = {"SJF": "sjf", "Packer": "packer", "Tetris": "tetris", "Random": "random", "FCFS": "fcfs"}
 
 # Slowdown by job length, and the number of steps for which such jobs are withheld.
@@ -27,9 +29,17 @@ def line(*values: float) -> dict[int, float]:
     return dict(zip(LOADS, values, strict=True))
 
 
+def once(make: Callable[..., Evidence], **given: Any) -> Evidence:
+    """Evidence of one kind, made once for all cases that ask for the same; no case changes it."""
+    key = pickle.dumps((make.__name__, given))
+    if key not in MADE:
+        MADE[key] = make(**given)
+    return MADE[key]
+
+
 def pool(name: str = "", **given: Any) -> Made:
     """Evidence of a pooled cluster, and the agent in question."""
-    return lambda: (evidence(**given), name)
+    return lambda: (once(evidence, **given), name)
 
 
 def slow(name: str = "", agents: Any = None, **slowdown: Any) -> Made:
@@ -39,7 +49,7 @@ def slow(name: str = "", agents: Any = None, **slowdown: Any) -> Made:
 
 def machines(**given: Any) -> Made:
     """Evidence of many machines."""
-    return lambda: (few(**given), "")
+    return lambda: (once(few, **given), "")
 
 
 def words(yes: Made, no: Made, cannot: Made) -> dict[str, Made]:

@@ -43,7 +43,7 @@ def agent(
 def curve(**metrics: Mapping[int, float]) -> pd.DataFrame:
     """A learning curve: metric -> update -> value."""
     rows = [(update, name, float(value)) for name, line in metrics.items() for update, value in line.items()]
-    return CURVE.validate(pd.DataFrame(rows, columns=list(CURVE.columns)))
+    return pd.DataFrame(rows, columns=list(CURVE.columns))
 
 
 def rising(updates: int = 20, first: float = -100.0, last: float = -40.0) -> pd.DataFrame:
@@ -74,7 +74,7 @@ def jobset_table(slowdown: Means, completion: Means, withheld: Mapping[str, floa
                 share = max(withheld.get(policy, 0.0) + up / 100, 0.0) if policy in withheld else 0.0
                 worst = [mean + up] * 4
                 rows.append((policy, load, jobset, 4, *worst, 7, done, 20, 0.5, share, 0))
-    return JOBSET_RESULTS.validate(pd.DataFrame(rows, columns=list(JOBSET_RESULTS.columns)))
+    return pd.DataFrame(rows, columns=list(JOBSET_RESULTS.columns))
 
 
 def job_table(policies: Sequence[str], loads: Sequence[int], by_length: Mapping[str, ByLength]) -> pd.DataFrame:
@@ -86,7 +86,7 @@ def job_table(policies: Sequence[str], loads: Sequence[int], by_length: Mapping[
             for jobset, up in enumerate(UPS):
                 for job, (steps, (slow, held)) in enumerate(fared.items()):
                     rows.append((policy, load, jobset, job, steps, 1, 20, held, slow + up, False))
-    return JOB_RESULTS.validate(pd.DataFrame(rows, columns=list(JOB_RESULTS.columns)))
+    return pd.DataFrame(rows, columns=list(JOB_RESULTS.columns))
 
 
 def evidence(

@@ -48,6 +48,9 @@ def groups(params: Params, place: Path) -> None:
     write_controller(shared(), place)
 
 
+WRITERS: list[Callable[[Params, Path], None]] = [pool, many_machines, groups]
+
+
 @contextmanager
 def serving(model: str, root: Path) -> Iterator[int]:
     """The port of a server on this machine that answers for a logged model."""
@@ -73,20 +76,19 @@ def alive(port: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("write", [pool, many_machines, groups])
-def test_what_a_model_is_asked_with_is_told_without_torch(
-    tmp_path: Path, params: Params, write: Callable[[Params, Path], None]
-) -> None:
-    write(params, tmp_path / "policy")
+def test_what_a_model_is_asked_with_is_told_without_torch(tmp_path: Path, params: Params) -> None:
+    folders = [tmp_path / write.__name__ for write in WRITERS]
+    for write, folder in zip(WRITERS, folders, strict=True):
+        write(params, folder)
     tell = "import sys; from pathlib import Path; from pipeline.tracking.model import served_by; "
-    tell += "print(served_by(Path(sys.argv[1])).width, 'torch' in sys.modules)"
-    command = [sys.executable, "-c", tell, str(tmp_path / "policy")]
+    tell += "print([served_by(Path(word)).width for word in sys.argv[1:]], 'torch' in sys.modules)"
+    command = [sys.executable, "-c", tell, *map(str, folders)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == f"{served_by(tmp_path / 'policy').width} False\n"
+    assert done.stdout == f"{[served_by(folder).width for folder in folders]} False\n"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("write", [pool, many_machines, groups])
+@pytest.mark.parametrize("write", WRITERS)
 def test_a_served_policy_answers_rows(root: Path, params: Params, write: Callable[[Params, Path], None]) -> None:
     folder = root / "models" / "deeprm" / "policy"
     write(params, folder)

@@ -1,36 +1,30 @@
 """Files: parts left by a killed process are removed, but not those of running processes or other files."""
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
-from builders import REPOSITORY
+from forks import forked
 
 from pipeline.core.config.parsing import read_text
 from pipeline.core.storage import discard, write
 from pipeline.core.storage.files import _held, check_out, read_json
 from pipeline.errors import UserError
 
-KILLED = """
-import os
-from pathlib import Path
-from pipeline.core.storage import write
-Path.replace = lambda *_: os._exit(9)
-write(Path({name!r}), b"new, but nobody will read it")
-"""
-BUSY = """
-from pathlib import Path
-from pipeline.core.storage import write
-for k in range(300):
-    write(Path("x.txt"), bytes([{letter}]) * 5000)
-"""
+
+def killed(name: str) -> None:
+    Path.replace = lambda *_: os._exit(9)  # type: ignore[method-assign, assignment, return-value]
+    write(Path(name), b"new, but nobody will read it")
+
+
+def busy(letter: int) -> None:
+    for _ in range(300):
+        write(Path("x.txt"), bytes([letter]) * 5000)
 
 
 @pytest.fixture(autouse=True)
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     return tmp_path
 
 
@@ -41,7 +35,9 @@ def names(folder: Path) -> list[str]:
 def kill_while_writing(name: str) -> str:
     """Leave a part of a file, and return its name."""
     before = set(names(Path()))
-    assert subprocess.run([sys.executable, "-c", KILLED.format(name=name)], check=False).returncode == 9
+    process = forked(killed, name)
+    process.join()
+    assert process.exitcode == 9
     (left,) = set(names(Path())) - before
     assert left.startswith(f".{name}.")
     assert left.endswith(".part")
@@ -71,8 +67,10 @@ def test_what_another_process_is_writing_stays(root: Path) -> None:
 
 
 def test_two_processes_may_write_the_same_file(root: Path) -> None:
-    writers = [subprocess.Popen([sys.executable, "-c", BUSY.format(letter=letter)]) for letter in (65, 66)]
-    assert [writer.wait() for writer in writers] == [0, 0]
+    writers = [forked(busy, letter) for letter in (65, 66)]
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0]
     assert names(root) == ["x.txt"]
     assert Path("x.txt").read_bytes() in (b"A" * 5000, b"B" * 5000)
 

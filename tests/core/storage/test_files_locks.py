@@ -1,40 +1,36 @@
 """Only one process at a time does a piece of work."""
 
 import os
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from builders import REPOSITORY
+from forks import forked
 
 from pipeline.core.storage import files as locks
 from pipeline.core.storage.files import hold
 from pipeline.errors import UserError
 
-CODE = """
-import sys, time
-from pathlib import Path
-from pipeline.core.storage.files import hold
 
-held = hold(Path("work"), "work")
-print("mine", flush=True)
-time.sleep(float(sys.argv[1]))
-"""
+def work(root: Path, seconds: float) -> None:
+    with hold(root / "work", "work"):
+        (root / "begun").touch()
+        time.sleep(seconds)
 
 
 @contextmanager
 def other(root: Path, seconds: float) -> Iterator[int]:
     """Start a process that does the work for some seconds."""
-    line = [sys.executable, "-c", CODE, str(seconds)]
-    given = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    with subprocess.Popen(line, cwd=root, env=given, stdout=subprocess.PIPE, text=True) as begun:
-        assert begun.stdout is not None
-        assert begun.stdout.readline() == "mine\n"
-        yield begun.pid
-        begun.kill()
+    process = forked(work, root, seconds)
+    while not (root / "begun").exists():
+        assert process.is_alive()
+        time.sleep(0.01)
+    assert process.pid is not None
+    yield process.pid
+    process.kill()
+    process.join()
 
 
 @pytest.mark.parametrize("patient", [False, True])
