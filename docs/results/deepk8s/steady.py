@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pipeline.problems.machines.env.workload.park import machines_of
 
 from pipeline.core.config import MachinesAgent, MachinesEvolution, Params, load_params
 from pipeline.core.types import FloatArray
@@ -20,10 +19,11 @@ from pipeline.learning.memory import best_on_validation
 from pipeline.problems.machines.agents.learning import LEARNING
 from pipeline.problems.machines.agents.networks.actor_critic import Linear
 from pipeline.problems.machines.agents.training.evolution import evolution, play_candidates, weights_in
-from pipeline.problems.machines.env.evaluation.metrics import jobset_results
+from pipeline.problems.machines.env.evaluation.metrics import results
 from pipeline.problems.machines.env.evaluation.play import game_of, played, score
 from pipeline.problems.machines.env.nouns import Jobs
 from pipeline.problems.machines.env.simulator.batch import costed
+from pipeline.problems.machines.env.storage import machines_of
 from pipeline.problems.machines.env.workload.source import Drawn, source
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 
@@ -97,7 +97,7 @@ def confirmed(params: Params) -> pd.DataFrame:
         simulator = costed(machines, "bounded_slowdown", game.episodes)
         play_candidates(untrained(params), simulator, trained(params, seed)[None])
         name = f"{AGENT}_{seed}"
-        found.append(jobset_results(name, load, number, simulator.jobs, simulator.placed(), machines))
+        found.append(results(name, load, number, simulator.jobs, simulator.placed(), machines).jobsets)
     return pd.concat(found)[KEPT]
 
 

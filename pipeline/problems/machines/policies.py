@@ -6,7 +6,7 @@ from pipeline.core import storage
 from pipeline.core.config import MachinePark, MachinesCard, MachinesScenario
 from pipeline.core.types import Policy
 from pipeline.external.loading import external, is_external
-from pipeline.problems.machines.env.workload.park import time_scale
+from pipeline.problems.machines.env.storage import time_scale
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, TETRIS, heuristics_with
 from pipeline.problems.machines.lookahead.plans import must_fit
 

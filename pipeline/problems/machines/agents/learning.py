@@ -14,8 +14,7 @@ from pipeline.problems.machines.agents.networks.actor_critic import ActorCritic
 from pipeline.problems.machines.agents.networks.loading import PLAY
 from pipeline.problems.machines.agents.training.task import Task
 from pipeline.problems.machines.env.simulator.batch import costed
-from pipeline.problems.machines.env.storage import read_jobsets, read_park
-from pipeline.problems.machines.env.workload.park import machines_of
+from pipeline.problems.machines.env.storage import machines_of, read_jobsets, read_park
 from pipeline.problems.machines.env.workload.source import source
 from pipeline.problems.parts import Learning, Part, both, no_extra_tables
 from pipeline.simulation.rollout import play

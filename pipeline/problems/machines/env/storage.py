@@ -1,4 +1,4 @@
-"""Storage of the jobsets and machines of scenarios of many machines."""
+"""The machines of scenarios: from params.yaml, and their storage with the jobsets."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,16 +6,18 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from pipeline.core.config import MachinePark
+from pipeline.core.config import Group, MachinePark, MachinesScenario, Tasks
+from pipeline.core.logs.trace import thousandths
 from pipeline.core.storage import jobsets as tables
 from pipeline.core.storage.files import missing, one_line, read_table, write, write_table
 from pipeline.core.types import FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.problems.machines.env.nouns import Jobs, Machines, check_jobs
+from pipeline.problems.machines.env.nouns import DISPATCH, Jobs, Machines, check_jobs
 from pipeline.problems.machines.env.tables import jobs_schema
 
 PARK = "machines.json"
 TIMES = ("arrival", "duration", "estimate")
+STALL = 10.0  # default: median run times without an arrival after which void is refused
 
 
 def write_jobsets(folder: Path, split: str, jobsets: Mapping[int, Sequence[Jobs]], park: MachinePark) -> None:
@@ -62,3 +64,37 @@ def read_park(folder: Path) -> MachinePark:
         raise missing(path) from error
     except (ValidationError, ValueError) as error:
         raise UserError(f"{path}: not the machines of a scenario ({one_line(error)}): run 'dvc repro'") from error
+
+
+def grouped(groups: Sequence[Group], unit: float) -> MachinePark:
+    """Return the machines of some groups, with kinds in the order of their first appearance."""
+    kinds = list(dict.fromkeys(group.kind for group in groups))
+    amounts = [tuple(thousandths(np.array(list(group.has.values()))).tolist()) for group in groups]
+    return MachinePark(
+        resources=tuple(groups[0].has),
+        capacity=tuple(amount for amount, group in zip(amounts, groups, strict=True) for _ in range(group.count)),
+        kind=tuple(kinds.index(group.kind) for group in groups for _ in range(group.count)),
+        kind_names=tuple(kinds),
+        unit=unit,
+    )
+
+
+def machines_of(scenario: MachinesScenario, park: MachinePark) -> Machines:
+    """Return machines and dispatch of a scenario; the scenario's times are in the park's unit."""
+    # For a log, the unit is the median run time.
+    usual = STALL * (scenario.workload.median if isinstance(scenario.workload, Tasks) else 1.0)
+    return Machines(
+        capacity=np.array(park.capacity, dtype=np.int64),
+        kind=np.array(park.kind, dtype=np.int64),
+        slots=scenario.slots,
+        dispatch=DISPATCH.index(scenario.dispatch),
+        pause=scenario.pause * park.unit,
+        time_limit=scenario.time_limit * park.unit,
+        stall=(usual if scenario.stall is None else scenario.stall) * park.unit,
+        measured=scenario.workload.measured if isinstance(scenario.workload, Tasks) else None,
+    )
+
+
+def time_scale(scenario: MachinesScenario, park: MachinePark) -> float:
+    """Return the time that features encode as 0.5: the median run time."""
+    return scenario.workload.median if isinstance(scenario.workload, Tasks) else park.unit

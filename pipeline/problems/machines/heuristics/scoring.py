@@ -7,8 +7,7 @@ from pipeline.core.config import Params
 from pipeline.core.types import Policy
 from pipeline.problems.machines.env.evaluation.play import score
 from pipeline.problems.machines.env.nouns import Jobs
-from pipeline.problems.machines.env.storage import read_jobsets, read_park
-from pipeline.problems.machines.env.workload.park import machines_of, time_scale
+from pipeline.problems.machines.env.storage import machines_of, read_jobsets, read_park, time_scale
 from pipeline.problems.machines.heuristics.rules import heuristics_with, tuned_mix
 from pipeline.problems.parts import Best, Scoring
 from pipeline.simulation.results import best_of

@@ -17,6 +17,7 @@ from pipeline.problems.groups.env.nouns import JobsBatch, Served, SharedCluster
 from pipeline.problems.groups.env.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, JOB_RESULTS, JOBSET_RESULTS
 from pipeline.simulation.results import (
     Outcome,
+    Results,
     job_table,
     jobset_table,
     must_be_whole,
@@ -56,22 +57,7 @@ def jain(value: FloatArray) -> FloatArray:
     return np.where(squares > 0, np.minimum(index, 1.0), 1.0)  # rounding may exceed 1
 
 
-def outcome(jobs: JobsBatch, served: Served) -> Outcome:
-    """Return the outcome of every job; unfinished ones have a lower bound."""
-    return outcome_of(jobs, served.start, served.finish, served.end)
-
-
-def job_results(
-    policy: str, load: IntArray, jobset: IntArray, jobs: JobsBatch, served: Served, cluster: SharedCluster
-) -> pd.DataFrame:
-    """Return the table of jobs; load and jobset [B] name the episodes."""
-    _check(load, jobset, jobs, served, cluster)
-    of_job = {"group": jobs.group.astype(np.int64), "queue": jobs.queue.astype(np.int64)}
-    table = job_table(policy, load, jobset, jobs, served.start, outcome(jobs, served), **of_job)
-    return table[list(JOB_RESULTS.columns)]
-
-
-def jobset_results(
+def results(
     policy: str,
     load: IntArray,
     jobset: IntArray,
@@ -79,12 +65,20 @@ def jobset_results(
     served: Served,
     cluster: SharedCluster,
     reward: FloatArray,
-) -> pd.DataFrame:
-    """Return the metrics of each jobset; load and jobset [B] name the episodes, rewards [B] are interval means."""
+) -> Results:
+    """Return the tables of jobs, of jobsets, and of the groups that have jobs.
+
+    Load and jobset [B] name the episodes, rewards [B] are interval means.
+    """
     _check(load, jobset, jobs, served, cluster)
-    found, parts = outcome(jobs, served), _parts(jobs, cluster)
-    makespan = served.end - jobs.arrival[jobs.first[:-1]]
-    table = jobset_table(
+    load, jobset = load.astype(np.int64), jobset.astype(np.int64)
+    found = outcome_of(jobs, served.start, served.finish, served.end)
+    of_job = {"group": jobs.group.astype(np.int64), "queue": jobs.queue.astype(np.int64)}
+    of_jobs = job_table(policy, load, jobset, jobs, served.start, found, **of_job)
+    place = jobs.episode * cluster.groups + jobs.group
+    count = np.bincount(place, minlength=jobs.episodes * cluster.groups)
+    parts, makespan = Parts(place, count, np.flatnonzero(count)), served.end - jobs.arrival[jobs.first[:-1]]
+    of_jobsets = jobset_table(
         *(policy, load, jobset, jobs, found),
         makespan=makespan,
         utilisation=served.busy / makespan,
@@ -92,22 +86,15 @@ def jobset_results(
         jain_slowdown=jain(parts.mean(found.slowdown).reshape(jobs.episodes, -1)),
         reward=reward,
     )
-    return table[list(JOBSET_RESULTS.columns)]
-
-
-def group_results(
-    policy: str, load: IntArray, jobset: IntArray, jobs: JobsBatch, served: Served, cluster: SharedCluster
-) -> pd.DataFrame:
-    """Return the metrics of each group that has jobs, in each jobset; load and jobset [B] name the episodes."""
-    _check(load, jobset, jobs, served, cluster)
-    found, parts = outcome(jobs, served), _parts(jobs, cluster)
     episode, group = np.divmod(parts.there, cluster.groups)
+    names = {"policy": policy, "load": load[episode], "jobset": jobset[episode], "group": group}
+    of_groups = pd.DataFrame(names | _of_groups(parts, found))
+    return Results(of_jobs[list(JOB_RESULTS.columns)], of_jobsets[list(JOBSET_RESULTS.columns)], {"groups": of_groups})
+
+
+def _of_groups(parts: Parts, found: Outcome) -> dict[str, FloatArray | IntArray]:
     unfinished = np.bincount(parts.of_job, weights=found.unfinished, minlength=len(parts.jobs))
-    columns = {
-        "policy": policy,
-        "load": load.astype(np.int64)[episode],
-        "jobset": jobset.astype(np.int64)[episode],
-        "group": group,
+    return {
         "jobs": parts.jobs[parts.there],
         "mean_wait": parts.mean(found.wait)[parts.there],
         "mean_slowdown": parts.mean(found.slowdown)[parts.there],
@@ -116,7 +103,6 @@ def group_results(
         "p99_wait": parts.p99(found.wait),
         "unfinished": unfinished[parts.there].astype(np.int64),
     }
-    return pd.DataFrame(columns)
 
 
 def summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
@@ -134,12 +120,6 @@ def fairness(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
     turn = {policy: k for k, policy in enumerate(rows["policy"].unique())}
     rows = rows.sort_values(["load", "policy", "group"], key=lambda one: one.map(turn) if one.name == "policy" else one)
     return rows[list(GROUPS_FAIRNESS.columns)].reset_index(drop=True)
-
-
-def _parts(jobs: JobsBatch, cluster: SharedCluster) -> Parts:
-    of_job = jobs.episode * cluster.groups + jobs.group
-    count = np.bincount(of_job, minlength=jobs.episodes * cluster.groups)
-    return Parts(of_job, count, np.flatnonzero(count))
 
 
 def _check(load: IntArray, jobset: IntArray, jobs: JobsBatch, served: Served, cluster: SharedCluster) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from pipeline.core.types import FloatArray, IntArray, KeyArray, uniform
 from pipeline.problems.groups.env.evaluation.controllers import Act
-from pipeline.problems.groups.env.evaluation.metrics import group_results, job_results, jobset_results
+from pipeline.problems.groups.env.evaluation.metrics import results
 from pipeline.problems.groups.env.nouns import Controller, Jobs, Observation, Setting, SharedCluster, batch
 from pipeline.problems.groups.env.simulator.batch import GroupsSimulator
 from pipeline.problems.groups.env.simulator.rewards import WAITING, Transition, transitions
@@ -81,16 +81,13 @@ def _scored(name: str, player: Player, game: Game) -> Results:
         reward[transition.rows] += transition.reward.sum(axis=1)
         intervals[transition.rows] += 1
         rows_of_intervals.append(_rows(name, game, turn, transition))
-    about = (name, game.load, game.number, jobs, groups.served(), game.cluster)
+    mean = reward / np.maximum(intervals, 1)
+    found = results(name, game.load, game.number, jobs, groups.served(), game.cluster, mean)
     kept = pd.concat(rows_of_intervals, ignore_index=True)
     if player.expectation is not None:
         kept = _calibrated(kept, player, player.expectation, game)
-    every = job_results(*about)
-    return Results(
-        every[every["jobset"] < SHOWN].reset_index(drop=True),
-        jobset_results(*about, reward / np.maximum(intervals, 1)),
-        {"groups": group_results(*about), "intervals": kept},
-    )
+    shown = found.jobs[found.jobs["jobset"] < SHOWN].reset_index(drop=True)
+    return found._replace(jobs=shown, others={**found.others, "intervals": kept})
 
 
 def _transitions(player: Player, groups: GroupsSimulator, key: KeyArray, against: str) -> Iterator[Transition]:

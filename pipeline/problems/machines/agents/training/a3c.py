@@ -67,26 +67,16 @@ def a3c(network: ActorCritic, task: Task, config: A3c, memory: Memory | None = N
             played = play_update(network, portable, numbers[0], task.draw(numbers[0], config.jobsets))
             scale_of(network, played.cost)
         found = _gradients(network, portable, recipe, requests, config.workers)
-    yield from _apply(network, optimizer, recipe, numbers, found)
+    for number, gradient in zip(numbers, found, strict=True):
+        for weight, part in zip(network.parameters(), gradient.parts, strict=True):
+            weight.grad = torch.from_numpy(part)
+        set_rate(optimizer, recipe, number, config.updates)
+        take_step(network, optimizer, recipe.clip, number)
+        yield Update(number, gradient.metrics)
 
 
 def _no_jobset(load: int, number: int) -> Jobs:
     raise TypeError("workers receive jobsets and draw none")
-
-
-def _apply(
-    network: ActorCritic,
-    optimizer: torch.optim.Optimizer,
-    recipe: A3cRecipe,
-    numbers: range,
-    found: Iterator[Gradient],
-) -> Iterator[Update]:
-    for number, gradient in zip(numbers, found, strict=True):
-        for weight, part in zip(network.parameters(), gradient.parts, strict=True):
-            weight.grad = torch.from_numpy(part)
-        set_rate(optimizer, recipe, number, numbers.stop - 1)
-        take_step(network, optimizer, recipe.clip, number)
-        yield Update(number, gradient.metrics)
 
 
 def _gradient(network: ActorCritic, task: Task, recipe: A3cRecipe, number: int, jobsets: Sequence[Jobs]) -> Gradient:

@@ -20,6 +20,7 @@ from pipeline.problems.machines.env.nouns import JobsBatch, Machines, Placed
 from pipeline.problems.machines.env.tables import JOB_RESULTS, JOBSET_RESULTS, SUMMARY
 from pipeline.simulation.results import (
     Outcome,
+    Results,
     job_table,
     jobset_means,
     jobset_table,
@@ -47,26 +48,16 @@ def measured_part(jobs: JobsBatch, placed: Placed, machines: Machines) -> tuple[
     return part, placed._replace(start=start, finish=start + part.duration, machine=placed.machine[kept])
 
 
-def job_results(
+def results(
     policy: str, load: IntArray, jobset: IntArray, jobs: JobsBatch, placed: Placed, machines: Machines
-) -> pd.DataFrame:
-    """Return the outcome of each job; load and jobset [B] name the episodes."""
-    must_be_whole(load, jobset, jobs, len(placed.end))
-    jobs, placed = measured_part(jobs, placed, machines)
-    found, machine = outcome(jobs, placed), placed.machine.astype(np.int64)
-    table = job_table(policy, load, jobset, jobs, placed.start, found, machine=machine)
-    table["job"] += (machines.measured or (0, 0))[0]
-    return table[list(JOB_RESULTS.columns)]
-
-
-def jobset_results(
-    policy: str, load: IntArray, jobset: IntArray, jobs: JobsBatch, placed: Placed, machines: Machines
-) -> pd.DataFrame:
-    """Return the metrics of each jobset; load and jobset [B] name the episodes."""
+) -> Results:
+    """Return the outcome of each job and the metrics of each jobset; load and jobset [B] name the episodes."""
     must_be_whole(load, jobset, jobs, len(placed.end))
     makespan = placed.end - jobs.arrival[jobs.first[:-1]]  # of all jobs, even where only some are measured
     jobs, placed = measured_part(jobs, placed, machines)
-    found = outcome(jobs, placed)
+    found, machine = outcome(jobs, placed), placed.machine.astype(np.int64)
+    of_jobs = job_table(policy, load, jobset, jobs, placed.start, found, machine=machine)
+    of_jobs["job"] += (machines.measured or (0, 0))[0]
     response, total = found.finish - jobs.arrival, machines.capacity.sum(axis=0).astype(float)
     share = (jobs.demand / np.where(total > 0, total, 1.0)).mean(axis=1)
     area = jobs.nodes * share * jobs.duration
@@ -74,13 +65,13 @@ def jobset_results(
         np.bincount(jobs.episode, weights=each, minlength=jobs.episodes) for each in (area, area * response)
     )  # jobs count equally in episodes whose total area is 0
     means = np.where(held > 0, weighted / np.where(held > 0, held, 1.0), jobset_means(jobs, response))
-    table = jobset_table(
+    of_jobsets = jobset_table(
         *(policy, load, jobset, jobs, found),
         area_weighted_response=means,
         makespan=makespan,
         utilisation=placed.busy / makespan,
     )
-    return table[list(JOBSET_RESULTS.columns)]
+    return Results(of_jobs[list(JOB_RESULTS.columns)], of_jobsets[list(JOBSET_RESULTS.columns)])
 
 
 def summary(frame: pd.DataFrame, scenario: str, best: Mapping[int, str]) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core.types import IntArray, KeyArray, Policy
-from pipeline.problems.machines.env.evaluation.metrics import job_results, jobset_results
+from pipeline.problems.machines.env.evaluation.metrics import results
 from pipeline.problems.machines.env.nouns import Jobs, Machines, Placed, end_to_end
 from pipeline.problems.machines.env.simulator.batch import Simulator
 from pipeline.problems.machines.env.simulator.rules import Players, players
@@ -40,13 +40,8 @@ def score(
     """Return the results of policies, by name, on jobsets by load."""
     game, load, number = game_of(jobsets, machines, seed)
     ends, jobs = played(game, list(policies.values()), on_progress), end_to_end(game.episodes)
-    return {
-        name: Results(
-            job_results(name, load, number, jobs, end, machines),
-            jobset_results(name, load, number, jobs, end, machines),
-        )
-        for name, end in zip(policies, ends, strict=True)
-    }
+    named = zip(policies, ends, strict=True)
+    return {name: results(name, load, number, jobs, end, machines) for name, end in named}
 
 
 class Game(NamedTuple):

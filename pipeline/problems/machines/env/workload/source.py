@@ -28,8 +28,7 @@ from pipeline.core.types import ANY_KIND, SPLITS, THOUSANDTHS
 from pipeline.errors import UserError
 from pipeline.problems import parts
 from pipeline.problems.machines.env.nouns import Jobs
-from pipeline.problems.machines.env.storage import write_jobsets, write_park
-from pipeline.problems.machines.env.workload.park import grouped
+from pipeline.problems.machines.env.storage import grouped, write_jobsets, write_park
 from pipeline.problems.machines.env.workload.windows import Fitted, describe, fitted, read_log
 from pipeline.progress import ProgressCallback, no_progress
 

@@ -7,7 +7,7 @@ the log's load / this load. The log's load, predictions and the unit of time (th
 training period.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,10 +19,10 @@ from pipeline.core.logs.predictions import predict_run_times
 from pipeline.core.logs.registry import read
 from pipeline.core.logs.trace import TYPES, MachineTable, Trace, fits_somewhere
 from pipeline.core.logs.windows import periods
-from pipeline.core.types import LOG_NAME, NODES_NAME, THOUSANDTHS, BoolArray, FloatArray, IntArray
+from pipeline.core.types import ANY_KIND, LOG_NAME, NODES_NAME, THOUSANDTHS, BoolArray, FloatArray, IntArray, KeyArray
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.nouns import Jobs
-from pipeline.problems.machines.env.workload.park import grouped, kinds_at, sampled
+from pipeline.problems.machines.env.storage import grouped
 from pipeline.progress import ProgressCallback
 
 NO_MACHINE = "could run on none of the machines"
@@ -155,6 +155,39 @@ def _on_park(trace: Trace, park: MachinePark) -> Trace:
         kind_names=park.kind_names,
         machines=MachineTable(capacity, kind, park.resources),
     )
+
+
+def sampled(machines: MachineTable, chosen: Sampled, kind_names: Sequence[str], unit: float) -> MachinePark:
+    """Return a sample of the machines of a log, in their order there.
+
+    Raises:
+        UserError: the log has fewer machines.
+    """
+    there = len(machines.kind)
+    if chosen.sample > there:
+        raise UserError(f"machines.sample: expected at most the log's {there} machines, got {chosen.sample}")
+    rows = np.sort(np.random.default_rng(chosen.seed).choice(there, chosen.sample, replace=False))
+    return MachinePark(
+        resources=machines.resources,
+        capacity=tuple(tuple(row) for row in machines.capacity[rows].tolist()),
+        kind=tuple(machines.kind[rows].tolist()),
+        kind_names=tuple(kind_names),
+        unit=unit,
+    )
+
+
+def kinds_at(park: MachinePark, kinds: KeyArray, kind_names: Sequence[str]) -> KeyArray:
+    """Return the bits of the cluster's kinds that jobs [J] may run on, given the bits of the log's kinds.
+
+    A job that may run on any kind of the log also runs on kinds of the cluster that the log does not have.
+    """
+    found, place = np.unique(kinds, return_inverse=True)
+    shared = [(kind_names.index(name), own) for own, name in enumerate(park.kind_names) if name in kind_names]
+    moved = [
+        int(ANY_KIND) if bits == ANY_KIND else sum(1 << own for there, own in shared if int(bits) >> there & 1)
+        for bits in found
+    ]
+    return np.array(moved, dtype=np.uint64)[place]
 
 
 def _load(jobs: Jobs, park: MachinePark, learned: IntArray) -> dict[str, float]:

@@ -6,14 +6,7 @@ import pytest
 
 from pipeline.core.types import IntArray
 from pipeline.errors import UserError
-from pipeline.problems.groups.env.evaluation.metrics import (
-    fairness,
-    group_results,
-    jain,
-    job_results,
-    jobset_results,
-    summary,
-)
+from pipeline.problems.groups.env.evaluation.metrics import fairness, jain, results, summary
 from pipeline.problems.groups.env.nouns import Jobs, JobsBatch, Served, SharedCluster, batch
 from pipeline.problems.groups.env.tables import (
     GROUP_RESULTS,
@@ -24,6 +17,7 @@ from pipeline.problems.groups.env.tables import (
     JOBSET_RESULTS,
     jobs_schema,
 )
+from pipeline.simulation.results import Results
 
 NEVER = np.nan
 CLUSTER = SharedCluster(np.array([10]), 3, np.array([[0, 1]]), interval=10.0, borrowing=False, time_limit=95.0)
@@ -47,18 +41,20 @@ BATCH = batch([jobs((0, 20, 0, 0), (10, 4, 0, 1), (30, 30, 2, 0), (40, 50, 2, 1)
 END = served([0, 20, NEVER, 90], [20, 24, NEVER, NEVER], [100.0], [14.0])
 
 
+def tables(laid: JobsBatch, end: Served, load: IntArray) -> Results:
+    return results("equal", load, np.arange(len(load)), laid, end, CLUSTER, np.full(len(load), -2.5))
+
+
 def job_table(laid: JobsBatch, end: Served, load: IntArray = ONE + 50) -> pd.DataFrame:
-    return JOB_RESULTS.validate(job_results("equal", load, np.arange(len(load)), laid, end, CLUSTER))
+    return JOB_RESULTS.validate(tables(laid, end, load).jobs)
 
 
 def jobset_table(laid: JobsBatch, end: Served, load: IntArray = ONE + 50) -> pd.DataFrame:
-    reward = np.full(len(load), -2.5)
-    table = jobset_results("equal", load, np.arange(len(load)), laid, end, CLUSTER, reward)
-    return JOBSET_RESULTS.validate(table)
+    return JOBSET_RESULTS.validate(tables(laid, end, load).jobsets)
 
 
 def group_table(laid: JobsBatch, end: Served, load: IntArray = ONE + 50) -> pd.DataFrame:
-    return GROUP_RESULTS.validate(group_results("equal", load, np.arange(len(load)), laid, end, CLUSTER))
+    return GROUP_RESULTS.validate(tables(laid, end, load).others["groups"])
 
 
 def test_unfinished_jobs_count_as_if_they_ended_at_the_cut() -> None:

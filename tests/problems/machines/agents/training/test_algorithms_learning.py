@@ -19,8 +19,6 @@ from machine_learning import (
     tiny_task,
     untrained,
 )
-from pipeline.problems.machines.agents.training.dagger import Pool, dagger
-from pipeline.problems.machines.agents.training.ppo import by_others, ppo
 
 from pipeline.core.config import MachinesEvolution
 from pipeline.core.config.machines.learning import A3c, Dagger, Ppo
@@ -30,6 +28,7 @@ from pipeline.problems.machines.agents.networks.actor_critic import LITTLE, Acto
 from pipeline.problems.machines.agents.networks.features import THERE, Features
 from pipeline.problems.machines.agents.networks.loading import greedy
 from pipeline.problems.machines.agents.training.a3c import a3c
+from pipeline.problems.machines.agents.training.algorithms import Pool, by_others, dagger, ppo
 from pipeline.problems.machines.agents.training.evolution import (
     costs,
     evolution,

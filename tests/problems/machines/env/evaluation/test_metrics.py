@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from pipeline.core.types import ANY_KIND, IntArray
-from pipeline.problems.machines.env.evaluation.metrics import job_results, jobset_results, summary
+from pipeline.problems.machines.env.evaluation.metrics import results, summary
 from pipeline.problems.machines.env.nouns import GREEDY, Jobs, JobsBatch, Machines, Placed, end_to_end
 from pipeline.problems.machines.env.tables import JOB_RESULTS, JOBSET_RESULTS, SUMMARY
 
@@ -34,12 +34,11 @@ END = placed([0, 20, NEVER, 90], [20, 24, NEVER, NEVER], [100.0], [14.0])
 
 
 def job_table(batch: JobsBatch, end: Placed, load: IntArray = ONE + 50, machines: Machines = MACHINES) -> pd.DataFrame:
-    return JOB_RESULTS.validate(job_results("sjf", load, np.arange(len(load)), batch, end, machines))
+    return JOB_RESULTS.validate(results("sjf", load, np.arange(len(load)), batch, end, machines).jobs)
 
 
 def jobset_table(batch: JobsBatch, end: Placed, load: IntArray = ONE + 50) -> pd.DataFrame:
-    table = jobset_results("sjf", load, np.arange(len(load)), batch, end, MACHINES)
-    return JOBSET_RESULTS.validate(table)
+    return JOBSET_RESULTS.validate(results("sjf", load, np.arange(len(load)), batch, end, MACHINES).jobsets)
 
 
 def test_unfinished_jobs_count_as_if_they_ended_at_the_limit() -> None:
@@ -59,7 +58,7 @@ def test_only_measured_jobs_count_and_what_has_started_runs_to_its_end() -> None
     assert table["finish"].tolist() == [24, 100, 140]
     assert table["wait"].tolist() == [10, 70, 50]
     assert table["unfinished"].tolist() == [False, True, False]  # the third never started
-    found = JOBSET_RESULTS.validate(jobset_results("sjf", ONE + 50, ONE, BATCH, END, machines)).iloc[0]
+    found = JOBSET_RESULTS.validate(results("sjf", ONE + 50, ONE, BATCH, END, machines).jobsets).iloc[0]
     assert found[["jobs", "unfinished", "longest_wait", "makespan"]].tolist() == [3, 1, 70, 100]
     assert found["utilisation"] == 0.14
 

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from machine_rows import few
-from pipeline.problems.machines.env.workload.park import machines_of
 
 from pipeline.core.config.machines.learning import MachinesKnobs
 from pipeline.core.types import ANY_KIND, Policy
 from pipeline.problems.machines.env.evaluation import play as event_play
 from pipeline.problems.machines.env.evaluation.play import score
 from pipeline.problems.machines.env.nouns import GREEDY, Jobs, Machines
+from pipeline.problems.machines.env.storage import machines_of
 from pipeline.problems.machines.env.workload.source import source
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, MIX, heuristics_with, tuned_mix, with_mix
 from pipeline.simulation.results import Results, mean_cost

@@ -13,9 +13,9 @@ from pipeline.core.logs.trace import MachineTable
 from pipeline.core.types import ANY_KIND
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.nouns import EASY, Jobs, check_jobs
-from pipeline.problems.machines.env.workload.park import grouped, kinds_at, machines_of, sampled
+from pipeline.problems.machines.env.storage import grouped, machines_of
 from pipeline.problems.machines.env.workload.source import Cut, Drawn, load_of_one, mean_run, source
-from pipeline.problems.machines.env.workload.windows import fitted
+from pipeline.problems.machines.env.workload.windows import fitted, kinds_at, sampled
 
 NOWHERE = Path("nowhere")
 ONE = [{"count": 1, "has": {"cpu": 2}}]
