@@ -21,8 +21,7 @@ from pipeline.problems.machines.env.workload.windows import Fitted, describe, fi
 from pipeline.progress import progress
 from pipeline.sites.advice import Advice, Judged
 from pipeline.sites.orders import FOR_SLURM, names_of
-from pipeline.sites.outages import outages_of, read_all
-from pipeline.sites.queue import Period, periods_of
+from pipeline.sites.queue import Period, outages_of, periods_of, read_all
 from pipeline.sites.slurm_settings import LONGEST_S
 
 Evidence = Mapping[str, Any]  # as `evidence` returns it

@@ -19,8 +19,7 @@ from pipeline.core.config import Vetoes
 from pipeline.core.types import FloatArray
 from pipeline.learning.evolution import Evolution
 from pipeline.sites.figures import slowdown
-from pipeline.sites.multifactor import deployed
-from pipeline.sites.orders import FAMILIES, HOUR_S, order_of
+from pipeline.sites.orders import FAMILIES, HOUR_S, deployed, order_of
 from pipeline.sites.queue import Period
 from pipeline.sites.replay import LINEAR, Order, replay
 from pipeline.sites.slurm_settings import LONGEST_S, SHORTEST_S, SlurmOrder, named_order

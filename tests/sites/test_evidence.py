@@ -16,7 +16,7 @@ from pipeline.report.advice import sentence
 from pipeline.sites.advice import advise, waits_of
 from pipeline.sites.evidence import SiteLog, evidence, limits_table
 from pipeline.stages import log, site
-from pipeline.stages.what_if import run as what_if
+from pipeline.stages.when import answer_what_if as what_if
 
 PAGE = (REPOSITORY / "docs/how-to/advise-a-site.md").read_text()
 PROSE = " ".join(PAGE.split())

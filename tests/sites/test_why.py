@@ -9,8 +9,7 @@ from queue_builders import Job, period, queue
 from pipeline.core.config import Multifactor
 from pipeline.core.config.evaluation import Quota
 from pipeline.sites.learned import score_of
-from pipeline.sites.multifactor import MULTIFACTOR
-from pipeline.sites.orders import ORDERS, order_of
+from pipeline.sites.orders import MULTIFACTOR, ORDERS, order_of
 from pipeline.sites.queue import Period
 from pipeline.sites.replay import Order
 from pipeline.sites.slurm_settings import SlurmOrder

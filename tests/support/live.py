@@ -10,7 +10,7 @@ LIVE = {
     "test_controller_release",
     "test_executor_stages",
     "test_hooks",
-    "test_slurm_files_real",
+    "test_slurm_settings_real",
     "test_slurm_import_real",
     "test_loopback",
     "test_on_ray",
@@ -21,10 +21,12 @@ LIVE = {
     "test_workflows",
 }
 
-# These run DVC's whole pipeline, kill its processes, or wait for timeouts; their tests are marked `whole`.
+# These run DVC's whole pipeline or the advice for a whole log, kill processes, or wait for timeouts; their tests are
+# marked `whole`.
 WHOLE = {
     "test_compiling",
     "test_dvc_views",
+    "test_evidence",
     "test_everything",
     "test_executor",
     "test_failures",

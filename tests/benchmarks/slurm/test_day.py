@@ -20,8 +20,7 @@ from pipeline.core.logs.trace import DAY_S
 from pipeline.errors import UserError
 from pipeline.sites.replay import LINEAR, Backfill, Order, Queue, replay
 from pipeline.sites.slurm_config import SlurmConfig
-from pipeline.sites.slurm_files import ExpectedWaits, settings_files
-from pipeline.sites.slurm_settings import named_order, plan_settings
+from pipeline.sites.slurm_settings import ExpectedWaits, named_order, plan_settings, settings_files
 
 REASON = why_not() or why_no_accounting() or why_no_clock()
 CPUS, SPEED = 4, 200.0

@@ -13,8 +13,7 @@ from slurm_factors import Submission, expected_order, site_factor
 from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import LoopbackSlurm, slurm, why_not
 from pipeline.sites.slurm_config import parse_config
-from pipeline.sites.slurm_files import ExpectedWaits, settings_files
-from pipeline.sites.slurm_settings import SlurmOrder, SlurmSettings, plan_settings
+from pipeline.sites.slurm_settings import ExpectedWaits, SlurmOrder, SlurmSettings, plan_settings, settings_files
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 ORDER = SlurmOrder(28_800.0, 0.9, 0.3, 0.2, {"long": 0.4}, {"root": 400.0, "nobody": 9000.0}, 1800.0)

@@ -10,8 +10,15 @@ from slurm_factors import Submission, site_factor
 
 from pipeline.errors import UserError
 from pipeline.sites.slurm_config import SlurmConfig, SlurmPartition
-from pipeline.sites.slurm_files import ExpectedWaits, formula, settings_files, users_table
-from pipeline.sites.slurm_settings import SlurmOrder, named_order, plan_settings
+from pipeline.sites.slurm_settings import (
+    ExpectedWaits,
+    SlurmOrder,
+    formula,
+    named_order,
+    plan_settings,
+    settings_files,
+    users_table,
+)
 
 LEARNED = SlurmOrder(28_800.0, 0.83, 0.31, 0.4, {"long": 0.6, "gpu-a": -0.2}, {"ann": 321.5, "b.c": 1e5}, 1234.5)
 PART_LIST = """local parts = {

@@ -11,7 +11,7 @@ from pipeline.core.logs.registry import read
 from pipeline.core.logs.trace import Trace
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.workload.windows import Fitted, fitted
-from pipeline.sites.outages import outages_of, read_all
+from pipeline.sites.queue import outages_of, read_all
 
 BEGAN = 1_767_225_600  # 2026-01-01T00:00:00 UTC
 NODES = """NodeName=big CPUTot=8 RealMemory=1024 Partitions=cpu

@@ -6,8 +6,7 @@ from queue_builders import Job, period, queue
 
 from pipeline.core.config import Multifactor
 from pipeline.sites.learned import score_of
-from pipeline.sites.multifactor import REPLAYED, deployed, present, weights_of
-from pipeline.sites.orders import ORDERS, names_of, order_of
+from pipeline.sites.orders import ORDERS, REPLAYED, deployed, names_of, order_of, present, weights_of
 from pipeline.sites.replay import LINEAR, Backfill, Order, replay
 from pipeline.sites.slurm_config import parse_config, unsupported
 from pipeline.sites.slurm_settings import SlurmOrder, named_order
