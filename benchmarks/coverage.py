@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.sequences import seen_at
+from pipeline.comparing.resampling import seen_at
 from pipeline.comparing.statistics import ALL, comparison
 from pipeline.core.config import Evaluation
 from pipeline.core.types import FloatArray

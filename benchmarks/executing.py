@@ -17,8 +17,8 @@ from benchmarks.record import Row, figure
 from benchmarks.sizes import Sizes
 from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import slurm, why_not
+from pipeline.execution.commands import Backend, Setting
 from pipeline.execution.executor import Executor
-from pipeline.execution.setting import Backend, Setting
 from pipeline.problems.pool.env.evaluation.hindsight_model import Work, solve_work
 from pipeline.problems.pool.env.evaluation.searching import order_of, search
 from pipeline.problems.pool.env.nouns import batch

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.resampling import windows
-from pipeline.comparing.sequences import lower_limits, seen_at
+from pipeline.comparing.resampling import lower_limits, seen_at, windows
 from pipeline.core.config.evaluation import Watch
 from pipeline.core.types import FloatArray
 

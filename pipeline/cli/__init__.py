@@ -3,6 +3,6 @@
 Heavy imports are inside the commands, so that --help answers at once.
 """
 
-from pipeline.cli import benchmark, farm, live, logs, stages, tasks, upkeep
+from pipeline.cli import experiments, live, logs, stages, tasks, upkeep
 from pipeline.cli.base import app
 from pipeline.cli.ending import main

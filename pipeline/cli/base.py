@@ -173,7 +173,7 @@ def learning(params: "Params", agent: str) -> str:
     """Limit torch to the threads of params.yaml, and return the agent's name if it exists."""
     import torch
 
-    from pipeline.learning.device import device_of, leave_compiler_out
+    from pipeline.learning.stored import device_of, leave_compiler_out
 
     params.agent(agent)
     device_of(params.device)  # before any work

@@ -110,8 +110,8 @@ def slurm(
     if mode not in list(Mode):
         raise UserError(f"--mode: unknown '{mode}': expected {', '.join(Mode)}")
     params = read_params()
-    from pipeline.stages.steer import run
+    from pipeline.stages.serve import steer
 
     pace = (tick, strength, most, time_unit, ticks)
     settings = Settings(Mode(mode), folder, *pace, draw, partitions, canary, longest_hold)
-    run(params, scenario, policy, limit, settings)
+    steer(params, scenario, policy, limit, settings)

@@ -46,9 +46,9 @@ def trace(
 
     Example: python -m pipeline trace HPC2N-2002-2.2-cln.swf.gz
     """
-    from pipeline.stages.trace import run
+    from pipeline.stages.tasks import trace as traced
 
-    frames = run(log, format, nodes, out)
+    frames = traced(log, format, nodes, out)
     answer((), frames, as_json)
     for name, title in SHOWN.items():
         if len(frames[name]) and not as_json:
@@ -125,9 +125,9 @@ def what_if(
     Example: python -m pipeline what-if mine nodes=+10%
     """
     params = read_params()
-    from pipeline.stages.what_if import run
+    from pipeline.stages.when import answer_what_if
 
-    found, line = run(params, site, change, policy)
+    found, line = answer_what_if(params, site, change, policy)
     answer([line], found, as_json)
 
 
@@ -182,9 +182,9 @@ def why(
     Example: python -m pipeline why mine 4711 --policy limit_8h
     """
     params = read_params()
-    from pipeline.stages.why import run
+    from pipeline.stages.when import explain_start
 
-    found, lines = run(params, site, job, policy)
+    found, lines = explain_start(params, site, job, policy)
     answer(lines, found, as_json)
 
 

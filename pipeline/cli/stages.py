@@ -124,9 +124,9 @@ def advise(
         return
     if as_json:
         raise UserError("--json: not with --slurm")
-    from pipeline.stages.slurm_settings import run
+    from pipeline.stages.site import write_slurm_settings
 
-    run(params, site, slurm, policy, {"config": config, "partitions": partitions, "nodes": nodes})
+    write_slurm_settings(params, site, slurm, policy, {"config": config, "partitions": partitions, "nodes": nodes})
 
 
 @evaluation.command("compare")

@@ -22,9 +22,9 @@ def try_it(
     Example: python -m pipeline try
     """
     os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiling takes longer than running these few jobs uncompiled
-    from pipeline.stages import show
+    from pipeline.stages.tasks import try_it as tried
 
-    found, lines = show.try_it(out)
+    found, lines = tried(out)
     answer(lines, found, as_json)
 
 
@@ -124,11 +124,11 @@ def schedule(
     """
     params = read_params()
     from pipeline.interactive.scheduling.schedule import ScheduleRequest
-    from pipeline.stages.schedule import run
+    from pipeline.stages.tasks import schedule as scheduled
 
     size, known = (capacity, slots, horizon), (arrivals_end, load)
     request = ScheduleRequest(jobs, scenario, policy[0], out, *size, samples, search, *known)
-    found, lines = run(params, request, policy, as_json)
+    found, lines = scheduled(params, request, policy, as_json)
     answer(lines, found, as_json)
 
 
@@ -152,9 +152,9 @@ def show(
     """
     params = read_params()
     from pipeline.interactive.showing.show import ShowRequest
-    from pipeline.stages.show import run
+    from pipeline.stages.tasks import show as shown
 
-    found = run(params, ShowRequest(jobs, scenario, load, jobset, begin, end, arrivals_end), [policy, against], out)
+    found = shown(params, ShowRequest(jobs, scenario, load, jobset, begin, end, arrivals_end), [policy, against], out)
     answer((), found, as_json)
 
 
@@ -185,7 +185,8 @@ def explain(
     """
     params = read_params()
     from pipeline.interactive.explaining.explain import ExplainRequest
-    from pipeline.stages.explain import resolved, run
+    from pipeline.stages.tasks import explain as run
+    from pipeline.stages.tasks import resolved
 
     request = resolved(params, ExplainRequest(policy, jobsets, leaves, scenario))
     if request.agent in params.agents:
@@ -204,6 +205,6 @@ def export(
 
     Example: python -m pipeline export models/deeprm deeprm.onnx
     """
-    from pipeline.stages.export import run
+    from pipeline.stages.tasks import export as exported
 
-    answer((), run(model, out), as_json)
+    answer((), exported(model, out), as_json)

@@ -17,9 +17,9 @@ def prune(as_json: AsJson = False) -> None:
 
     Example: python -m pipeline prune
     """
-    from pipeline.stages.prune import run
+    from pipeline.stages.everything import prune as pruned
 
-    answer((), run(), as_json)
+    answer((), pruned(), as_json)
 
 
 @app.command()
@@ -34,7 +34,7 @@ def promote(
     Example: python -m pipeline promote online
     """
     params = read_params()
-    from pipeline.stages.promoting import promote as apply
+    from pipeline.stages.champions import promote as apply
 
     found = apply(params, scenario)
     data = {name: verdict.model_dump(mode="json") for name, verdict in found.items()}
@@ -48,7 +48,7 @@ def rollback(scenario: ScenarioName, as_json: AsJson = False) -> None:
     Example: python -m pipeline rollback online
     """
     params = read_params()
-    from pipeline.stages.promoting import rollback as restore
+    from pipeline.stages.champions import rollback as restore
 
     found, line = restore(params, scenario)
     answer([line], found, as_json)
@@ -69,9 +69,9 @@ def watch(
     Example: python -m pipeline watch site.swf.gz --scenario site
     """
     params = read_params()
-    from pipeline.stages.watch import run
+    from pipeline.stages.champions import watch as watched
 
-    code, found, lines = run(params, log, scenario)
+    code, found, lines = watched(params, log, scenario)
     answer(lines, found, as_json)
     raise typer.Exit(code)
 

@@ -1,15 +1,33 @@
-"""Commands, each in a process group that ends when this process ends or is killed; and the environment of workers."""
+"""Commands, each in a process group that ends when this process ends or is killed; and where and how they run.
+
+The place is the variable PIPELINE_EXECUTOR, else [executor] of pipeline.toml at the root.
+"""
 
 import os
+import re
 import signal
 import subprocess
 import threading
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, Literal, TextIO
 
+from pydantic import Field, ValidationError
+
+from pipeline.core.config import Frozen, repository_root
+from pipeline.errors import UserError
+
+VARIABLE, FILE = "PIPELINE_EXECUTOR", Path("pipeline.toml")
+FOLDER = Path(".cache/tasks")
+LOOKED_S = 1.0  # between two reports of progress
+WORD = re.compile(r"(?P<backend>serial|processes|ray|slurm)(:(?P<workers>[1-9][0-9]{0,4}))?(@(?P<at>\S+))?")
+ADDRESS = re.compile(r"(?P<host>[^\s:]+):(?P<port>[0-9]{1,5})")
+EXPECTED = "expected serial, processes:N, ray:N, ray:N@HOST:PORT, slurm:N or slurm:N@PARTITION"
+
+Backend = Literal["serial", "processes", "ray", "slurm"]
 # Run a command as leader of a process group that ends with the process that started it, even if that is killed: the end
 # of that process closes a pipe, and a second process in the group, which reads from the pipe, then ends the group.
 # POSIX sh, as ["/bin/sh", "-c", GROUP, NAME, *words] in a session of its own, with that pipe as its standard input.
@@ -23,8 +41,66 @@ TICK_S = 0.5
 STOP_S = 8.0  # for removing incomplete files
 PREFIXES = ("NUMBA_", "OMP_", "GOMP_", "MKL_", "OPENBLAS_", "DVC_ROOT", "PIPELINE_")
 THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
 LineCallback = Callable[[str], object]
+
+
+class Setting(Frozen):
+    """Place where tasks run, and how many run at a time."""
+
+    backend: Backend = "serial"
+    workers: int | None = Field(default=None, ge=1)  # None: the number of cores, here or in Ray's cluster
+    address: str = ""  # host:port of a Ray cluster; without one, the stage starts and ends a Ray of its own
+    partition: str = ""  # of Slurm; without one, its default
+    minutes: int = Field(default=60, ge=1)  # time limit of a worker in Slurm
+    options: dict[str, str | int | bool] = Field(default={})  # further options of srun, such as {account = "mine"}
+    folder: Path = FOLDER  # of task results; every worker must see it under the same path
+
+
+def setting(default: Setting | None = None) -> Setting:
+    """Return the user's setting, or the default; a UserError if it is invalid."""
+    if word := os.environ.get(VARIABLE):
+        parts = WORD.fullmatch(word)
+        if not parts or (parts["at"] and parts["backend"] not in ("ray", "slurm")):
+            raise UserError(f"{VARIABLE}: {EXPECTED}, found '{word}'")
+        fields: dict[str, Any] = {"backend": parts["backend"]}
+        if parts["workers"]:
+            fields["workers"] = int(parts["workers"])
+        if parts["at"]:
+            fields["address" if parts["backend"] == "ray" else "partition"] = parts["at"]
+        return _checked(fields, VARIABLE)
+    path = repository_root() / FILE
+    if not path.exists():
+        return default or Setting()
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"{FILE}: cannot be read ({error})") from error
+    if unknown := sorted(set(tables) - {"executor"}):
+        raise UserError(f"{FILE}: expected a table [executor] only, found '{unknown[0]}'")
+    if "executor" not in tables:
+        return default or Setting()
+    if not isinstance(rows := tables["executor"], dict):
+        raise UserError(f"{FILE}: expected a table [executor], found {rows!r}")
+    return _checked(rows, f"{FILE}: executor")
+
+
+def _checked(fields: dict[str, Any], where: str) -> Setting:
+    try:
+        found = Setting.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise UserError(f"{where}.{place}: {first['msg']}, found {first['input']!r}") from error
+    if found.address and not ADDRESS.fullmatch(found.address):
+        raise UserError(f"{where}: expected HOST:PORT of a Ray cluster, found '{found.address}'")
+    if found.backend == "slurm" and found.workers is None:
+        raise UserError(f"{where}: expected how many workers Slurm runs at a time, as slurm:4")
+    return found
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,20 @@ from typing import Any, TypeVar
 from pipeline.core.config import repository_root
 from pipeline.core.storage.files import discard
 from pipeline.errors import UserError
-from pipeline.execution.commands import Commands, Job, LineCallback, environment, is_failure, reason
+from pipeline.execution.commands import (
+    LOOKED_S,
+    Commands,
+    Job,
+    LineCallback,
+    Setting,
+    cores,
+    environment,
+    is_failure,
+    reason,
+    setting,
+)
 from pipeline.execution.on_ray import driver, understood
 from pipeline.execution.on_slurm import SlurmJobs
-from pipeline.execution.setting import LOOKED_S, Setting, cores, setting
 from pipeline.execution.worker import Store, keys_of, work_file
 from pipeline.progress import ShareCallback, no_progress, say
 

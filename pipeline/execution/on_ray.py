@@ -22,8 +22,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from pipeline.errors import UserError, missing_packages_named
-from pipeline.execution.commands import GROUP, KILLED, Job, is_failure
-from pipeline.execution.setting import Setting, cores
+from pipeline.execution.commands import GROUP, KILLED, Job, Setting, cores, is_failure
 from pipeline.progress import say
 
 ANSWER_S = 5.0  # for an address to answer

@@ -11,8 +11,7 @@ from pathlib import Path
 from pipeline.core.config import repository_root
 from pipeline.core.storage.files import discard
 from pipeline.errors import UserError
-from pipeline.execution.commands import KILLED, Commands, Job, LineCallback
-from pipeline.execution.setting import Setting
+from pipeline.execution.commands import KILLED, Commands, Job, LineCallback, Setting
 from pipeline.execution.worker import SHOWN
 from pipeline.progress import say
 

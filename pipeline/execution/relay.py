@@ -17,9 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.execution.commands import KILLED, Job, environment
+from pipeline.execution.commands import KILLED, Job, environment, setting
 from pipeline.execution.executor import launch
-from pipeline.execution.setting import setting
 from pipeline.execution.worker import check_code, code_digest
 from pipeline.progress import say
 

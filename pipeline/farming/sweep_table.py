@@ -26,8 +26,7 @@ from pipeline.errors import UserError
 from pipeline.farming.grid import Point
 from pipeline.problems import problem_of
 from pipeline.simulation.results import COST_COLUMNS, slowdown_column
-from pipeline.tracking.digests import StoredOutputs
-from pipeline.tracking.source_tree import tree_of
+from pipeline.tracking.digests import StoredOutputs, tree_of
 
 EVERY = "all"  # seed in the row of a setting's mean
 HEAD = ("", "setting", "seed", "validation", "test", "against the best heuristic")

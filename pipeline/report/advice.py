@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from pipeline.comparing.words import percent, span
-from pipeline.report.templating import template
+from pipeline.report import template
 from pipeline.sites.evidence import Evidence, read_evidence
 
 FIGURES = (

@@ -8,8 +8,15 @@ import pandas as pd
 
 from pipeline import tracking
 from pipeline.comparing import kept, plots, words
-from pipeline.comparing.comparing import Compared, compare, key_metrics, slowdown_curves
-from pipeline.comparing.loads import loads_markdown, loads_of, short
+from pipeline.comparing.comparing import (
+    Compared,
+    compare,
+    key_metrics,
+    loads_markdown,
+    loads_of,
+    short,
+    slowdown_curves,
+)
 from pipeline.comparing.resampling import windows
 from pipeline.core import storage
 from pipeline.core.config import Params

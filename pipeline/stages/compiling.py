@@ -19,8 +19,7 @@ from pathlib import Path
 from pipeline.core.config import Params, repository_root
 from pipeline.core.types import Json
 from pipeline.errors import UserError
-from pipeline.execution.commands import Commands, environment, is_failure, reason
-from pipeline.execution.setting import cores
+from pipeline.execution.commands import Commands, cores, environment, is_failure, reason
 from pipeline.problems import scenarios_by_problem
 from pipeline.progress import progress, say
 

@@ -1,7 +1,8 @@
-"""`repro` (and `make repro`): make all stale stages, then update MLflow's view and the report.
+"""`repro` (and `make repro`): make all stale stages, then update MLflow's view and the report; and `prune`.
 
 MLflow and the report are up to date if no stage was stale, and code, params.yaml, dvc.lock and the last commit have not
-changed since the last complete run.
+changed since the last complete run. `prune`, which is part of it, removes the outputs of rows deleted from params.yaml.
+It is not a DVC stage, because it changes dvc.lock.
 """
 
 import hashlib
@@ -17,10 +18,10 @@ from pipeline.core.storage import evidence
 from pipeline.errors import UserError
 from pipeline.execution.commands import Commands
 from pipeline.execution.worker import code_digest
-from pipeline.progress import say
-from pipeline.report.templating import TEMPLATES
-from pipeline.stages import farm, prune, report
-from pipeline.tracking.digests import LOCK, dvc_waits
+from pipeline.progress import remark, say
+from pipeline.report import TEMPLATES
+from pipeline.stages import farm, report
+from pipeline.tracking.digests import LOCK, dvc_waits, measured
 from pipeline.tracking.record import waiting
 from pipeline.tracking.store import database
 
@@ -33,7 +34,7 @@ def run(params: Params, workers: int) -> None:
 
     def prune_rows() -> None:
         with dvc_waits():
-            prune.run()
+            prune()
 
     check_there(params)
     failed: UserError | None = None
@@ -75,3 +76,32 @@ def _state() -> str:
     where = [os.environ.get(name, "") for name in ("MLFLOW_TRACKING_URI", "PIPELINE_TRACKING")]
     parts = [code_digest(), str(evidence.head()), *where]
     return "\n".join([*parts, *(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)]) + "\n"
+
+
+def prune() -> dict[str, list[str]]:
+    """Remove the stages of deleted rows from dvc.lock, and their outputs unless they changed after the stage ran.
+
+    Return the stages, and the outputs that were removed and left.
+    DVC's cache keeps the removed outputs: if the row is added again, `dvc repro` restores them.
+    """
+    stages = evidence.forgotten()
+    outs = {path: md5 for made in stages.values() for path, md5 in made.items()}
+    there = [path for path in outs if path.exists()]
+    changed = [path for path in there if measured(path) != outs[path]]
+    removed = [path for path in there if path not in changed]
+    for path in removed:
+        evidence.remove(path)
+    if stages:
+        evidence.forget(set(stages))
+        rows = ", ".join(dict.fromkeys(name.partition("@")[2] for name in stages))
+        count = f"{_count(len(stages), 'stage')} of dvc.lock and {_count(len(removed), 'output')}"
+        remark(f"prune: removed {count} of rows that params.yaml does not have ({rows}); DVC's cache keeps them")
+    for path in changed:
+        say(f"prune: {path} is left: it was changed since its stage ran")
+    if not stages:
+        remark("prune: nothing to remove")
+    return {"stages": [*stages], "removed": [*map(str, removed)], "left": [*map(str, changed)]}
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,4 +1,8 @@
-"""`when`: the expected start of each waiting job of a site, with intervals."""
+"""`when`, `why`, `what-if`: questions on the waiting times of a site.
+
+`when`: the expected start of each waiting job, with intervals. `why`: the reasons for the start of a job under an order
+of the queue. `what-if`: waits with more machines, other limits, more load, or a user who submits at night.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,24 +10,36 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from pipeline.comparing.words import percent, span
 from pipeline.core import storage
-from pipeline.core.config import Params
+from pipeline.core.config import Params, check_known
 from pipeline.core.logs.rows import opened
-from pipeline.core.logs.trace import DECADES_S
+from pipeline.core.logs.trace import DAY_S, DECADES_S
 from pipeline.core.types import LOG_NAME, Json
 from pipeline.errors import UserError
 from pipeline.progress import progress
 from pipeline.report.advice import duration
-from pipeline.sites.evidence import SiteLog
-from pipeline.sites.queue import backfill_of, queue_of
+from pipeline.sites.evidence import SiteLog, read_evidence
+from pipeline.sites.figures import MEASURES
+from pipeline.sites.learned import WEIGHTS, score_of
+from pipeline.sites.orders import FOR_SLURM, LEARNED, names_of, order_of
+from pipeline.sites.queue import backfill_of, log_of, queue_of
+from pipeline.sites.slurm_settings import SlurmOrder
+from pipeline.sites.what_if import what_if
 from pipeline.sites.when import Moment, is_linear, moment, past_of
 from pipeline.sites.when_check import MOMENTS, Score, ask, check, intervals, is_calibrated, known_by, sample
+from pipeline.sites.why import Rank, why
 
 ENDS = ("low80_s", "low50_s", "median_s", "high50_s", "high80_s")
 CALIBRATED_BY = 0.2  # share of the log's jobs, those before the moment
 CHECKED = 300  # moments
 HEADER = 1 << 16  # bytes of a log that are searched for its epoch
 DATE = "an ISO date, as 2002-12-24T18:00"
+SCORES = {  # times in seconds
+    "limit": "-ln(limit)", "area": "-ln(limit x CPUs)", "sjf": "-limit", "saf": "-limit x CPUs",
+    "saf_aged": "-limit x CPUs / (1 + wait / 4 h)", "f1": "-(log10(limit) x CPUs + 870 log10(submission))",
+    "wfp3": "(wait / limit)^3 x CPUs", "unicep": "wait / (log2(CPUs) x limit)",
+}  # fmt: skip
 
 
 class NoJobWaitsError(UserError):
@@ -164,3 +180,67 @@ def lines(rows: Sequence[Sequence[str]]) -> list[str]:
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+
+
+def explain_start(
+    params: Params, site: str, number: int | None, policy: str | None
+) -> tuple[dict[str, Json], list[str]]:
+    """Return why a job starts when it does, as data and lines; by default, the job that waits longest."""
+    check_known("params.yaml", "sites", site, params.sites)
+    log, row = SiteLog(params, site), params.sites[site]
+    name, kept = policy or row.today, (read_evidence(site) or {}).get("learned")
+    check_known(site, "--policy", name, [*names_of(row.slurm), *(LEARNED if kept else ())])
+    learned = SlurmOrder(**kept)._replace(tau_s=LEARNED[name][1]) if kept and name in LEARNED else None
+    whole, numbers = log_of(log.fit, row, log.out), log_numbers(log)
+    queue = whole.queue
+    if number is not None and number not in numbers:
+        raise UserError(f"{site}: expected a job of the log, {numbers[0]} to {numbers[-1]}, found {number}")
+    with progress(f"replay {site}", 1, brief=True):
+        found = why(
+            whole,
+            None if number is None else numbers.index(number),
+            lambda log: score_of(learned, log) if learned else order_of(name, log.queue, log.slurm),
+            lambda job: f"job {numbers[job]} ({queue.cpus[job]:g} CPUs, limit {duration(queue.limit[job])})",
+            params.threads,
+        )
+    weights = " + ".join(f"{getattr(learned, key):g} ln({key})" for key in WEIGHTS) if learned else ""
+    score = f"-({weights})" if learned else SCORES.get(FOR_SLURM.get(name, (name,))[0])
+    points = ", in points of Slurm" * bool(row.slurm)
+    lines = [
+        f"{site}, {name}: {found.job} waits {duration(found.wait)}",
+        *([f"score, of times in s: {score}{points}"] if score else []),
+        f"at submission: {_in_words(found.submitted)}",
+        f"at its start: {_in_words(found.started)}",
+        f"meanwhile {found.higher} of higher and {found.lower} of lower priority start; it passes {found.passed}",
+        "it would wait",
+        *(f"  {duration(wait)} with {what}" for what, wait in found.changed.items()),
+    ]
+    both = {"submitted": found.submitted._asdict(), "started": found.started._asdict()}
+    return {"site": site, "order": name, **found._asdict(), **both}, lines
+
+
+def _in_words(found: Rank) -> str:
+    terms = [f"{name} {value:.4g}" for name, value in found.terms.items() if abs(value) > 1e-9]
+    total = f" = {' + '.join(terms)}" if len(terms) > 1 else ""
+    return f"rank {found.rank} of {found.waiting}, priority {found.priority:.4g}{total}"
+
+
+def answer_what_if(params: Params, site: str, change: str, policy: str | None) -> tuple[dict[str, Json], str]:
+    """Return the answer as data and in a sentence."""
+    check_known("params.yaml", "sites", site, params.sites)
+    if policy is not None:
+        check_known(site, "--policy", policy, names_of(params.sites[site].slurm))
+    log = SiteLog(params, site)
+    order, period = policy or params.sites[site].today, log.periods["test"]
+    began = float(log.fit.jobs.arrival[0] % DAY_S)
+    with progress(f"replay {site}", 1, brief=True):
+        found, n = what_if(period, order, change, began, params.evaluation, params.seed, params.threads)
+    wait, tail, longest = (found[name] for name in ("wait", "p99_wait", "longest_wait"))
+    counts = {"jobs": len(period.run), "blocks": n, "replays": len(period.submit)}
+    measures = {name if name == "slowdown" else f"{name}_s": found[name]._asdict() for name in MEASURES}
+    return {"site": site, "order": order, "change": change, **counts, **measures}, (
+        f"{site}, {order}, {change}: mean wait {duration(wait.value)} instead of {duration(wait.today)}, "
+        f"{percent(wait.change)} ({span(wait.low, wait.high)}); 99th percentile {percent(tail.change)} "
+        f"({span(tail.low, tail.high)}); longest wait {percent(longest.change)}; "
+        f"{len(period.run):,} jobs, n = {n} blocks of three days, {len(period.submit)} replays"
+    )

@@ -118,7 +118,7 @@ def judge(folder: Path, scenario: str, place: str, digest: str, window: int, uni
     Windows are by arrival, not by end: otherwise jobs that a policy keeps waiting would be in windows of their own,
     in which it does no harm. Jobs that arrived after the first job that has not ended yet do not count.
     """
-    from pipeline.comparing.sequences import seen_at
+    from pipeline.comparing.resampling import seen_at
     from pipeline.core.config import load_params
     from pipeline.interactive.machines.scheduling import park_of
     from pipeline.problems.machines.heuristics.rules import HEURISTICS

@@ -25,10 +25,9 @@ from pipeline.steering.journal import VERSION, Journal, OutcomeTracker
 from pipeline.steering.ledger import Ledger
 from pipeline.steering.release import Releaser
 from pipeline.steering.rows import OddError, Reading
-from pipeline.steering.settings import Mode, Settings
+from pipeline.steering.settings import Mode, Settings, Status
 from pipeline.steering.slurm import Slurm, confirmed_jobs
 from pipeline.steering.states import Pool, check_state, find_pools, resources_of, scored_jobs, started_jobs, state_of
-from pipeline.steering.status import Status
 from pipeline.steering.watchdog import Watchdog, reset, undo_all
 
 LOST = 3  # consecutive refused ticks after which all changes are undone first

@@ -71,7 +71,7 @@ RESULTS = {  # command: the stage's function, and the file that the stage writes
     ("hindsight", "online"): ("hindsight.run", "tables/hindsight/online/hindsight.parquet"),
     ("confirm", "online"): ("confirm.run", "confirm/online/comparison.csv"),
     ("advise", "mine"): ("advise.run", "advice/mine/evidence.json"),
-    ("explain", "--policy", "models/deeprm"): ("explain.run", "explain/deeprm/outcomes.csv"),
+    ("explain", "--policy", "models/deeprm"): ("tasks.explain", "explain/deeprm/outcomes.csv"),
 }
 
 
@@ -101,12 +101,12 @@ ROWS = [{"policy": "sjf", "p99_wait_s": 4.0, "longest_wait_s": 5.0, "avg_bounded
 TABLE = pd.DataFrame(ROWS)
 NO_CHAMPION: dict[str, object] = {"champion": None, "promote": None, "stays": "sjf", "reasons": {}}
 ANSWERS = {  # command: what it calls; what that returns; the JSON
-    "try": ("pipeline.stages.show.try_it", ({"picture": "try.png"}, ["a picture"]), {"picture": "try.png"}),
-    "prune": ("pipeline.stages.prune.run", {"stages": []}, {"stages": []}),
-    "export models/mine mine.onnx": ("pipeline.stages.export.run", {"bytes": 7}, {"bytes": 7}),
-    "rollback online": ("pipeline.stages.promoting.rollback", ({"champion": "sjf"}, "sjf"), {"champion": "sjf"}),
+    "try": ("pipeline.stages.tasks.try_it", ({"picture": "try.png"}, ["a picture"]), {"picture": "try.png"}),
+    "prune": ("pipeline.stages.everything.prune", {"stages": []}, {"stages": []}),
+    "export models/mine mine.onnx": ("pipeline.stages.tasks.export", {"bytes": 7}, {"bytes": 7}),
+    "rollback online": ("pipeline.stages.champions.rollback", ({"champion": "sjf"}, "sjf"), {"champion": "sjf"}),
     "promote": (
-        "pipeline.stages.promoting.promote",
+        "pipeline.stages.champions.promote",
         {"online": Verdict(champion=None, stays="sjf")},
         {"online": NO_CHAMPION},
     ),
@@ -115,7 +115,7 @@ ANSWERS = {  # command: what it calls; what that returns; the JSON
     "benchmark rlscheduler a.swf --out a.csv": ("pipeline.interactive.machines.benchmark.run", TABLE, ROWS),
     "farm": ("pipeline.stages.farm.run", {"draw": "ran"}, {"stages": {"draw": "ran"}}),
     "publish": ("pipeline.tracking.publish.publish", [("said", {"models": ["deeprm 1"]})], [{"models": ["deeprm 1"]}]),
-    "farm --seeds 1": ("pipeline.stages.sweep.run", ({"tables": {"deeprm": TABLE}}, ""), {"tables": {"deeprm": ROWS}}),
+    "farm --seeds 1": ("pipeline.stages.farm.sweep", ({"tables": {"deeprm": TABLE}}, ""), {"tables": {"deeprm": ROWS}}),
     "fidelity": ("benchmarks.fidelity.__main__.run", ({"figures": []}, ["inside"]), {"figures": []}),
 }
 
@@ -140,7 +140,7 @@ def test_what_was_done_before_a_failure_is_printed(command: Command, monkeypatch
     assert json.loads(done.out) == [{"revision": "v1", "skipped": "old"}]
     assert command("publish").out == "publish: skipped: v1: old\n"
 
-    monkeypatch.setattr("pipeline.stages.sweep.run", lambda *_: ({"points": []}, "farm: a failed"))
+    monkeypatch.setattr("pipeline.stages.farm.sweep", lambda *_: ({"points": []}, "farm: a failed"))
     assert command("farm", "--seeds", 1, "--json") == (2, '{"points": []}\n', "error: farm: a failed\n")
     assert command("farm", "--seeds", 1) == (2, "", "error: farm: a failed\n")
 

@@ -19,9 +19,8 @@ from executed import broken, count, killed_always, killed_once, refused, sums, s
 from pipeline.errors import UserError
 from pipeline.execution import executor as module
 from pipeline.execution import worker
-from pipeline.execution.commands import THREADS
+from pipeline.execution.commands import FOLDER, THREADS, Setting, cores
 from pipeline.execution.executor import Executor, executor
-from pipeline.execution.setting import FOLDER, Setting, cores
 from pipeline.execution.worker import Store, work_file
 
 TWO = Setting(backend="processes", workers=2)
@@ -168,7 +167,7 @@ from pathlib import Path
 import numpy as np
 from executed import Sum, total
 from pipeline.execution.executor import executor
-from pipeline.execution.setting import Setting
+from pipeline.execution.commands import Setting
 if __name__ == "__main__":
     tasks = [Sum(np.full(3, float(k)), Path(sys.argv[1]), 60.0) for k in range(2)]
     with executor(1, Setting(backend="processes", workers=2)) as workers:

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import slurm, why_not
-from pipeline.execution.setting import FOLDER, VARIABLE
+from pipeline.execution.commands import FOLDER, VARIABLE
 
 pytestmark = pytest.mark.slow
 STAGES = {

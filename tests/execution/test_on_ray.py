@@ -14,8 +14,8 @@ from executed import count, killed_once, ray_cluster, refused, sums, threads, to
 from benchmarks.slurm.loopback import own_ports
 from pipeline.errors import UserError
 from pipeline.execution import on_ray, worker
+from pipeline.execution.commands import FOLDER, Setting
 from pipeline.execution.executor import executor
-from pipeline.execution.setting import FOLDER, Setting
 
 TWO = Setting(backend="ray", workers=2)
 

@@ -12,8 +12,8 @@ from benchmarks.slurm.configuration import Cluster
 from benchmarks.slurm.loopback import LoopbackSlurm, slurm, why_not
 from pipeline.errors import UserError
 from pipeline.execution import on_slurm
+from pipeline.execution.commands import FOLDER, Setting
 from pipeline.execution.executor import executor
-from pipeline.execution.setting import FOLDER, Setting
 
 TWO = Setting(backend="slurm", workers=2)
 needs_slurm = pytest.mark.skipif(bool(why_not()), reason=why_not())

@@ -20,9 +20,8 @@ from benchmarks.slurm.loopback import slurm, why_not
 from pipeline.errors import UserError
 from pipeline.execution import commands, on_slurm
 from pipeline.execution import relay as module
-from pipeline.execution.commands import KILLED
+from pipeline.execution.commands import FOLDER, KILLED, VARIABLE
 from pipeline.execution.relay import RELAYED, relay
-from pipeline.execution.setting import FOLDER, VARIABLE
 from pipeline.execution.worker import code_digest
 
 UPDATES = 300

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.farming import farm
-from pipeline.farming.plan import Plan
+from pipeline.farming.farm import Plan
 
 NEEDS = {"draw": frozenset[str](), "learn": frozenset({"draw"}), "judge": frozenset({"learn"})}
 

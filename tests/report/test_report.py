@@ -9,7 +9,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from browser import loaded, needs_chromium
-from pipeline.report.pictures import Picture, data_uri, figures, papers
 
 from pipeline.comparing.words import OF_STREAMS
 from pipeline.core.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY, empty
@@ -23,7 +22,7 @@ from pipeline.report.changes import (
     revalued,
     stale,
 )
-from pipeline.report.page import Content, Digest, Origin, cards, digests, html
+from pipeline.report.page import Content, Digest, Origin, Picture, cards, data_uri, digests, figures, html, papers
 from pipeline.report.tables import (
     at_home,
     best_agent,

@@ -22,7 +22,7 @@ from pipeline.sites.orders import FAMILIES, order_of
 from pipeline.sites.orders import ORDERS as EVERY
 from pipeline.sites.queue import backfill_of
 from pipeline.sites.replay import Queue
-from pipeline.stages import advise, log, site, slurm_settings
+from pipeline.stages import advise, log, site
 from tests.oracles.queue import plain_replay
 
 DAY = 86_400
@@ -192,19 +192,19 @@ def test_settings_have_the_weights_and_the_scale_that_were_replayed(
     config = tmp_path / "config.txt"
     text = "PriorityType = priority/multifactor\nPriorityWeightQOS = 900000\nPriorityWeightFairShare = 20000\n"
     config.write_text(text)
-    slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", {"config": config})
+    site.write_slurm_settings(known, "mine", tmp_path / "files", "limit_8h", {"config": config})
     (scale,) = re.findall(r"local SCALE, TOP, TAU = ([\d.]+)", (tmp_path / "files/job_submit.lua").read_text())
     assert float(scale) == pytest.approx(20_000 / np.log(365 * 24 * 60))
     assert "backfill" not in capsys.readouterr().err
     config.write_text(f"{text}SchedulerParameters = bf_max_job_test=100\n")
-    slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", {"config": config})
+    site.write_slurm_settings(known, "mine", tmp_path / "files", "limit_8h", {"config": config})
     said = capsys.readouterr().err
     ours = "reservations 500, tested 500, window_h 24, interval_s 30"
     assert f"made with {ours}, this Slurm has reservations 100, tested 100, " in said
     config.write_text(text.replace("20000", "10000"))
     for other in ({"config": config}, {}):
         with pytest.raises(UserError, match=r"--config: expected the weights of sites\.mine\.slurm"):
-            slurm_settings.run(known, "mine", tmp_path / "other", "limit_8h", other)
+            site.write_slurm_settings(known, "mine", tmp_path / "other", "limit_8h", other)
     assert not (tmp_path / "other").exists()
 
 
@@ -214,10 +214,10 @@ def test_tiers_are_replayed_and_named_by_the_settings_only_if_others_were(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIPELINE_TRACKING", "off")
     rows = {"work": Partition(), "long": Partition(tier=2, factor=4), "gone": Partition(factor=2)}
-    site = Site(
+    ours = Site(
         today="multifactor", slurm=Multifactor(fair_share=20_000, fair_tree=False, partition=100), partitions=rows
     )
-    known = params.model_copy(update={"scenarios": {"mine": small(tmp_path)[0]}, "sites": {"mine": site}})
+    known = params.model_copy(update={"scenarios": {"mine": small(tmp_path)[0]}, "sites": {"mine": ours}})
     log.run(known)
     advise.run(known, "mine")
     (tmp_path / "config.txt").write_text(
@@ -228,17 +228,17 @@ def test_tiers_are_replayed_and_named_by_the_settings_only_if_others_were(
     (tmp_path / "parts.txt").write_text(parts)
     texts = {"config": tmp_path / "config.txt", "partitions": tmp_path / "parts.txt"}
     capsys.readouterr()
-    slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", texts)
+    site.write_slurm_settings(known, "mine", tmp_path / "files", "limit_8h", texts)
     said = capsys.readouterr().err
     assert ("PriorityTier" in said, "PriorityWeightPartition" in said) == (False, False)
     (tmp_path / "parts.txt").write_text(parts.replace("Tier=2", "Tier=3"))
-    slurm_settings.run(known, "mine", tmp_path / "files", "limit_8h", texts)
+    site.write_slurm_settings(known, "mine", tmp_path / "files", "limit_8h", texts)
     assert "not modelled: PriorityTier=[1, 3]: tiers, not replayed" in capsys.readouterr().err
-    only = known.model_copy(update={"sites": {"mine": site.model_copy(update={"slurm": None})}})
-    slurm_settings.run(only, "mine", tmp_path / "files", "limit_8h", texts)
+    only = known.model_copy(update={"sites": {"mine": ours.model_copy(update={"slurm": None})}})
+    site.write_slurm_settings(only, "mine", tmp_path / "files", "limit_8h", texts)
     assert "not modelled: PriorityWeightFairShare=20000" in capsys.readouterr().err
     with pytest.raises(UserError, match="with which the advice was made, found others: name --partitions too"):
-        slurm_settings.run(known, "mine", tmp_path / "other", "limit_8h", {"config": tmp_path / "config.txt"})
+        site.write_slurm_settings(known, "mine", tmp_path / "other", "limit_8h", {"config": tmp_path / "config.txt"})
 
 
 def test_the_same_advice_has_the_same_bytes_and_the_page_can_be_renewed(

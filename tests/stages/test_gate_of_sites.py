@@ -19,7 +19,7 @@ from pipeline.core.config import MachinesScenario, Params, Site
 from pipeline.errors import UserError
 from pipeline.problems.machines.env.tables import JOBSET_RESULTS
 from pipeline.report.advice import answer, sentence
-from pipeline.stages import advise, gate, generate, heuristics, log, promoting
+from pipeline.stages import advise, champions, gate, generate, heuristics, log
 from pipeline.tracking.digests import measured
 
 DAY, AGENT = 86_400, "mine_ppo"
@@ -171,10 +171,10 @@ def test_a_verdict_by_other_advice_than_the_present_is_not_promoted(here: Params
     judged(here, USE)
     storage.write_json(storage.results_folder("advice", "mine") / advise.ADVICE, STAY.model_dump(mode="json"))
     with pytest.raises(UserError, match=r"gate\.json: mine: judged by other advice than there is now: run 'dvc repro"):
-        list(promoting.promote(here, None))
+        list(champions.promote(here, None))
     assert CHAMPIONS.read_text() == ""
     judged(here, STAY, AGENT)
-    list(promoting.promote(here, "mine"))
+    list(champions.promote(here, "mine"))
     assert champions_in(CHAMPIONS.read_text())["mine"].policy == "fcfs"
 
 

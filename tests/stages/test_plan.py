@@ -18,7 +18,7 @@ from pipeline.problems.pool.agents.learning import LEARNING
 from pipeline.problems.pool.agents.networks.networks import build
 from pipeline.problems.pool.env.nouns import Cluster
 from pipeline.problems.pool.env.tables import JOBSET_RESULTS, TABLES
-from pipeline.stages import explain, generate, plan
+from pipeline.stages import generate, plan, tasks
 
 Command = Callable[..., Any]
 NAME = "plan_deeprm3"
@@ -80,7 +80,7 @@ def test_explain_names_what_each_candidate_would_have_gained(
     params: Params, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for _ in range(2):
-        explain.run(small(params), ExplainRequest(NAME, 2, 24))
+        tasks.explain(small(params), ExplainRequest(NAME, 2, 24))
         said = capsys.readouterr().err
     frame = storage.read_table(Path("reports/explain") / NAME / "candidates.csv", CANDIDATES)
     assert frame.groupby("load")["jobset"].nunique().to_dict() == {70: 2, 150: 2}

@@ -14,7 +14,7 @@ from pipeline.problems import check
 from pipeline.problems.machines.agents.learning import LEARNING
 from pipeline.problems.machines.env.tables import TABLES
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.stages import explain, generate, heuristics, plan
+from pipeline.stages import generate, heuristics, plan, tasks
 
 AGENT = "deepk8s_ppo"
 ROW = MachinesPlan(
@@ -82,7 +82,7 @@ def test_looking_ahead_changes_what_sjf_does_and_is_read_beside_it(params: Param
 def test_explain_names_what_each_candidate_would_have_gained(
     params: Params, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    explain.run(small(params), ExplainRequest(name, 1, 24))
+    tasks.explain(small(params), ExplainRequest(name, 1, 24))
     frame = storage.read_table(Path("reports/explain") / name / "candidates.csv", CANDIDATES)
     assert frame.groupby("load")["jobset"].nunique().to_dict() == {80: 1, 110: 1}
     each = frame.groupby(["load", "jobset", "decision"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.comparing.sequences import seen_at
+from pipeline.comparing.resampling import seen_at
 from pipeline.core.config import Params
 from pipeline.core.types import Json
 from pipeline.stages.serve import heuristic

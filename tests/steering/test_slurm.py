@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.core.config import Params
 from pipeline.errors import UserError
-from pipeline.stages import steer
+from pipeline.stages import serve
 from pipeline.steering.settings import Mode, Settings
 from pipeline.steering.slurm import Slurm, confirmed_jobs
 
@@ -37,7 +37,7 @@ def test_where_there_is_nothing_to_steer_no_folder_is_left(
 ) -> None:
     monkeypatch.setenv("PATH", f"{lost}:/usr/bin:/bin")
     with pytest.raises(UserError, match="no Slurm is known here"):
-        steer.run(params, "machines", "sjf", 200.0, Settings(Mode.OBSERVE, tmp_path / "steering"))
+        serve.steer(params, "machines", "sjf", 200.0, Settings(Mode.OBSERVE, tmp_path / "steering"))
     assert not (tmp_path / "steering").exists()
 
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from pipeline.comparing.sequences import seen_at
 
 from pipeline.champions.regret import windows_needed
+from pipeline.comparing.resampling import seen_at
 from pipeline.core.config import load_params
 from pipeline.core.config.evaluation import Watch
 from pipeline.core.types import FloatArray

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline.comparing.sequences import GRID, capital, lower_limits, seen_at, shared
+from pipeline.comparing.resampling import GRID, capital, lower_limits, seen_at, shared
 from pipeline.core.config import Params
 
 ALONE = np.ones(1)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.execution.setting import FILE, VARIABLE, Setting, setting
+from pipeline.execution.commands import FILE, VARIABLE, Setting, setting
 
 
 def test_by_default_all_is_done_here_or_as_the_stage_says() -> None:

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from pipeline.comparing.loads import loads_markdown, loads_of, short
 
+from pipeline.comparing.comparing import loads_markdown, loads_of, short
 from pipeline.core.schemas.tables import LOADS
 
 # Two jobsets of two jobs: arrivals 0 and 5, 0 and 15, so that their gaps are 5 and 15 and they take 10 and 30.

@@ -19,11 +19,11 @@ from pipeline.interactive.explaining.explain import ExplainRequest
 from pipeline.interactive.explaining.placing import SCHEMAS
 from pipeline.interactive.explaining.tree import TreeCard, tree_by_name
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.agents.networks.loading import card_of
-from pipeline.problems.pool.agents.networks.networks import build
+from pipeline.problems.pool.agents.networks.networks import build, card_of
 from pipeline.problems.pool.env.nouns import Cluster
 from pipeline.stages import generate
-from pipeline.stages.explain import resolved, run
+from pipeline.stages.tasks import explain as run
+from pipeline.stages.tasks import resolved
 
 FOLDER = Path("reports/explain/deeprm")
 TABLES = {name: schema for name, schema in SCHEMAS.items() if name != "machines"}

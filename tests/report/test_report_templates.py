@@ -3,7 +3,7 @@
 import pytest
 from jinja2 import UndefinedError
 
-from pipeline.report.templating import template
+from pipeline.report import template
 
 
 def test_a_page_without_what_it_shows_is_an_error() -> None:

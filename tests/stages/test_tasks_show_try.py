@@ -10,7 +10,7 @@ from builders import REPOSITORY
 
 from pipeline.core import storage
 from pipeline.core.config import PoolCard, load_params
-from pipeline.stages.show import AGENT, TRIAL
+from pipeline.stages.tasks import AGENT, TRIAL
 
 SAID = re.compile(r"deeprm3 serves 60 jobs with a mean slowdown of ([\d.]+), SJF .* with ([\d.]+): (\d+) % lower\.")
 

@@ -7,8 +7,8 @@ from slurm_said import sinfo, squeue
 
 from pipeline.steering.factors import PoolDecision
 from pipeline.steering.rows import Reading, jobs_in, nodes_in
+from pipeline.steering.settings import Status
 from pipeline.steering.states import Pool
-from pipeline.steering.status import Status
 
 ROWS = jobs_in("\n".join(squeue(JobID=k) for k in (9, 7, 8)))  # by Slurm's priorities
 READING = Reading(0.0, ROWS, nodes_in(sinfo("n1")), {})

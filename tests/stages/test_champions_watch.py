@@ -16,7 +16,7 @@ from pipeline.core.config import MachinesScenario, Params
 from pipeline.errors import UserError
 from pipeline.interactive.logs.growth import grown
 from pipeline.progress import no_progress
-from pipeline.stages import generate, heuristics, watch
+from pipeline.stages import champions, generate, heuristics
 
 SITE: dict[str, Any] = {
     "problem": "machines",
@@ -74,7 +74,7 @@ def end_of(rows: list[str]) -> float:
 
 def test_it_is_silent_while_the_log_goes_on_as_it_was(site: Params, old: list[str]) -> None:
     more = jobs(np.random.default_rng(2), 1000, gap=600.0, run=300.0, begin=end_of(old))
-    code, found, said = watch.run(site, log("grown.swf", old, more), None)
+    code, found, said = champions.watch(site, log("grown.swf", old, more), None)
     assert code == QUIET
     assert said[0].startswith("watch: site: fcfs: ")
     assert "no alarm in 100 windows" in said[0]
@@ -85,7 +85,7 @@ def test_it_is_silent_while_the_log_goes_on_as_it_was(site: Params, old: list[st
 
 def test_a_change_that_matters_is_an_alarm_and_explained(site: Params, old: list[str]) -> None:
     more = jobs(np.random.default_rng(2), 1000, gap=100.0, run=300.0, begin=end_of(old), user=2)
-    code, _, said = watch.run(site, log("grown.swf", old, more), "site")
+    code, _, said = champions.watch(site, log("grown.swf", old, more), "site")
     assert code == ALARM, said
     assert "ALARM: its mean regret is above " in said[0]
     (jobs_a_day,) = (one for one in said if one.startswith("watch: jobs a day: "))
@@ -96,7 +96,7 @@ def test_a_change_that_matters_is_an_alarm_and_explained(site: Params, old: list
 
 def test_a_change_that_does_not_matter_is_told_and_no_alarm(site: Params, old: list[str]) -> None:
     more = jobs(np.random.default_rng(2), 1000, gap=1200.0, run=100.0, begin=end_of(old), user=2)
-    code, _, said = watch.run(site, log("grown.swf", old, more), "site")
+    code, _, said = champions.watch(site, log("grown.swf", old, more), "site")
     assert code == QUIET
     assert any(one.startswith("watch: median run time in s: ") for one in said)
 
@@ -104,7 +104,7 @@ def test_a_change_that_does_not_matter_is_told_and_no_alarm(site: Params, old: l
 @pytest.mark.parametrize(("count", "windows"), [(0, 0), (5, 0), (30, 3)])
 def test_of_too_few_windows_it_says_how_many_more_days(site: Params, old: list[str], count: int, windows: int) -> None:
     more = jobs(np.random.default_rng(2), count, gap=600.0, run=300.0, begin=end_of(old))
-    code, _, said = watch.run(site, log("grown.swf", old, more), "site")
+    code, _, said = champions.watch(site, log("grown.swf", old, more), "site")
     assert code == CANNOT_TELL
     assert f"cannot tell: {windows} windows of " in said[0]
     assert int(said[0].split("about ")[1].split()[0]) > 0
@@ -121,23 +121,23 @@ def test_the_new_windows_are_at_the_loads_that_the_judged_ones_had(site: Params,
 
 def test_nothing_is_left_behind(site: Params, old: list[str]) -> None:
     before = sorted(Path().rglob("*"))
-    watch.run(site, Path("site.swf"), "site")
+    champions.watch(site, Path("site.swf"), "site")
     assert sorted(Path().rglob("*")) == before
 
 
 def test_what_cannot_be_watched_is_one_line(site: Params, old: list[str]) -> None:
     other = log("other.swf", jobs(np.random.default_rng(9), 30, gap=60.0, run=30.0, begin=0.0))
     with pytest.raises(UserError, match=r"^other\.swf: expected the log that the champion was judged on, grown; it "):
-        watch.run(site, other, "site")
+        champions.watch(site, other, "site")
     recipe = site.model_copy(
         update={"scenarios": {"online": site.scenario("site").model_copy(update={"workload": None})}}
     )
     with pytest.raises(UserError, match=r"^watch: scenario 'online' is not cut from a log; cut from one: none"):
-        watch.run(recipe, other, "online")
+        champions.watch(recipe, other, "online")
     line = champions_in(CHAMPIONS.read_text())["site"]
     CHAMPIONS.write_text("# Nobody yet.\n")
     with pytest.raises(UserError, match=r"^champions\.yaml: scenario 'site' has no champion: 'python -m pipeline prom"):
-        watch.run(site, Path("site.swf"), None)
+        champions.watch(site, Path("site.swf"), None)
     CHAMPIONS.write_text(with_line("", "site", Champion(**{**line.model_dump(), "policy": "fcfss"})))
     with pytest.raises(UserError, match=r"^champions\.yaml: site: unknown policy 'fcfss'; there are: "):
-        watch.run(site, Path("site.swf"), None)
+        champions.watch(site, Path("site.swf"), None)

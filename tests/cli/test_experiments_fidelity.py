@@ -16,7 +16,7 @@ def test_fidelity_outside_of_a_clone_says_where_to_run_it(monkeypatch: pytest.Mo
     def missing(name: str) -> None:
         raise ModuleNotFoundError(f"No module named '{name}'", name=name)
 
-    monkeypatch.setattr("pipeline.cli.benchmark.import_module", missing)
+    monkeypatch.setattr("pipeline.cli.experiments.import_module", missing)
     done = CliRunner().invoke(app, ["fidelity"], standalone_mode=False)
     assert isinstance(done.exception, UserError)
     assert str(done.exception).startswith("fidelity: expected the root of a clone as the working directory")

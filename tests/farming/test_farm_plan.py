@@ -1,7 +1,7 @@
 """The plan of a farm: which stage is next, what a failure holds back, and the time left."""
 
 from pipeline.farming.dvc_stages import Graph
-from pipeline.farming.plan import Plan, with_dependents
+from pipeline.farming.farm import Plan, with_dependents
 
 # draw -> short -> join -> last, draw -> long -> join, draw -> aside
 NEEDS: Graph = {
