@@ -8,8 +8,7 @@ from pipeline.core import storage
 from pipeline.core.config import NoPretrain, Params, PoolAgent, PoolCard
 from pipeline.core.types import Policy
 from pipeline.errors import UserError
-from pipeline.learning.device import device_of
-from pipeline.learning.stored import weights_of
+from pipeline.learning.stored import device_of, weights_of
 from pipeline.problems.parts import Learning, Part, both, no_extra_tables
 from pipeline.problems.pool.agents.networks.network import PLAY, Scorer
 from pipeline.problems.pool.agents.networks.networks import Loaded, PoolNetwork, build, card_of, must_match, restore
@@ -78,15 +77,11 @@ def validate(network: Scorer[Any], task: Task) -> Callable[[], float]:
     return cost
 
 
-def _untrained(params: Params, agent: str, task: Task) -> PoolNetwork:
-    config = params.agent_of(PoolAgent, agent).network
-    network: PoolNetwork = build(config, task.cluster, task.seed).placed(device_of(params.device))
-    return network
-
-
 LEARNING: Learning[Policy, Task, PoolNetwork] = Learning(
     task=read_task,
-    untrained=_untrained,
+    untrained=lambda params, agent, task: build(
+        params.agent_of(PoolAgent, agent).network, task.cluster, task.seed
+    ).placed(device_of(params.device)),
     stored=lambda params, agent, which: read_network(params, agent, which).network,
     policies=lambda params, agent: both(agent, lambda which: read_network(params, agent, which).policy),
     validate=validate,

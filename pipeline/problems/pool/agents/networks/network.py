@@ -43,9 +43,6 @@ class EncodedObservation(Protocol):
     def may(self) -> BoolArray:
         """Return the legal actions [D, A]."""
 
-    def _replace(self, *, may: BoolArray) -> Self:
-        """Return a copy with other legal actions."""
-
 
 Encoded = TypeVar("Encoded", bound=EncodedObservation)
 Forward = Callable[[Encoded], FloatArray]  # observations [D] -> logits [D, A], without gradients

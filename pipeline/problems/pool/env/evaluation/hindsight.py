@@ -16,12 +16,13 @@ from pipeline.errors import UserError
 from pipeline.execution.commands import Setting
 from pipeline.execution.executor import executor
 from pipeline.problems.pool.env.evaluation.hindsight_model import Work, mean_slowdown, solve_work
-from pipeline.problems.pool.env.evaluation.play import game_of, played
+from pipeline.problems.pool.env.evaluation.play import played
 from pipeline.problems.pool.env.evaluation.searching import order_of, search
 from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.env.storage import read_jobsets
 from pipeline.problems.pool.heuristics.scores import heuristics_with
-from pipeline.progress import no_progress, progress
+from pipeline.progress import progress
+from pipeline.simulation.rollout import numbered
 
 SEARCHED = 50_000  # schedules per jobset before the solver starts: 0.05 s that save minutes
 SEARCH = "search"
@@ -73,9 +74,10 @@ def warm_starts(
 ) -> list[Warm]:
     """Return the best heuristic schedule of each jobset; raise a UserError if no heuristic starts all jobs in time."""
     row = params.pool_scenario(scenario)
-    game, loads, numbers = game_of(jobsets, Cluster.of(row), row.step_limit, params.seed)
-    ends = played(game, list(heuristics.values()), no_progress)
-    starts = [np.split(end.start, game.jobs.first[1:-1]) for end in ends]
+    episodes, loads, numbers, key = numbered(jobsets, params.seed)
+    flat = batch(episodes)
+    ends = played(list(heuristics.values()), flat, key, Cluster.of(row), row.step_limit)
+    starts = [np.split(end.start, flat.first[1:-1]) for end in ends]
     found = []
     for place, (load, k) in enumerate(zip(loads.tolist(), numbers.tolist(), strict=True)):
         jobs = jobsets[load][k]

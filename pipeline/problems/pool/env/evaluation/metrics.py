@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.core.config import PoolScenario, Streaming
+from pipeline.core.config import PoolScenario
 from pipeline.core.types import BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.pool.env.nouns import JobBatch, Schedule
@@ -50,10 +50,8 @@ class Span(NamedTuple):
 
 def span_of(scenario: PoolScenario) -> Span | None:
     """Return the measured span of a scenario; None: all jobs are measured."""
-    arrivals = scenario.arrivals
-    if not isinstance(arrivals, Streaming) or arrivals.measured is None:
-        return None
-    return Span(*arrivals.measured, tuple(scenario.resources.values()))
+    measured = scenario.measured
+    return None if measured is None else Span(*measured, tuple(scenario.resources.values()))
 
 
 def job_results(

@@ -12,7 +12,6 @@ differ in the number of jobs that finish per 100 measured steps, and in the grow
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -173,43 +172,30 @@ def score(
         on_progress: called with the share that is done.
         measured: the jobs in the tables; None: all. A jobset without any raises a UserError.
     """
-    game, load, number = game_of(jobsets, cluster, step_limit, seed, masked)
-    ends = played(game, list(policies.values()), on_progress)
-    about = {name: (name, load, number, game.jobs, end, step_limit) for name, end in zip(policies, ends, strict=True)}
+    episodes, load, number, key = numbered(jobsets, seed)
+    jobs = batch(episodes)
+    ends = played(list(policies.values()), jobs, key, cluster, step_limit, masked, on_progress)
+    about = {name: (name, load, number, jobs, end, step_limit) for name, end in zip(policies, ends, strict=True)}
     if measured is not None:
         return {name: stream_results(*one, measured) for name, one in about.items()}
     return {name: Results(job_results(*one), jobset_results(*one)) for name, one in about.items()}
 
 
-class Game(NamedTuple):
-    """Jobsets and cluster that every policy plays."""
-
-    jobs: JobBatch
-    cluster: Cluster
-    step_limit: int
-    masked: bool
-    key: KeyArray  # [B]
-
-    @property
-    def abreast(self) -> int:
-        """Return how many episodes may be played in lock step."""
-        return max(1, min(MOST_ABREAST, STEPS_ABREAST // self.cluster.horizon))
-
-
-def game_of(
-    jobsets: Mapping[int, Sequence[JobSet]], cluster: Cluster, step_limit: int, seed: int, masked: bool = True
-) -> tuple[Game, IntArray, IntArray]:
-    """Return the episodes of jobsets by load, ready to run, and the load and number of each; see `score`."""
-    episodes, load, number, key = numbered(jobsets, seed)
-    return Game(batch(episodes), cluster, step_limit, masked, key), load, number
-
-
-def played(game: Game, policies: Sequence[Policy], on_progress: ShareCallback) -> list[Schedule]:
-    """Return the schedule of each policy."""
+def played(
+    policies: Sequence[Policy],
+    jobs: JobBatch,
+    key: KeyArray,
+    cluster: Cluster,
+    step_limit: int,
+    masked: bool = True,
+    on_progress: ShareCallback = no_progress,
+) -> list[Schedule]:
+    """Return the schedule of each policy; `key` [B] seeds the random ones, and for the others see `score`."""
+    abreast = max(1, min(MOST_ABREAST, STEPS_ABREAST // cluster.horizon))  # episodes in lock step
 
     def begin(episode: IntArray) -> InPlay[Players]:
-        simulator = Batched(game.jobs.take(episode), game.cluster, game.step_limit, skip_forced=game.masked)
+        simulator = Batched(jobs.take(episode), cluster, step_limit, skip_forced=masked)
         return InPlay(simulator, len(simulator.jobs.arrival), simulator.schedule)
 
-    found = play_all(policies, game.key, game.abreast, begin, players, on_progress)
+    found = play_all(policies, key, abreast, begin, players, on_progress)
     return [Schedule._make(columns) for columns in found]
