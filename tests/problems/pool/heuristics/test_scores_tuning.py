@@ -114,8 +114,8 @@ def test_the_first_candidate_plays_as_sjf_align_does() -> None:
 
 def test_each_round_is_drawn_around_the_best_of_the_one_before() -> None:
     valley = Valley()
-    found = tuned_linear(valley, LinearRuleSearch(population=80, rounds=30, elite=16), seed=1)
-    rounds = np.array(valley.costs).reshape(30, 80).mean(axis=1)
+    found = tuned_linear(valley, LinearRuleSearch(population=40, rounds=20, elite=8), seed=1)
+    rounds = np.array(valley.costs).reshape(20, 40).mean(axis=1)
     assert rounds[-1] < 0.25 * rounds[0]
     assert Valley.depth(found) == min(valley.costs)
 

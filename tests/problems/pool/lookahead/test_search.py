@@ -49,13 +49,14 @@ def planner(player: Player) -> PoolPlanner:
     return PoolPlanner(PoolSearch(Base(HEURISTICS["sjf"], player), SHORT, seen, BUDGET))
 
 
-@pytest.fixture
-def stored(tmp_path: Path, params: Params) -> Path:
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory, params: Params) -> Path:
     """A network that is drawn and not trained."""
+    folder = tmp_path_factory.mktemp("stored")
     card = card_of(params, "deeprm")
     network = build(card.network, Cluster.of(params.pool_scenario("online")), seed=3)
-    storage.write_model(tmp_path, storage.Model(card, weights_of(network)))
-    return tmp_path
+    storage.write_model(folder, storage.Model(card, weights_of(network)))
+    return folder
 
 
 def test_a_rule_that_is_asked_brings_what_its_compiled_self_does() -> None:
@@ -106,7 +107,7 @@ def test_what_comes_later_changes_no_decision_of_a_network(params: Params, store
 def test_the_same_bytes_come_twice_and_in_any_company(params: Params, stored: Path) -> None:
     row = params.pool_scenario("online")
     cluster = Cluster.of(row)
-    jobsets, tables = [drawn(k, 9) for k in range(2)], []
+    jobsets, tables = [drawn(k, 6) for k in range(2)], []
     for group in (jobsets, jobsets, jobsets[:1]):
         policy, _ = policy_for(params, f"plan_{stored}", row, "online", cluster)
         found = score({"plan": policy}, {90: group}, cluster, 500, seed=1)["plan"]

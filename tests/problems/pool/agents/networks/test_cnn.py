@@ -1,5 +1,7 @@
 """The convolutional network on distinct parts of images, which are never drawn whole."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -23,6 +25,12 @@ LAYOUTS = {
 }
 every_layout = pytest.mark.parametrize("of", list(LAYOUTS.values()), ids=list(LAYOUTS))
 with_and_without_clock = pytest.mark.parametrize("with_clock", [False, True])
+
+
+@cache
+def seen(of: Cluster, episodes: int = 4, jobs: int = 20) -> CompactObservation:
+    """What is seen along random walks; tests must not change it."""
+    return observed(of, wander, episodes=episodes, jobs=jobs)
 
 
 def untrained(of: Cluster, with_clock: bool = True) -> Cnn:
@@ -49,7 +57,7 @@ def assert_close(ours: torch.Tensor, dense: torch.Tensor, exact: torch.Tensor, b
 @every_layout
 @pytest.mark.usefixtures("two_threads")
 def test_the_cnn_equals_convolutions_of_whole_drawn_images(of: Cluster, with_clock: bool) -> None:
-    view, network = observed(of, wander, episodes=4, jobs=20), untrained(of, with_clock)
+    view, network = seen(of, episodes=2), untrained(of, with_clock)
     image = torch.from_numpy(draw(view, network.layout))
     ours, dense, played = network(view), network.on_image(image), network.frozen()(view)
     found, expected = gradients(network, ours), gradients(network, dense)
@@ -64,7 +72,7 @@ def test_the_cnn_equals_convolutions_of_whole_drawn_images(of: Cluster, with_clo
 
 @every_layout
 def test_equal_patches_have_one_number_and_others_another(of: Cluster) -> None:
-    view, layout = observed(of, wander, episodes=4, jobs=20), Layout.of(of, clock=True)
+    view, layout = seen(of), Layout.of(of, clock=True)
     patchwork = Patchwork(layout)
     where = patchwork.add(view)
     columns = layout.columns // 4
@@ -81,7 +89,7 @@ def test_equal_patches_have_one_number_and_others_another(of: Cluster) -> None:
 
 @every_layout
 def test_a_strip_shows_what_is_drawn_there(of: Cluster) -> None:
-    view, layout = observed(of, wander, episodes=4, jobs=20), Layout.of(of, clock=True)
+    view, layout = seen(of), Layout.of(of, clock=True)
     patchwork = Patchwork(layout)
     where = patchwork.add(view)
     image = np.pad(draw(view, layout), ((0, 0), (0, 0), (6, 20)))
@@ -99,7 +107,7 @@ def test_a_strip_shows_what_is_drawn_there(of: Cluster) -> None:
 
 
 def test_what_is_met_again_gets_no_new_number() -> None:
-    view = observed(DEEPRM, wander)
+    view = seen(DEEPRM)
     patchwork = Patchwork(Layout.of(DEEPRM, clock=True))
     where = patchwork.add(view)
     sizes = len(patchwork.cells), len(patchwork.strips), len(patchwork.placed)
@@ -110,15 +118,16 @@ def test_what_is_met_again_gets_no_new_number() -> None:
 
 @pytest.fixture
 def view() -> CompactObservation:
-    return observed(DEEPRM, wander, episodes=12, jobs=30)
+    return seen(DEEPRM, episodes=6, jobs=30)
 
 
 def test_a_view_is_judged_the_same_in_any_company_bit_for_bit(view: CompactObservation) -> None:
     network = untrained(DEEPRM)
     together = network.frozen()(view)
     alone, forward = network.frozen(), network.frozen()
-    one_by_one = np.concatenate([forward(view.take(slice(k, k + 1))) for k in range(len(together))])
-    assert (one_by_one == together).all()
+    every = np.arange(0, len(together), 4)
+    one_by_one = np.concatenate([forward(view.take(slice(k, k + 1))) for k in every])
+    assert (one_by_one == together[every]).all()
     some = np.random.default_rng(1).permutation(len(together))[:37]
     assert (alone(view.take(some)) == together[some]).all()
 
@@ -134,7 +143,7 @@ def test_a_view_is_judged_the_same_after_forgetting(view: CompactObservation, mo
         forgets(self)
 
     forgets = cnn.FrozenCnn._forget
-    monkeypatch.setattr(cnn, "MAX_PLACED", 4 * 56 * 10)
+    monkeypatch.setattr(cnn, "MAX_PLACED", 4 * 56 * 4)
     monkeypatch.setattr(cnn.FrozenCnn, "_forget", forget)
     assert (network.frozen()(view) == together).all()
     assert forgotten > 2
@@ -168,7 +177,7 @@ def test_logits_and_gradients_have_the_same_bytes_every_time_and_for_one_or_two_
 def test_strips_come_in_few_sizes_for_onednn_keeps_room_for_each() -> None:
     sizes = {}
     for count in range(0, 3 * STRIPS_AT_ONCE):
-        found = rounded_up(np.ones((count, 1, 2), dtype=np.float32))
+        found = rounded_up(np.ones((count, 1), dtype=np.float32))
         assert found[:count].all()
         assert not found[count:].any()
         assert len(found) - count <= min(count // 4, STRIPS_AT_ONCE - 1)

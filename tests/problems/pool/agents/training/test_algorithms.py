@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -49,8 +49,9 @@ def test_every_algorithm_of_the_table_is_tested_here() -> None:
     assert all(config.name == name for name, config in CONFIGS.items())
 
 
-@pytest.fixture(params=["paper", "ours"])
+@pytest.fixture(params=["paper", "ours"], scope="module")
 def task(request: pytest.FixtureRequest, params: Params) -> Task:
+    """A task that tests must not change."""
     return tiny_task(params.recipes[request.param], seed=3)
 
 
@@ -75,16 +76,55 @@ def content(network: Scorer[Any]) -> dict[str, bytes]:
     return {name: weight.numpy().tobytes() for name, weight in network.state_dict().items()}
 
 
-@pytest.mark.parametrize("name", list(ALGORITHMS))
+class Training(NamedTuple):
+    """A training, with what there was before it and after it."""
+
+    updates: list[Update]
+    network: Scorer[Any]
+    start: dict[str, bytes]  # of the network
+    randomness: tuple[list[float], ...]  # numbers drawn by others afterwards
+    jobsets: tuple[list[bytes], list[bytes]]  # before and after
+
+
+def columns(task: Task) -> list[bytes]:
+    """All columns of the stored jobsets."""
+    jobsets = (*task.train[120], *task.validation[120])
+    return [field.tobytes() for jobs in jobsets for field in jobs if field is not None]
+
+
+def seeded() -> None:
+    torch.manual_seed(4)
+    np.random.seed(4)
+
+
+def drawn() -> tuple[list[float], ...]:
+    return torch.rand(2).tolist(), np.random.random(2).tolist()
+
+
+@pytest.fixture(params=list(ALGORITHMS), scope="module")
+def name(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def trained(name: str, task: Task) -> Training:
+    network, before = untrained(name, task), columns(task)
+    start = content(network)
+    seeded()
+    updates = list(learn(name, network, task))
+    return Training(updates, network, start, drawn(), (before, columns(task)))
+
+
 class TestEveryAlgorithm:
-    def test_counts_its_updates_from_one_and_keeps_to_its_budget(self, name: str, task: Task) -> None:
-        steps = [update.step for update in learn(name, untrained(name, task), task)]
+    def test_counts_its_updates_from_one_and_keeps_to_its_budget(self, name: str, trained: Training) -> None:
+        steps = [update.step for update in trained.updates]
         assert steps == list(range(1, len(steps) + 1))
         assert len(steps) <= CONFIGS[name].budget
         assert bool(steps) == (name != "none")
 
-    def test_tells_finite_numbers_by_the_same_names(self, name: str, task: Task) -> None:
-        told = [update.metrics for update in learn(name, untrained(name, task), task)]
+    def test_tells_finite_numbers_by_the_same_names(self, trained: Training) -> None:
+        told = [update.metrics for update in trained.updates]
         assert all(isinstance(value, float) and np.isfinite(value) for metrics in told for value in metrics.values())
         assert len({tuple(metrics) for metrics in told}) == min(len(told), 1)
 
@@ -94,42 +134,31 @@ class TestEveryAlgorithm:
         learn(name, network, task)
         assert content(network) == start
 
-    def test_changes_the_network_in_place_and_keeps_its_shape(self, name: str, task: Task) -> None:
-        network = untrained(name, task)
-        start, shapes = content(network), {key: value.shape for key, value in network.state_dict().items()}
-        updates = list(learn(name, network, task))
-        assert (content(network) != start) == bool(updates)
-        assert {key: value.shape for key, value in network.state_dict().items()} == shapes
-        assert all(torch.isfinite(value).all() for value in network.state_dict().values())
+    def test_changes_the_network_in_place_and_keeps_its_shape(self, name: str, task: Task, trained: Training) -> None:
+        shapes = {key: value.shape for key, value in untrained(name, task).state_dict().items()}
+        assert (content(trained.network) != trained.start) == bool(trained.updates)
+        assert {key: value.shape for key, value in trained.network.state_dict().items()} == shapes
+        assert all(torch.isfinite(value).all() for value in trained.network.state_dict().values())
 
-    def test_gives_the_same_bytes_again(self, name: str, task: Task) -> None:
-        one, other = untrained(name, task), untrained(name, task)
-        assert list(learn(name, one, task)) == list(learn(name, other, task))
-        assert content(one) == content(other)
+    def test_gives_the_same_bytes_again(self, name: str, task: Task, trained: Training) -> None:
+        other = untrained(name, task)
+        assert list(learn(name, other, task)) == trained.updates
+        assert content(other) == content(trained.network)
 
-    def test_leaves_the_randomness_of_others_alone(self, name: str, task: Task) -> None:
-        torch.manual_seed(4)
-        np.random.seed(4)
-        expected = torch.rand(2).tolist(), np.random.random(2).tolist()
-        torch.manual_seed(4)
-        np.random.seed(4)
-        list(learn(name, untrained(name, task), task))
-        assert (torch.rand(2).tolist(), np.random.random(2).tolist()) == expected
+    def test_leaves_the_randomness_of_others_alone(self, trained: Training) -> None:
+        seeded()
+        assert trained.randomness == drawn()
 
-    def test_leaves_the_jobsets_as_they_were(self, name: str, task: Task) -> None:
-        before = [
-            field.copy() for jobs in (*task.train[120], *task.validation[120]) for field in jobs if field is not None
-        ]
-        list(learn(name, untrained(name, task), task))
-        after = [field for jobs in (*task.train[120], *task.validation[120]) for field in jobs if field is not None]
-        assert all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
+    def test_leaves_the_jobsets_as_they_were(self, trained: Training) -> None:
+        before, after = trained.jobsets
+        assert before == after
 
 
 LONGER: dict[str, Config] = {
     "none": CONFIGS["none"],
-    "clone": CONFIGS["clone"].model_copy(update={"epochs": 5, "patience": 5, "learning_rate": 0.05}),
-    "evolution": CONFIGS["evolution"].model_copy(update={"updates": 5}),
-    "reinforce": CONFIGS["reinforce"].model_copy(update={"updates": 5}),
+    "clone": CONFIGS["clone"].model_copy(update={"epochs": 4, "patience": 4, "learning_rate": 0.05}),
+    "evolution": CONFIGS["evolution"].model_copy(update={"updates": 4}),
+    "reinforce": CONFIGS["reinforce"].model_copy(update={"updates": 4}),
 }
 
 
@@ -147,7 +176,6 @@ def course(name: str, network: Scorer[Any], task: Task, memory: Memory, judged: 
 
 
 @pytest.mark.parametrize("judged", [False, True])
-@pytest.mark.parametrize("name", list(ALGORITHMS))
 def test_a_training_goes_on_from_every_update_to_the_same_bytes(
     name: str, task: Task, judged: bool, tmp_path: Path
 ) -> None:
@@ -158,7 +186,7 @@ def test_a_training_goes_on_from_every_update_to_the_same_bytes(
         expected.append(update)
         files.append(tmp_path / f"{k}.safetensors")
         write_checkpoint(files[-1], Checkpoint(memory.state(), update.step))
-    assert len(files) == (0 if name == "none" else 5) + judged
+    assert len(files) == (0 if name == "none" else 4) + judged
     for k, file in enumerate(files):
         found = read_checkpoint(file)
         assert found is not None

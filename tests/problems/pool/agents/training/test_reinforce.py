@@ -156,7 +156,7 @@ def test_a_value_network_is_asked_before_it_learns_and_comes_to_expect_what_come
     assert first == pytest.approx(
         returns - other.judge(played.observed, returns[::-1].copy())
     )  # of one mean and spread
-    for _ in range(200):
+    for _ in range(100):
         last = advantages(played, 2, by_value(params), critic)
     assert last == pytest.approx(returns + 3.5, abs=0.3)
 

@@ -2,8 +2,6 @@
 
 import itertools
 import math
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,8 +12,6 @@ from pipeline.comparing.hindsight import closes, hindsight_markdown, hindsight_t
 from pipeline.core.config import Evaluation
 from pipeline.core.schemas import HINDSIGHT_SUMMARY
 from pipeline.core.types import IntArray
-from pipeline.execution.commands import Setting
-from pipeline.execution.executor import executor
 from pipeline.problems.pool.env.evaluation.hindsight_model import (
     Work,
     check_schedule,
@@ -104,21 +100,6 @@ def test_what_is_cut_is_between_its_bound_and_the_warm_start_and_the_same_each_t
     assert 1 <= found.bound < found.objective < mean_slowdown(jobs, warm)
     assert found.start.tobytes() == again.start.tobytes()
     assert found[1:] == again[1:]
-
-
-def test_processes_side_by_side_find_the_same_in_the_same_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(4)
-    of = cluster(4, 4, horizon=6)
-    work = [Work(jobs, one_by_one(jobs)) for jobs in (random_jobset(rng, of, n, 6) for n in (9, 3, 6))]
-    solving = partial(solve_work, cluster=of, limit=0.02, seed=2)
-    with executor(1, Setting(backend="processes", workers=2)) as workers:
-        found = workers.map(solving, work)
-    alone = [solve_work(one, of, 0.02, seed=2) for one in work]
-    assert [one.start.tolist() for one in found] == [one.start.tolist() for one in alone]
-    assert [one[1:] for one in found] == [one[1:] for one in alone]
 
 
 @pytest.mark.parametrize(

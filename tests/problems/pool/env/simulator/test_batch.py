@@ -94,7 +94,7 @@ def stubborn(view: Observation, draws: np.ndarray) -> np.ndarray:
     return np.asarray((legal.cumsum(axis=1) > (mixed % legal.sum(axis=1))[:, None]).argmax(axis=1))
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(problem=problems(), policy=st.sampled_from([stubborn, HEURISTICS["sjf"], HEURISTICS["packer"]]))
 def test_skipping_forced_moves_changes_nothing(problem: Problem, policy: Policy) -> None:
     of, several, limit, _ = problem
@@ -141,7 +141,7 @@ def test_every_move_asked_for_leaves_a_choice_where_forced_ones_are_skipped(
 
 
 @pytest.mark.parametrize("kind", ["plain", "compiled"])
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(problem=problems(most=1))
 def test_jobs_start_once_never_early_and_never_overbook(kind: str, problem: Problem) -> None:
     of, (jobs,), limit, rng = problem
@@ -191,7 +191,7 @@ def assert_sound(jobs: JobSet, of: Cluster, limit: int, schedule: Schedule) -> N
         assert steps == limit
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(problem=problems())
 def test_an_episode_is_the_same_in_any_company(
     problem: Problem,

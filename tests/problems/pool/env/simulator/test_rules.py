@@ -7,13 +7,13 @@ from builders import clusters, jobset, jobsets, random_jobset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.core.types import CompiledRule, Observation, keys, uniform
+from pipeline.core.types import CompiledRule, Observation, Policy, keys, uniform
 from pipeline.problems.pool.env.nouns import Cluster, JobSet, Schedule, batch, repeat
 from pipeline.problems.pool.env.simulator.batch import Batched
 from pipeline.problems.pool.env.simulator.rules import RULES, players
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, with_knobs
 from pipeline.simulation.compiled import uniform as compiled_uniform
-from pipeline.simulation.rollout import Heuristic, Watch, compiled_rule_of, play, sjf
+from pipeline.simulation.rollout import Heuristic, compiled_rule_of, play_together, sjf
 from tests.oracles.pool_heuristics import plain_policy, plain_score
 
 KNOBS = st.tuples(st.floats(0.0, 1.0), st.integers(1, 9), st.lists(st.floats(-2.0, 2.0), min_size=15, max_size=15))
@@ -56,28 +56,32 @@ def key_of(several: list[JobSet]) -> np.ndarray:
 def assert_same(of: Cluster, several: list[JobSet], limit: int, policies: list[Heuristic], skip: bool) -> None:
     """Play all by the rules, and each by its plain definition; on the way, score what is shown both ways."""
     compiled, _ = by_rules(of, several, limit, policies, skip, most=7)
-    jobs, episodes = sum(len(jobs.arrival) for jobs in several), len(several)
-    for number, policy in enumerate(policies):
-        rule = policy.rule
-        assert rule is not None
-        simulator = Batched(batch(several), of, limit, skip_forced=skip)
-        play(simulator, plain_policy(rule), key_of(several), watch_scores(policy))
-        for name, one, all_ in zip(Schedule._fields, simulator.schedule(), compiled, strict=True):
-            size = jobs if name in ("start", "finish", "withheld") else episodes
-            assert one.tolist() == all_[number * size : (number + 1) * size].tolist(), (policy.rule, name)
+    jobs, episodes, count = sum(len(jobs.arrival) for jobs in several), len(several), len(policies)
+    simulator = Batched(batch(several * count), of, limit, skip_forced=skip)
+    whose = np.repeat(np.arange(count), episodes)
+    for _ in play_together(simulator, [checked(policy) for policy in policies], whose, np.tile(key_of(several), count)):
+        pass
+    for name, asked, played in zip(Schedule._fields, simulator.schedule(), compiled, strict=True):
+        size = jobs if name in ("start", "finish", "withheld") else episodes
+        for policy, one, other in zip(policies, asked.reshape(-1, size), played.reshape(-1, size), strict=True):
+            assert one.tolist() == other.tolist(), (policy.rule, name)
 
 
-def watch_scores(policy: Heuristic) -> Watch:
-    """Compare the scores of waiting jobs with the plain ones, and the actions."""
+def checked(policy: Heuristic) -> Policy:
+    """A rule by its plain definition, which compares the scores of waiting jobs, and the actions."""
+    assert policy.rule is not None
+    decide, score = plain_policy(policy.rule), policy.score
+    if score is None:
+        return decide
+    plain = plain_score(policy.rule)
 
-    def watch(rows: np.ndarray, view: Observation, actions: np.ndarray) -> None:
-        assert policy.rule is not None
-        if policy.score is not None:
-            waits, plain = view.duration > 0, plain_score(policy.rule)
-            assert policy.score(view)[waits].tolist() == plain(view)[waits].tolist(), policy.rule
-            assert policy(view, np.zeros(len(rows))).tolist() == actions.tolist(), policy.rule
+    def decided(view: Observation, draws: np.ndarray) -> np.ndarray:
+        actions, waits = decide(view, draws), view.duration > 0
+        assert score(view)[waits].tolist() == plain(view)[waits].tolist(), policy.rule
+        assert policy(view, np.zeros(len(draws))).tolist() == actions.tolist(), policy.rule
+        return actions
 
-    return watch
+    return decided
 
 
 def test_every_heuristic_has_a_compiled_rule_of_its_own() -> None:
@@ -98,7 +102,7 @@ def test_a_rule_with_weights_has_one_for_every_feature() -> None:
         players([CompiledRule("sjf"), CompiledRule("linear", weights=tuple(WEIGHTS[1:]))], key_of(jobs * 2))
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(problem=problems(), knobs=KNOBS, skip=st.booleans())
 def test_a_rule_decides_as_the_heuristic_does(
     problem: tuple[Cluster, list[JobSet], int], knobs: tuple[float, int, list[float]], skip: bool

@@ -55,12 +55,11 @@ def many(params: Params, workload: Synthetic) -> JobSet:
 def test_the_load_that_is_drawn_is_the_load_that_was_asked_for(
     params: Params, workload: Synthetic, preset: str, arrivals: str, load: int
 ) -> None:
-    each = PRESETS[preset][0]
-    of = scenario(params, each, arrivals=POISSON.model_copy(update={"name": arrivals}))
-    jobsets = 200_000 // load
+    each, steps, jobsets = PRESETS[preset][0], 2_000, 5_000 // load
+    of = scenario(params, each, arrivals=Streaming(name=arrivals, steps=steps))
     jobs = all_jobs(drawn(workload, params.demands[preset], of, load, jobsets))
     held = (jobs.duration[:, None] * jobs.demand).sum(axis=0)
-    assert 100 * held / (each * STEPS * jobsets) == pytest.approx(load, rel=0.02)
+    assert 100 * held / (each * steps * jobsets) == pytest.approx(load, rel=0.02)
 
 
 def test_a_job_a_step_loads_the_cluster_as_reckoned_by_hand(params: Params, workload: Synthetic) -> None:
@@ -133,10 +132,11 @@ BURSTS = Streaming(name="bursts", steps=STEPS, size=5.0)
 
 
 def test_bursts_keep_the_load_that_was_asked_for(params: Params, workload: Synthetic) -> None:
-    # A jobset has about 24.4 jobs, with a deviation of sqrt(24.4 * (2 * 5 - 1)) = 14.8: 0.015 of the mean over 1600.
-    jobsets = drawn(workload, params.demands["code"], scenario(params, arrivals=BURSTS), 90, 1600)
+    # A jobset has about 976 jobs, with a deviation of sqrt(976 * (2 * 5 - 1)) = 94: 0.015 of the mean over 40.
+    of = scenario(params, arrivals=BURSTS.model_copy(update={"steps": 2_000}))
+    jobsets = drawn(workload, params.demands["code"], of, 90, 40)
     held = sum((jobs.duration[:, None] * jobs.demand).sum(axis=0) for jobs in jobsets)
-    assert 100 * held / (10 * STEPS * 1600) == pytest.approx(90, rel=0.05)
+    assert 100 * held / (10 * 2_000 * 40) == pytest.approx(90, rel=0.05)
     assert all((np.diff(jobs.arrival) >= 0).all() for jobs in jobsets)
 
 

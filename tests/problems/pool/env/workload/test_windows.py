@@ -13,7 +13,7 @@ from pipeline.core.logs.trace import Trace
 from pipeline.core.logs.windows import periods, random_start
 from pipeline.core.logs.windows import starts as first_jobs
 from pipeline.errors import UserError
-from pipeline.interactive.scheduling.user_jobs import UserJobs, parts
+from pipeline.interactive.scheduling.user_jobs import UserJobs
 from pipeline.problems.pool.env.nouns import JobSet
 from pipeline.problems.pool.env.workload.windows import Discretised, describe, discretise
 
@@ -82,7 +82,7 @@ def test_a_log_as_a_table_tells_its_estimates_in_every_part(tmp_path: Path) -> N
     for told, expected in ((True, [1, 2, 3]), (False, None)):
         steps = discretise(log, how, {"cpu": 10}, 20, estimates=told)
         columns = (steps.arrival, steps.duration, steps.demand, steps.estimate)
-        (part,) = parts(UserJobs(pa.table({}), np.zeros(3, dtype=np.int32), JobSet(*columns)), 20)
+        (part,) = UserJobs(pa.table({}), np.zeros(3, dtype=np.int32), JobSet(*columns)).parts(20)
         assert (None if part.jobs.estimate is None else part.jobs.estimate.tolist()) == expected
 
 
