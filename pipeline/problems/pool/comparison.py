@@ -96,25 +96,17 @@ PANEL = 2.4  # inches
 NAME_GAP = 0.11  # of a panel's height: a line of text
 
 
-def backlog_growth(
-    frame: pd.DataFrame, title: str, learned: Collection[str] = (), measured: tuple[int, int] | None = None
-) -> "Figure":
+def backlog_growth(frame: pd.DataFrame, title: str, learned: Collection[str], measured: tuple[int, int]) -> "Figure":
     """Draw the waiting jobs over the steps of a stream: one panel per load, one line per policy, means over jobsets.
 
     Each panel has its own axes, because a growing backlog is far longer than a stable one.
-
-    Raises:
-        ValueError: the frame has no rows.
     """
-    if frame.empty:
-        raise ValueError("a backlog without rows cannot be drawn")
     loads = sorted(frame["load"].unique())
     figure, every = panels([f"Load {load} %" for load in loads], 1.0 + PANEL * len(loads))
     means = frame.groupby(["load", "policy", "step"])["waiting"].mean()
     drawn = looks(leading(frame, "waiting", learned), learned)
     for axes, load in zip(every, loads, strict=True):
-        if measured is not None:
-            axes.axvspan(*measured, color="#F2F2F2", zorder=0)
+        axes.axvspan(*measured, color="#F2F2F2", zorder=0)
         labels = []
         for policy, look in drawn.items():
             waiting = means.loc[load, policy]
@@ -123,19 +115,18 @@ def backlog_growth(
         axes.set_ylim(bottom=0)
         axes.set_ylabel("Waiting (jobs)")
         write_names(axes, labels, NAME_GAP)
-    every[-1].set_xlabel("Time (steps)" if measured is None else "Time (steps; shaded: measured)")
+    every[-1].set_xlabel("Time (steps; shaded: measured)")
     figure.suptitle(counted(title, frame, drawn), x=0.01, ha="left")
     return figure
 
 
 def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
     """Return the evidence on streams, and the share of the distance to hindsight that each policy closes."""
-    measured = [name for name in scenarios if params.pool_scenario(name).measured is not None]
+    measured = {name: span for name in scenarios if (span := params.pool_scenario(name).measured) is not None}
     figures = {}
-    for name in measured:
+    for name, span in measured.items():
         backlog, title = storage.read_also(params, name, TABLES, "backlog"), f"Jobs waiting, scenario {name}"
-        shaded = params.pool_scenario(name).measured
-        figures[f"backlog_{name}"] = picture(KEPT, backlog_growth, backlog, title, list(params.agents_of(name)), shaded)
+        figures[f"backlog_{name}"] = picture(KEPT, backlog_growth, backlog, title, list(params.agents_of(name)), span)
     found = [_stream(params, name) for name in measured]
     streams = pd.concat(found, ignore_index=True) if found else empty(STREAM_SUMMARY)
     closed = []

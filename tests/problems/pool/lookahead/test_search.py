@@ -19,6 +19,7 @@ from pipeline.problems.pool.env.evaluation.play import score
 from pipeline.problems.pool.env.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.env.simulator.batch import Batched
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.lookahead import naming
 from pipeline.problems.pool.lookahead.futures import arrival_model
 from pipeline.problems.pool.lookahead.naming import network_base, planned
 from pipeline.problems.pool.lookahead.search import Player, PoolPlanner, PoolSearch, candidates
@@ -59,6 +60,12 @@ def stored(tmp_path_factory: pytest.TempPathFactory, params: Params) -> Path:
     return folder
 
 
+@pytest.fixture
+def few_futures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planner of networks that is done sooner."""
+    monkeypatch.setattr(naming, "LEARNED", naming.LEARNED._replace(futures=4))
+
+
 def test_a_rule_that_is_asked_brings_what_its_compiled_self_does() -> None:
     view, policy = views(SHORT).take(slice(20)), HEURISTICS["hold"]
     rule = compiled_rule_of(policy)
@@ -87,6 +94,7 @@ def test_what_the_network_likes_is_tried_first() -> None:
     assert candidates(view, np.array([2]), 3, liked).tolist() == [[2, 1, 5]]
 
 
+@pytest.mark.usefixtures("few_futures")
 def test_what_comes_later_changes_no_decision_of_a_network(params: Params, stored: Path) -> None:
     row = params.pool_scenario("online")
     cluster = Cluster.of(row)
@@ -104,6 +112,7 @@ def test_what_comes_later_changes_no_decision_of_a_network(params: Params, store
     assert len(moved) > 5
 
 
+@pytest.mark.usefixtures("few_futures")
 def test_the_same_bytes_come_twice_and_in_any_company(params: Params, stored: Path) -> None:
     row = params.pool_scenario("online")
     cluster = Cluster.of(row)

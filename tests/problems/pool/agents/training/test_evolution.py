@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from builders import jobset, tiny_task
+from builders import jobset, tiny_piece, tiny_task
 
 from pipeline.core.config import EvolutionRecipe, PoolEvolution, Recipe
 from pipeline.core.config.pool.learning import Scores, StreamPieces
@@ -13,13 +13,14 @@ from pipeline.problems.pool.agents.networks.scores import rule_of
 from pipeline.problems.pool.agents.training.evolution import (
     BASE,
     evolution,
+    groups,
     half_known,
     to_base,
     together,
     validate_scores,
 )
 from pipeline.problems.pool.agents.training.task import Task
-from pipeline.problems.pool.env.nouns import Cluster
+from pipeline.problems.pool.env.nouns import Cluster, JobSet
 from pipeline.problems.pool.env.simulator.score_rule import FEATURES
 
 SHORT = PoolEvolution(name="evolution", recipe="", loads=(120,), updates=12, jobsets=6, validate_every=1)
@@ -67,6 +68,27 @@ def test_streams_have_a_weight_beside_short_runs() -> None:
     streams = StreamPieces(loads=(60,), slots=(5,), jobsets=1, steps=60, measured=(4, 40), weight=0.5)
     assert together(parts, streams).tolist() == pytest.approx([9 / 2.5, 4 / 2.5])
     assert together(parts[:2], None).tolist() == [2.0, 2.0]
+
+
+def test_an_update_divides_streams_of_its_own_among_the_numbers_of_slots(task: Task) -> None:
+    asked: list[tuple[str, int, int, int]] = []
+
+    def stream(split: str, load: int, number: int, steps: int) -> JobSet:
+        asked.append((split, load, number, steps))
+        return tiny_piece(split, load, number, steps)
+
+    streams = StreamPieces(loads=(60, 80), slots=(5, 3), jobsets=3, steps=50, measured=(4, 40))
+    task, config = task._replace(stream=stream), SHORT.model_copy(update={"updates": 2, "streams": streams})
+    updates = list(evolution(build(Scores(name="scores", hidden=0), task.cluster, 1), task, config))
+    assert [set(update.metrics) for update in updates] == [{"cost", "best_cost", "short", "streams"}] * 2
+    numbers = [(60, 3), (60, 5), (80, 3), (80, 5), (60, 4), (80, 4)]  # of the first update: 3, 4 and 5
+    assert asked[:6] == [("fresh", load, number, 50) for load, number in numbers]
+    assert asked[6:] == [("fresh", load, number + 3, 50) for load, number in numbers]
+    found = groups(task._replace(loads=[]), {}, streams, "fresh", range(3))
+    assert [each.cluster.slots for each in found] == [5, 5, 3, 3]
+    assert {(each.cluster.arrivals_end, each.cluster.measured, each.step_limit) for each in found} == {
+        (None, (4, 40), 50)
+    }
 
 
 def test_policies_know_the_load_of_every_other_jobset() -> None:

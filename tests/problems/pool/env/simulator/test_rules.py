@@ -102,7 +102,7 @@ def test_a_rule_with_weights_has_one_for_every_feature() -> None:
         players([CompiledRule("sjf"), CompiledRule("linear", weights=tuple(WEIGHTS[1:]))], key_of(jobs * 2))
 
 
-@settings(max_examples=100)
+@settings(max_examples=75)
 @given(problem=problems(), knobs=KNOBS, skip=st.booleans())
 def test_a_rule_decides_as_the_heuristic_does(
     problem: tuple[Cluster, list[JobSet], int], knobs: tuple[float, int, list[float]], skip: bool
