@@ -12,6 +12,7 @@ from pipeline.problems.groups.env.evaluation.play import Player, controlled, sco
 from pipeline.problems.groups.env.nouns import Configurations, Jobs, SharedCluster, batch
 from pipeline.problems.groups.env.simulator.batch import GroupsSimulator
 from pipeline.problems.groups.env.teachers import fixed
+from pipeline.problems.groups.heuristics import tuning
 from pipeline.problems.groups.heuristics.names import RULES
 from pipeline.problems.groups.heuristics.tuning import (
     CANDIDATES,
@@ -79,7 +80,8 @@ def test_a_group_without_jobs_has_a_part_all_the_same() -> None:
 # What is chosen
 
 
-def test_every_rule_has_the_order_in_which_jobs_wait_least() -> None:
+def test_every_rule_has_the_order_in_which_jobs_wait_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "CANDIDATES", 3)
     found = tuned_rules(on(QUEUES), AREA, {80: [QUEUES]}, seed=1)
     orders = {name: value for name, value in found.items() if name.endswith("_order")}
     assert orders == {f"{name}_order": 1.0 for name in (*HEURISTICS, "capacity", "undivided", "fixed")}
@@ -88,14 +90,19 @@ def test_every_rule_has_the_order_in_which_jobs_wait_least() -> None:
     assert {value for name, value in found.items() if name.endswith("_order")} == {0.0}
 
 
-def test_of_orders_that_are_as_good_the_first_is_chosen() -> None:
-    found = tuned_rules(on(UNEVEN), AREA, {80: [UNEVEN]}, seed=1)
-    assert {value for name, value in found.items() if name.endswith("_order")} == {0.0}
-
-
-def test_fixed_weights_are_the_best_of_their_candidates() -> None:
+@pytest.fixture(scope="module")
+def tuned() -> tuple[Play, dict[str, float]]:
+    """What was tuned on uneven jobs, where both orders are as good, and who was asked to play for that."""
     play = on(UNEVEN)
-    found = tuned_rules(play, AREA, {80: [UNEVEN]}, seed=1)
+    return play, tuned_rules(play, AREA, {80: [UNEVEN]}, seed=1)
+
+
+def test_of_orders_that_are_as_good_the_first_is_chosen(tuned: tuple[Play, dict[str, float]]) -> None:
+    assert {value for name, value in tuned[1].items() if name.endswith("_order")} == {0.0}
+
+
+def test_fixed_weights_are_the_best_of_their_candidates(tuned: tuple[Play, dict[str, float]]) -> None:
+    play, found = tuned
     weights = [found["fixed_0"], found["fixed_1"]]
     assert sum(weights) == pytest.approx(1)
     assert play.delay(Player(controlled(fixed(AREA, 0, weights)))) == 0  # five units and one
@@ -117,7 +124,8 @@ def test_equal_shares_and_shares_by_work_are_among_the_candidates() -> None:
     assert len({tuple(share) for share in given.values()}) > 3  # the others are spread around these
 
 
-def test_candidates_are_drawn_from_the_seed() -> None:
+def test_candidates_are_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "CANDIDATES", 10)
     jobs = group_jobs(*((0, 10, 1, 0),) * 4, (0, 10, 4, 1))
     area = cluster(6, time_limit=60.0)  # who gives too few units to the second group waits for no longer
     one, again, other = (tuned_rules(Play({80: [jobs]}, area), area, {80: [UNEVEN]}, seed) for seed in (1, 1, 2))
@@ -155,8 +163,8 @@ def test_the_oracle_knows_who_comes_and_lookahead_does_not() -> None:
     assert shares(found["oracle"], coming)[0] == [3, 3]
 
 
-def test_what_was_tuned_can_be_played() -> None:
-    knobs = tuned_rules(on(UNEVEN), AREA, {80: [UNEVEN]}, seed=1)
+def test_what_was_tuned_can_be_played(tuned: tuple[Play, dict[str, float]]) -> None:
+    _, knobs = tuned
     assert set(knobs) == set(KNOBS)
     play = on(QUEUES, UNEVEN)
     scored = play(rules_with(knobs, AREA, LEVELS))

@@ -1,7 +1,9 @@
 """What every learning algorithm of the controller must keep to."""
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -54,6 +56,23 @@ def content(network: ValueNetwork) -> dict[str, bytes]:
     return {name: weight.numpy().tobytes() for name, weight in network.state_dict().items()}
 
 
+class Run(NamedTuple):
+    """What one training did, shared by the tests that only look at it."""
+
+    start: dict[str, bytes]
+    updates: list[Update]
+    network: ValueNetwork
+    drawn_after: list[float]  # from torch, seeded with 4 before
+
+
+@cache
+def run(name: str, kind: str) -> Run:
+    network = begun(name, kind)
+    start = content(network)
+    torch.manual_seed(4)
+    return Run(start, list(learn(name, network)), network, torch.rand(2).tolist())
+
+
 def goes_on_from_every_update(name: str, kind: str, task: Task, folder: Path) -> None:
     whole, memory, files, expected = begun(name, kind), Memory(), [], []
     memory.keep(network=whole)
@@ -78,54 +97,52 @@ def test_every_algorithm_of_the_table_is_tested_here() -> None:
 @pytest.mark.parametrize(("name", "kind"), PAIRS)
 class TestEveryAlgorithm:
     def test_counts_its_updates_from_one_to_its_budget(self, name: str, kind: str) -> None:
-        steps = [update.step for update in learn(name, begun(name, kind))]
+        steps = [update.step for update in run(name, kind).updates]
         assert steps == ([] if name == "none" else [1, 2, 3])
 
     def test_tells_finite_numbers_by_the_same_names(self, name: str, kind: str) -> None:
-        told = [update.metrics for update in learn(name, begun(name, kind))]
+        told = [update.metrics for update in run(name, kind).updates]
         assert all(isinstance(value, float) and np.isfinite(value) for metrics in told for value in metrics.values())
         assert len({tuple(metrics) for metrics in told}) == min(len(told), 1)
 
     def test_changes_the_network_in_place(self, name: str, kind: str) -> None:
-        network = begun(name, kind)
-        start = content(network)
-        updates = list(learn(name, network))
+        start, updates, network, _ = run(name, kind)
         assert (content(network) != start) == bool(updates)
         assert all(torch.isfinite(value).all() for value in network.state_dict().values())
 
     def test_gives_the_same_bytes_again(self, name: str, kind: str) -> None:
-        one, other = begun(name, kind), begun(name, kind)
-        assert list(learn(name, one)) == list(learn(name, other))
-        assert content(one) == content(other)
+        other = begun(name, kind)
+        assert list(learn(name, other)) == run(name, kind).updates
+        assert content(other) == content(run(name, kind).network)
 
     def test_gives_other_bytes_by_another_seed(self, name: str, kind: str) -> None:
-        one, other = begun(name, kind), begun(name, kind)
-        told = [list(learn(name, net, task=task_of(name, seed=k))) for k, net in enumerate((one, other))]
-        assert (told[0] != told[1]) == (name != "none")
-        assert (content(one) != content(other)) == (name != "none")
+        other = begun(name, kind)
+        told = list(learn(name, other, task=task_of(name, seed=4)))
+        assert (told != run(name, kind).updates) == (name != "none")
+        assert (content(other) != content(run(name, kind).network)) == (name != "none")
 
     def test_leaves_the_randomness_of_others_alone(self, name: str, kind: str) -> None:
+        found = run(name, kind).drawn_after
         torch.manual_seed(4)
-        expected = torch.rand(2).tolist()
-        torch.manual_seed(4)
-        list(learn(name, begun(name, kind)))
-        assert torch.rand(2).tolist() == expected
-
-    def test_has_the_same_shapes_whatever_threads_there_are(self, name: str, kind: str, two_threads: None) -> None:
-        # More threads add in another order, so that bytes may differ, and nothing else.
-        network, other = begun(name, kind), begun(name, kind)
-        told = list(learn(name, network))
-        torch.set_num_threads(2)
-        try:
-            again = list(learn(name, other))
-        finally:
-            torch.set_num_threads(1)
-        assert [tuple(update.metrics) for update in told] == [tuple(update.metrics) for update in again]
-        for (one, weight), (two, same) in zip(network.state_dict().items(), other.state_dict().items(), strict=True):
-            assert (one, weight.shape, weight.dtype) == (two, same.shape, same.dtype)
+        assert found == torch.rand(2).tolist()
 
     def test_goes_on_from_every_update_to_the_same_bytes(self, name: str, kind: str, tmp_path: Path) -> None:
         goes_on_from_every_update(name, kind, task_of(name), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["replay", "dqn", "evolution"])
+def test_shapes_are_the_same_whatever_threads_there_are(name: str, two_threads: None) -> None:
+    # More threads add in another order, so that bytes may differ, and nothing else.
+    other = begun(name)
+    torch.set_num_threads(2)
+    try:
+        again = next(learn(name, other))
+    finally:
+        torch.set_num_threads(1)
+    assert tuple(again.metrics) == tuple(run(name, "shared").updates[0].metrics)
+    expected = run(name, "shared").network.state_dict()
+    for (one, weight), (two, same) in zip(expected.items(), other.state_dict().items(), strict=True):
+        assert (one, weight.shape, weight.dtype) == (two, same.shape, same.dtype)
 
 
 @pytest.mark.parametrize("generator", [REPLAY, None])

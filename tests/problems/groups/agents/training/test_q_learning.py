@@ -93,8 +93,8 @@ def test_rewards_are_learned_beside_values() -> None:
     network = build(config, CLUSTER, untrained().past.numpy(), seed=2)
     network.scale.fill_(2)
     batch, given = decision((2, -4)), torch.tensor([[[[2.0]], [[2.0]]]])
-    learner = Learner(network, task(learning_rate=0.01), Memory())
-    for _ in range(300):
+    learner = Learner(network, task(learning_rate=0.02), Memory())
+    for _ in range(150):
         learner.step(batch)
     found = network.rewards(tensors(batch.state), given)
     assert found is not None
@@ -262,6 +262,6 @@ def test_steps_of_the_whole_network_bring_values_to_their_targets() -> None:
     network = untrained()
     network.scale.fill_(1)
     batch = decision((1.0, -2.0), over=True)
-    losses = [one["loss"] for one in learn(network, batch, steps=300, learning_rate=0.02, clip=1.0)]
+    losses = [one["loss"] for one in learn(network, batch, steps=150, learning_rate=0.02, clip=1.0)]
     assert losses[0] > 0.5
     assert losses[-1] < 0.01

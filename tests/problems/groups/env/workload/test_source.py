@@ -221,17 +221,17 @@ def fit(
 
 def test_predictions_are_learned_from_the_training_period_and_choose_the_queue() -> None:
     rng = np.random.default_rng(0)
-    run = rng.integers(1, 20, 200).astype(float)
-    some = log(np.arange(200.0).tolist(), run.tolist(), [1] * 200, [1] * 200, estimate=(3 * run).tolist())
+    run = rng.integers(1, 20, 120).astype(float)
+    some = log(np.arange(120.0).tolist(), run.tolist(), [1] * 120, [1] * 120, estimate=(3 * run).tolist())
     found = fit(some, policies_know="predictions")
     learned = np.flatnonzero(some.submit_s < found.periods["train"][1])
-    assert 0 < len(learned) < 200
+    assert 0 < len(learned) < 120
     assert found.jobs.estimate.tolist() == predict_run_times(some, learned).tolist()
     assert found.jobs.queue.tolist() == (found.jobs.estimate > 10).astype(int).tolist()
     off = np.abs(found.jobs.estimate - run)
     assert off.mean() < np.abs(3 * run - run).mean() / 2
     few = fit(some, policies_know="predictions", first_s=50, longest_s=5)
-    assert (len(few.jobs.estimate), few.jobs.estimate.max()) == (150, 5.0)
+    assert (len(few.jobs.estimate), few.jobs.estimate.max()) == (70, 5.0)
 
 
 def test_the_heaviest_users_go_where_there_is_least_and_ties_to_the_first() -> None:

@@ -102,7 +102,7 @@ def test_a3c_takes_costs_to_come_as_far_as_its_trace_goes(trace: float) -> None:
 
 def test_a3c_with_one_process_is_better_than_random_by_its_last_update() -> None:
     task, network = tiny_task(RECIPES["a3c"]), untrained()
-    list(a3c(network, task, A3c(name="a3c", workers=1, updates=100, jobsets=6, **BUDGET)))
+    list(a3c(network, task, A3c(name="a3c", workers=1, updates=50, jobsets=6, **BUDGET)))
     assert cost(task, network) < cost(task, None, "random") * 0.9
 
 
@@ -110,7 +110,7 @@ LEARNER = """
 import multiprocessing, sys
 sys.path.insert(0, sys.argv[1])
 from machine_learning import RECIPES, tiny_task, untrained
-from pipeline.core.config import A3c
+from pipeline.core.config.machines.learning import A3c
 from pipeline.problems.machines.agents.training.a3c import a3c
 
 if __name__ == "__main__":

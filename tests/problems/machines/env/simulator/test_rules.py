@@ -65,13 +65,12 @@ def test_every_rule_is_that_of_a_heuristic() -> None:
 @pytest.mark.parametrize("number", [1, 3, 6])
 @pytest.mark.parametrize("dispatch", range(len(DISPATCH)), ids=DISPATCH)
 def test_a_rule_plays_the_schedule_of_its_heuristic(dispatch: int, number: int, whole_times: bool) -> None:
-    for seed in range(2 if whole_times else 1):
-        problem = random_problem(np.random.default_rng([seed, dispatch, number, 7]), dispatch, number, whole_times)
-        compiled = by_rules(problem, most=5)
-        episodes = len(problem.episodes)
-        for place, policy in enumerate(POLICIES):
-            cost = -compiled.gained[place * episodes : (place + 1) * episodes]
-            assert_same(problem, policy, of_policy(compiled.placed(), problem, place), cost)
+    problem = random_problem(np.random.default_rng([0, dispatch, number, 7]), dispatch, number, whole_times)
+    compiled = by_rules(problem, most=5)
+    episodes = len(problem.episodes)
+    for place, policy in enumerate(POLICIES):
+        cost = -compiled.gained[place * episodes : (place + 1) * episodes]
+        assert_same(problem, policy, of_policy(compiled.placed(), problem, place), cost)
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.rule.rule)
