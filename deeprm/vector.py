@@ -7,10 +7,9 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from deeprm.env import SchedulingEnv, Settings, check_render_mode, game_of
+from deeprm.env import SchedulingEnv, Settings, check_render_mode, game_of, rendered
 from deeprm.episodes import Episodes, Taken
 from deeprm.games import Observations
-from deeprm.rendering import rendered
 from pipeline.core.types import BoolArray, FloatArray, IntArray
 
 Infos = dict[str, Any]

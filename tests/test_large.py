@@ -26,7 +26,7 @@ from pipeline.errors import UserError
 from pipeline.interactive.pool.scheduling import SCHEDULING, abreast, job_columns, schedule
 from pipeline.interactive.pool.scheduling import scheduled as as_scheduled
 from pipeline.interactive.scheduling.schedule import write
-from pipeline.interactive.scheduling.user_jobs import UserJobs, parts, read_user_jobs
+from pipeline.interactive.scheduling.user_jobs import UserJobs, read_user_jobs
 from pipeline.problems.pool.env.nouns import Cluster, JobSet
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.progress import no_progress
@@ -191,9 +191,9 @@ def test_parts_hold_whole_jobsets_up_to_a_number_of_jobs(tmp_path: Path, online:
     path = tmp_path / "jobs.csv"
     table(7, 10).to_csv(path, index=False)
     jobs = read(path, online, 10**6)
-    assert [part.number.tolist() for part in parts(jobs, abreast(20), jobs=35)] == [[0, 1, 2], [3, 4, 5], [6]]
-    assert [part.number.tolist() for part in parts(jobs, abreast(20), jobs=3)] == [[k] for k in range(7)]
-    assert [part.number.tolist() for part in parts(jobs, abreast(1 << 21))] == [[0, 1], [2, 3], [4, 5], [6]]
+    assert [part.number.tolist() for part in jobs.parts(abreast(20), jobs=35)] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert [part.number.tolist() for part in jobs.parts(abreast(20), jobs=3)] == [[k] for k in range(7)]
+    assert [part.number.tolist() for part in jobs.parts(abreast(1 << 21))] == [[0, 1], [2, 3], [4, 5], [6]]
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from functools import cache
 
 from fastapi import APIRouter, FastAPI, Request, Response
-from jinja2 import Environment, Template
+from jinja2 import Environment, PackageLoader, Template
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import models_json_schema
 from pydantic_core import from_json
@@ -33,51 +33,6 @@ SAFE = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-PAGE = """
-{% macro table(rows) %}
-<div class="wide"><table><tr>{% for head in rows | heads %}<th>{{ head | text }}</th>{% endfor %}</tr>
-{% for row in rows %}
-<tr>{% for head in rows | heads %}<td>{{ row.get(head) | text }}</td>{% endfor %}</tr>
-{% endfor %}</table></div>
-{% endmacro %}
-{% macro contents(what, shown) %}
-<dl>{% for name, value in shown.items() if value is not list and value is not none %}
-<dt>{{ what }}: {{ name | text }}</dt><dd>{{ value | text }}</dd>
-{% endfor %}</dl>
-{% for name, value in shown.items() if value is list and value %}
-<h2>{{ (what ~ ": " ~ name) | text }}: {{ value | length }}{{ ", the first %d" % most if value | length > most }}</h2>
-{{ table(value[:most] | mappings) }}
-{% endfor %}
-{% endmacro %}
-<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{{ active.scenario }}: {{ active.policy }}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><meta http-equiv="refresh" content="5"><style>
-:root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
-body { margin: 0 auto; max-width: 70rem; padding: 1rem; }
-h1 { font-size: 1.4rem; margin: 0 0 .5rem; } h2 { font-size: 1.1rem; margin: 1.5rem 0 .25rem; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: 0; }
-dt { opacity: .7; } dd { margin: 0; overflow-wrap: anywhere; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; }
-th, td { border-bottom: 1px solid #8884; padding: .15rem .8rem .15rem 0; text-align: left; vertical-align: top; }
-td { max-width: 20rem; overflow-wrap: break-word; }
-.bad { color: #b3261e; } @media (prefers-color-scheme: dark) { .bad { color: #f2b8b5; } }
-</style></head><body><h1>{{ active.scenario | text }}</h1><dl>
-<dt>policy</dt><dd>{{ active.policy | text }} ({{ active.digest[:8] | text }}),
-{% if active.ready %}answers{% else %}<span class="bad">does not answer: the fallback decides</span>{% endif %}</dd>
-<dt>fallback</dt><dd>{{ active.fallback | text }}</dd>
-<dt>decisions</dt><dd>{{ recent.decisions }}, of them {{ recent.fell_back }} by the fallback</dd>
-<dt>restarted</dt><dd>{{ active.restarts }} times</dd>
-{% if active.said %}<dt>errors</dt><dd><span class="bad">{{ active.said | text }}</span></dd>{% endif %}</dl>
-{% if reply %}
-<h2>Last decision, {{ recent.at | clock }}</h2><dl><dt>by</dt>
-<dd>{% if reply.fell_back %}<span class="bad">fallback {{ reply.policy | text }}: {{ reply.why | text }}</span>
-{% else %}{{ reply.policy | text }}{% endif %}</dd></dl>
-{{ contents("decided", reply.decision) }}{{ contents("asked", state) }}
-{% else %}<h2>No decision yet</h2>{% endif %}
-{% if recent.whys %}<h2>Last decisions of the fallback</h2>{{ table(recent.whys | fallbacks) }}{% endif %}
-{% if recent.verdict %}<h2>Last verdict of mode shadow</h2>{{ table(recent.verdict[:most] | mappings) }}{% endif %}
-</body></html>
-"""
 
 
 def application(
@@ -211,7 +166,8 @@ def _clock(at: float) -> str:
 
 @cache
 def _template() -> Template:
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    loader = PackageLoader("pipeline.serving")
+    environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.tests["list"] = lambda value: isinstance(value, list)
     filters: dict[str, Callable[..., object]] = {
         "text": _text,
@@ -221,4 +177,4 @@ def _template() -> Template:
         "fallbacks": lambda whys: [{"when": _clock(at), "why": why} for at, why in reversed(whys)],
     }
     environment.filters |= filters
-    return environment.from_string(PAGE)
+    return environment.get_template("page.html")

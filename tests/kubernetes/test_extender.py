@@ -16,11 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kubernetes_server import Cluster, api_server, node, pod, until
 from live_service import Service
+from quick_workers import quick_workers
 
 from pipeline.core.config import Params
 from pipeline.kubernetes.api import Address, Api
 from pipeline.kubernetes.extender import Extender, args_of
 from pipeline.kubernetes.view import View
+
+__all__ = ["quick_workers"]
 
 TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 FILTERED = {

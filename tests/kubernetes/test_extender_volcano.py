@@ -11,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kubernetes_server import Cluster, node, pod
 from live_service import Service
+from quick_workers import quick_workers
 
 from pipeline.core.config import Params
+
+__all__ = ["quick_workers"]
 
 RESPONSE = {
     "type": "object",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from kubernetes_server import BEGIN, GATE, Cluster, api_server, node, pod, until
 from live_service import HOST, Service, service
+from quick_workers import quick_workers
 
 from pipeline.core.config import Params
 from pipeline.core.types import Json
@@ -15,6 +16,8 @@ from pipeline.kubernetes.api import Address, Api, UnreachableError
 from pipeline.kubernetes.gates import Ask, Gates, Patience
 from pipeline.kubernetes.view import View
 from pipeline.stages.serve import heuristic
+
+__all__ = ["quick_workers"]
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import pytest
 from builders import REPOSITORY
 from kubernetes_server import Cluster, api_server, node, pod, until
 from live_service import HOST, Service, service
+from quick_workers import quick_workers
 
 from pipeline.core.config import Params
 from pipeline.core.types import Json
@@ -20,6 +21,8 @@ from pipeline.kubernetes.api import Address, AnsweredError, Api
 from pipeline.kubernetes.gates import Patience, format_of, open_gates
 from pipeline.kubernetes.objects import StateFormat
 from pipeline.stages.serve import heuristic
+
+__all__ = ["quick_workers"]
 
 
 @pytest.fixture(scope="module")

@@ -95,27 +95,6 @@ def test_any_bytes_are_refused(sjf: Service, raw: bytes) -> None:
     assert said["error"]
 
 
-def test_shares_have_a_door_of_their_own(params: Params) -> None:
-    with service(params, lambda: heuristic("drf"), scenario="shares") as one:
-        _, said = one.ask("/openapi.json")
-        asked = said["paths"]["/v1/shares"]["post"]["requestBody"]["content"]["application/json"]["example"]
-        status, said = one.ask("/v1/shares", asked)
-        assert (status, said["policy"], len(said["decision"]["shares"])) == (200, "drf", 4)
-        assert one.ask("/v1/decide", asked)[0] == 404
-        again = asked | {"memory": said["decision"]["memory"], "arrived": []}
-        assert one.ask("/v1/shares", again)[1]["decision"]["memory"][3]["recent_jobs"]["short"] == 0.7 * 0.3
-
-
-def test_without_the_token_nobody_is_answered(params: Params) -> None:
-    token = "a-token-of-some-length"
-    with service(params, lambda: heuristic("sjf"), token) as one:
-        for headers in ({}, {"Authorization": "Bearer a-token-of-some-lengt"}, {"Authorization": token}):
-            for path, body in (("/v1/decide", ONE), ("/v1/policy", None), ("/metrics", None), ("/openapi.json", None)):
-                assert one.ask(path, body, **headers)[0] == 401
-        assert one.ask("/v1/decide", ONE, Authorization=f"Bearer {token}")[0] == 200
-        assert one.ask("/v1/health")[0] == 200
-
-
 def test_without_a_token_it_is_called_by_a_name_of_loopback(sjf: Service) -> None:
     for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", ""):
         assert sjf.ask("/v1/decide", ONE, Host=host)[0] == 403

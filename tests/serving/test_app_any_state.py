@@ -81,3 +81,14 @@ def test_any_state_is_refused_or_answered(asked: tuple[Service, Asked]) -> None:
 @pytest.mark.slow
 def test_ten_thousand_states_are_refused_or_answered(asked: tuple[Service, Asked]) -> None:
     try_many(asked, 10_000, same=False)
+
+
+def test_shares_have_a_door_of_their_own(params: Params) -> None:
+    with service(params, lambda: heuristic("drf"), scenario="shares") as one:
+        _, said = one.ask("/openapi.json")
+        asked = said["paths"]["/v1/shares"]["post"]["requestBody"]["content"]["application/json"]["example"]
+        status, said = one.ask("/v1/shares", asked)
+        assert (status, said["policy"], len(said["decision"]["shares"])) == (200, "drf", 4)
+        assert one.ask("/v1/decide", asked)[0] == 404
+        again = asked | {"memory": said["decision"]["memory"], "arrived": []}
+        assert one.ask("/v1/shares", again)[1]["decision"]["memory"][3]["recent_jobs"]["short"] == 0.7 * 0.3

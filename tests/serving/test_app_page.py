@@ -1,6 +1,7 @@
 """The page shows text and nothing but text."""
 
 import re
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from pydantic_core import to_json
 
 from pipeline.serving.app import LONGEST, MOST_ROWS, page
 from pipeline.serving.records import ActivePolicy, RecentDecisions, ServedPolicy, reply_of
-from pipeline.stages.serve import verdict_reader
+from pipeline.stages.serve import read_verdict
 
 ACTIVE = ActivePolicy(
     scenario="machines", policy="sjf", digest="0123456789", ready=True, fallback="fcfs", limit_ms=200.0, restarts=0
@@ -89,8 +90,8 @@ def test_whatever_comes_is_text(told: dict[str, Any], why: str) -> None:
 
 
 def test_what_shadow_said_is_text(tmp_path: Path) -> None:
-    verdict = verdict_reader(tmp_path)
-    assert verdict() == verdict_reader(None)() == ()
+    verdict = partial(read_verdict, tmp_path)
+    assert verdict() == read_verdict(None) == ()
     (tmp_path / "verdict.txt").write_text("work: mean wait, s: better\n<script>x</script>\n")
     shown = RecentDecisions(verdict=verdict())
     found = Tags(page(ACTIVE, shown))

@@ -10,12 +10,15 @@ from contextlib import closing
 
 import pytest
 from live_service import HOST, Service, service
+from quick_workers import quick_workers
 
 from pipeline.core.config import Params
 from pipeline.problems import problem_of
 from pipeline.serving import guard
 from pipeline.serving.guard import STATES
 from pipeline.stages.serve import heuristic
+
+__all__ = ["quick_workers"]
 
 ONE = {"now": 1, "waiting": [{"id": "a", "arrived": 0, "duration": 3, "demand": {"cpu": 1}}]}
 
@@ -142,3 +145,13 @@ def test_requests_that_come_together_are_answered_in_order(sjf: Service) -> None
 
 def test_headers_without_end_are_refused(sjf: Service) -> None:
     assert b"400" in raw(sjf, b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 100_000)
+
+
+def test_without_the_token_nobody_is_answered(params: Params) -> None:
+    token = "a-token-of-some-length"
+    with service(params, lambda: heuristic("sjf"), token) as one:
+        for headers in ({}, {"Authorization": "Bearer a-token-of-some-lengt"}, {"Authorization": token}):
+            for path, body in (("/v1/decide", ONE), ("/v1/policy", None), ("/metrics", None), ("/openapi.json", None)):
+                assert one.ask(path, body, **headers)[0] == 401
+        assert one.ask("/v1/decide", ONE, Authorization=f"Bearer {token}")[0] == 200
+        assert one.ask("/v1/health")[0] == 200

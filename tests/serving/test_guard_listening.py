@@ -6,12 +6,15 @@ from contextlib import ExitStack
 
 import pytest
 from live_service import HOST, Service, service
+from quick_workers import quick_workers
 
 from pipeline.core.config import Params
 from pipeline.errors import UserError
 from pipeline.serving import guard
 from pipeline.serving.guard import bound, token_for
 from pipeline.stages.serve import heuristic
+
+__all__ = ["quick_workers"]
 
 
 def test_on_loopback_there_may_be_no_token() -> None:

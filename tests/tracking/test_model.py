@@ -4,6 +4,7 @@ from pathlib import Path
 import mlflow
 import numpy as np
 import pytest
+from flat_rows import flattened
 from mlflow.exceptions import MlflowException
 from tracking_records import Records
 
@@ -44,7 +45,7 @@ def views(cluster: Cluster) -> Observation:
     jobs = JobSet(np.sort(rng.integers(0, 12, 30)), rng.integers(1, 16, 30), rng.integers(1, 11, (30, 2)))
     episode, seen = Timestep(jobs, cluster, step_limit=40), []
     while not episode.done:
-        seen.append(LAYOUT.flatten(episode.observe(rows)))
+        seen.append(flattened(LAYOUT, episode.observe(rows)))
         episode.step(rows, rng.integers(0, 11, 1))
     return unflatten(np.concatenate(seen), cluster)
 
@@ -81,7 +82,7 @@ def test_a_logged_policy_acts_as_the_stored_one(
     assert capfd.readouterr() == ("", "")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{root / 'mlflow.db'}")
     monkeypatch.setenv("MLFLOW_ALLOW_PICKLE_DESERIALIZATION", "false")
-    said = mlflow.pyfunc.load_model(address).predict(LAYOUT.flatten(views))
+    said = mlflow.pyfunc.load_model(address).predict(flattened(LAYOUT, views))
     stored = read_model(folder, PoolCard)
     actions = restore(stored.card, stored.weights).policy(views, np.zeros(len(views.now)))
     assert said.tolist() == actions.tolist()
@@ -139,7 +140,7 @@ def test_a_folder_that_holds_no_model_costs_one_line(
 def test_the_policy_of_a_card_is_served_by_its_problem(folder: Path, cluster: Cluster, views: Observation) -> None:
     served = served_by(folder)
     assert (served.width, served.answer) == (LAYOUT.width, None)
-    assert served.act(LAYOUT.flatten(views), np.zeros(len(views.now))).shape == (len(views.now),)
+    assert served.act(flattened(LAYOUT, views), np.zeros(len(views.now))).shape == (len(views.now),)
 
 
 @pytest.mark.parametrize("card", ["junk", "[]", '{"problem": "turns"}', '{"problem": ["pool"]}'])
@@ -175,7 +176,7 @@ def test_a_model_that_was_logged_before_rows_were_described_without_torch_still_
     code, today = place / "policy_model.py", (place / "policy_model.py").read_text()
     earlier = today.replace("self.act = served_by(", "self.served = served_by(").replace(").load()", ")")
     code.write_text(earlier.replace("self.act(", "self.served.act("))
-    rows = LAYOUT.flatten(views)
+    rows = flattened(LAYOUT, views)
     answers = mlflow.pyfunc.load_model(str(place)).predict(rows, params={"seed": 3})
     code.write_text(today)
     assert earlier != today

@@ -16,7 +16,7 @@ from pipeline.core.types import FloatArray
 from pipeline.errors import UserError
 from pipeline.external.loading import external, is_external
 from pipeline.interactive.scheduling.schedule import Column, Ready, Scheduled, ScheduleRequest, Scheduling
-from pipeline.interactive.scheduling.user_jobs import JobColumns, UserJobs, of_log, parts
+from pipeline.interactive.scheduling.user_jobs import JobColumns, UserJobs, of_log
 from pipeline.problems.groups.env.evaluation.controllers import Act
 from pipeline.problems.groups.env.evaluation.play import Trajectory, controlled, trajectory
 from pipeline.problems.groups.env.nouns import Jobs
@@ -129,7 +129,7 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
         names, resources, given = mine.jobsets, list(row.resources), list[pd.DataFrame]()
         table = {name: np.full(len(mine.number), np.nan) for name in ("start", "finish", "slowdown", "wait")}
         with progress(f"schedule by {asked.policy}, percent", 100, brief=True) as advance:
-            for k, part in enumerate(parts(mine, most=1)):
+            for k, part in enumerate(mine.parts(most=1)):
 
                 def on_progress(share: float, done: int = k) -> None:
                     advance(100 * (done + share) / len(names))

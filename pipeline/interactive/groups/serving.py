@@ -53,7 +53,7 @@ def layout(cluster: SharedCluster) -> Rows:
     >>> layout(SharedCluster(np.array([64]), 4, np.array([[0, 1, 2]]), 10.0, False, np.inf)).width
     133
     """
-    return Rows(SHAPES, COUNTS, np.float64, G=cluster.groups, Q=cluster.queues, R=len(cluster.capacity))
+    return Rows(SHAPES, COUNTS, G=cluster.groups, Q=cluster.queues, R=len(cluster.capacity))
 
 
 def answers(setting: Setting) -> FloatArray:

@@ -11,28 +11,22 @@ from pipeline.core.types import FloatArray
 class Rows:
     """Layout of a row: the fields of an observation in order, each flattened in C order."""
 
-    def __init__(self, axes: Mapping[str, str], whole: Collection[str], kind: type = np.float32, **sizes: int) -> None:
+    def __init__(self, axes: Mapping[str, str], whole: Collection[str], **sizes: int) -> None:
         """Lay out a row.
 
         Args:
             axes: letters of each field's axes after [B], in order of the fields.
             whole: fields of whole numbers.
-            kind: type of the numbers of a row.
             sizes: size of each letter's axis.
         """
         self.shapes = {name: tuple(sizes[letter] for letter in letters) for name, letters in axes.items()}
-        self._whole, self._kind = whole, kind
+        self._whole = whole
         self._ends = np.cumsum([np.prod(shape, dtype=np.int64) for shape in self.shapes.values()])
 
     @property
     def width(self) -> int:
         """Return the length N of a row."""
         return int(self._ends[-1])
-
-    def flatten(self, view: Any) -> FloatArray:
-        """Return observations as rows [B, N]."""
-        fields = [np.asarray(getattr(view, name), np.float64).reshape(len(view.now), -1) for name in self.shapes]
-        return np.concatenate(fields, axis=1).astype(self._kind)
 
     def fields(self, rows: FloatArray) -> dict[str, Any]:
         """Return the fields [B, ...] of rows [B, N]."""

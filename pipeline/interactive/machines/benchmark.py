@@ -147,9 +147,7 @@ def _player(name: str) -> Callable[[Protocol], Player]:
     if folder != name:
         own = network_base(card, model.weights)
         return lambda log: Player(planned(own, base, arrival_model([log.jobs(0, PAST)])), card.slots)
-    from pipeline.problems.machines.agents.networks.loading import (
-        restore,  # torch: 2 s and 250 MB that heuristics do not need
-    )
+    from pipeline.problems.machines.agents.networks.loading import restore  # torch: 2 s and 250 MB
 
     return lambda log: Player(restore(card, model.weights).policy, card.slots)
 

@@ -73,10 +73,7 @@ def drawn_by_name(name: str, scenario: PoolScenario) -> tuple[Policy, bool]:
 
 
 def _model(name: str, scenario: PoolScenario, changes: Mapping[str, str] = {}) -> tuple[Policy, bool]:
-    from pipeline.problems.pool.agents.networks.networks import (  # torch: 2 s and 250 MB that heuristics do not need
-        must_match,
-        restore,
-    )
+    from pipeline.problems.pool.agents.networks.networks import must_match, restore  # torch: 2 s and 250 MB
 
     model = storage.read_model(Path(name), PoolCard)
     must_match(model.card, scenario)

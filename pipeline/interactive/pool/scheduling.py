@@ -20,7 +20,7 @@ from pipeline.core.types import IntArray, KeyArray, Policy, keys
 from pipeline.errors import UserError
 from pipeline.interactive.pool.policies import cluster_for, drawn_by_name, policy_for, uses_end
 from pipeline.interactive.scheduling.schedule import Column, Ready, Scheduled, ScheduleRequest, Scheduling, played
-from pipeline.interactive.scheduling.user_jobs import AT_ONCE, JobColumns, Part, UserJobs, of_log, parts
+from pipeline.interactive.scheduling.user_jobs import AT_ONCE, JobColumns, Part, UserJobs, of_log
 from pipeline.problems.pool.env.evaluation.searching import best_of_k, order_of, search
 from pipeline.problems.pool.env.nouns import Cluster, JobBatch, JobSet
 from pipeline.problems.pool.env.simulator.batch import Batched
@@ -112,7 +112,7 @@ def must_be_searchable(table: UserJobs[JobSet], horizon: int, evaluations: int, 
             f"{where}: --search: expected at most {MOST_TRIED:,} jobs times schedules, "
             f"found {count:,} jobs times {evaluations:,}"
         )
-    for part in parts(table, abreast(horizon)):
+    for part in table.parts(abreast(horizon)):
         jobs, first, last = part.jobs, part.first[:-1], part.first[1:] - 1
         work = np.add.reduceat(jobs.duration, first, dtype=np.int64)
         steps = jobs.arrival[last] - jobs.arrival[first] + work
@@ -152,7 +152,7 @@ def best_drawn(
         copies = table._replace(number=number.ravel(), jobs=several)
         drawn = schedule(copies, cluster, policy, masked, _seed(seed, first, 0), advance, at_once)
         starts, start = np.concatenate([start[None], drawn.reshape(some, count)]), np.empty_like(start)
-        for part in parts(table, abreast(cluster.horizon)):
+        for part in table.parts(abreast(cluster.horizon)):
             start[part.rows] = best_of_k(JobBatch(part.first, *part.jobs[:-1]), starts[:, part.rows])
     return start
 
@@ -168,7 +168,7 @@ def searched(
     """Return starts [J] no worse than those of a schedule, after `evaluations` schedules of each jobset."""
     best, done = start.copy(), 0
     on_progress(0, f"mean slowdown {mean_slowdown(table, best):.4g}")
-    for part in parts(table, abreast(cluster.horizon), TOGETHER):
+    for part in table.parts(abreast(cluster.horizon), TOGETHER):
         jobs = JobBatch(part.first, *part.jobs[:-1])
         zero = jobs.arrival[jobs.first[:-1]][jobs.episode]  # of each job: the step at which its jobset begins
         jobs = jobs._replace(arrival=jobs.arrival - zero)

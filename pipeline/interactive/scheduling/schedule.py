@@ -15,16 +15,7 @@ from pipeline.core.storage.files import TABLE_SUFFIXES, check_out, check_table, 
 from pipeline.core.storage.user_tables import write_chunks
 from pipeline.core.types import FloatArray, IntArray, KeyArray, keys
 from pipeline.errors import UserError
-from pipeline.interactive.scheduling.user_jobs import (
-    AT_ONCE,
-    Columns,
-    JobColumns,
-    JobsInColumns,
-    Part,
-    UserJobs,
-    parts,
-    read_user_jobs,
-)
+from pipeline.interactive.scheduling.user_jobs import AT_ONCE, Columns, JobColumns, Part, UserJobs, read_user_jobs
 from pipeline.progress import ProgressCallback, progress, remark
 from pipeline.simulation.rollout import CompiledEpisodes
 
@@ -104,7 +95,7 @@ def played(
         at_once: maximum number of jobs of the jobsets that run in parallel.
     """
     done, count, due = 0, len(mine.number), time.monotonic() + LOOK_EVERY_S
-    for part in parts(mine, most, at_once):
+    for part in mine.parts(most, at_once):
         simulator, left = begin(part, keys(seed, part.number, np.zeros_like(part.number)))
         for _ in left:
             if time.monotonic() >= due:
@@ -116,7 +107,7 @@ def played(
     on_progress(100, f"{count:,} jobs")
 
 
-def schedule(how: Scheduling[JobsInColumns], params: Params, request: ScheduleRequest) -> None:
+def schedule(how: Scheduling[Columns], params: Params, request: ScheduleRequest) -> None:
     """Write the schedule of a job table or log, and the problem's additional tables."""
     must_apply(request, how.refused)
     for place in (request.out, *(added(request.out, name) for name in how.extra)):
@@ -142,9 +133,7 @@ def added(out: Path, name: str) -> Path:
     return out.with_name(f"{out.name.removesuffix(suffix)}_{name}{suffix}")
 
 
-def write(
-    out: Path, mine: UserJobs[JobsInColumns], found: Scheduled, how: Scheduling[JobsInColumns], rows: int = ROWS
-) -> None:
+def write(out: Path, mine: UserJobs[Columns], found: Scheduled, how: Scheduling[Columns], rows: int = ROWS) -> None:
     """Write a schedule, `rows` rows at a time, in the order of the user's file."""
 
     def frames(on_progress: ProgressCallback) -> Iterator[pd.DataFrame]:

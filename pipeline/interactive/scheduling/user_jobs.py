@@ -42,6 +42,15 @@ class JobsInColumns(Protocol):
 Columns = TypeVar("Columns", bound=JobsInColumns)
 
 
+class Part(NamedTuple, Generic[Columns]):
+    """Some whole jobsets."""
+
+    number: IntArray  # [B]  of each jobset
+    rows: IntArray | slice  # [J]  of its jobs, in the order of the file
+    first: IntArray  # [B + 1]  jobset b owns the jobs first[b] : first[b + 1]
+    jobs: Columns
+
+
 class UserJobs(NamedTuple, Generic[Columns]):
     """Jobs in the order of the file."""
 
@@ -69,35 +78,25 @@ class UserJobs(NamedTuple, Generic[Columns]):
         """Return the ids of the jobs of some rows."""
         return [str(job) for job in self.ids["job"].take(rows).to_pylist()]
 
+    def parts(self, most: int, jobs: int = AT_ONCE) -> Iterator[Part[Columns]]:
+        """Yield all jobsets in order of appearance, in parts of up to `most` jobsets and `jobs` jobs.
 
-class Part(NamedTuple, Generic[Columns]):
-    """Some whole jobsets."""
-
-    number: IntArray  # [B]  of each jobset
-    rows: IntArray | slice  # [J]  of its jobs, in the order of the file
-    first: IntArray  # [B + 1]  jobset b owns the jobs first[b] : first[b + 1]
-    jobs: Columns
-
-
-def parts(mine: UserJobs[Columns], most: int, jobs: int = AT_ONCE) -> Iterator[Part[Columns]]:
-    """Yield all jobsets in order of appearance, in parts of up to `most` jobsets and `jobs` jobs.
-
-    A longer jobset is a part of its own.
-    """
-    number, arrival = mine.number, mine.jobs.arrival
-    same = np.diff(number) == 0
-    sorted_already = ((np.diff(number) > 0) | (same & (np.diff(arrival) >= 0))).all()
-    rows = None if sorted_already else np.lexsort((arrival, number))
-    number = number if rows is None else number[rows]
-    edges = np.concatenate([[0], np.flatnonzero(np.diff(number)) + 1, [len(number)]])
-    begin = 0
-    while begin < len(edges) - 1:
-        full = int(np.searchsorted(edges, edges[begin] + jobs, side="right")) - 1
-        end = min(max(begin + 1, full), begin + most, len(edges) - 1)
-        at = slice(edges[begin], edges[end])
-        some = at if rows is None else rows[at]
-        yield Part(np.arange(begin, end), some, edges[begin : end + 1] - edges[begin], mine.taken(some))
-        begin = end
+        A longer jobset is a part of its own.
+        """
+        number, arrival = self.number, self.jobs.arrival
+        same = np.diff(number) == 0
+        sorted_already = ((np.diff(number) > 0) | (same & (np.diff(arrival) >= 0))).all()
+        rows = None if sorted_already else np.lexsort((arrival, number))
+        number = number if rows is None else number[rows]
+        edges = np.concatenate([[0], np.flatnonzero(np.diff(number)) + 1, [len(number)]])
+        begin = 0
+        while begin < len(edges) - 1:
+            full = int(np.searchsorted(edges, edges[begin] + jobs, side="right")) - 1
+            end = min(max(begin + 1, full), begin + most, len(edges) - 1)
+            at = slice(edges[begin], edges[end])
+            some = at if rows is None else rows[at]
+            yield Part(np.arange(begin, end), some, edges[begin : end + 1] - edges[begin], self.taken(some))
+            begin = end
 
 
 class JobColumns(NamedTuple, Generic[Columns]):
@@ -225,9 +224,8 @@ def _repeated(job: pa.ChunkedArray, jobset: IntArray) -> int | None:
         mixed[rows] = pd.util.hash_pandas_object(some, index=False).to_numpy()
     ordered = np.sort(mixed)
     suspect = ordered[1:][ordered[1:] == ordered[:-1]]
-    for row in np.flatnonzero(
-        np.isin(mixed, suspect)
-    ):  # rarely more than one: hashes of different ids hardly ever collide
+    # Rarely more than one: hashes of different ids hardly ever collide.
+    for row in np.flatnonzero(np.isin(mixed, suspect)):
         same = np.flatnonzero(mixed == mixed[row])
         found = {(int(jobset[other]), job[int(other)].as_py()) for other in same}
         if len(found) < len(same):

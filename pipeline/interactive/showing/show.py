@@ -12,7 +12,7 @@ from pipeline.core.config import Params
 from pipeline.core.types import BoolArray, FloatArray, IntArray, TimeArray
 from pipeline.errors import UserError
 from pipeline.interactive.scheduling.schedule import must_apply
-from pipeline.interactive.scheduling.user_jobs import Columns, JobColumns, JobsInColumns, read_user_jobs
+from pipeline.interactive.scheduling.user_jobs import Columns, JobColumns, read_user_jobs
 from pipeline.interactive.showing.drawing import Grid, Row, Window, side_by_side, whole_ticks
 from pipeline.problems import problem_of
 from pipeline.simulation.results import MOST_JOBSETS
@@ -82,7 +82,7 @@ class Showing(NamedTuple, Generic[Columns]):
 
 
 def draw(
-    how: Showing[JobsInColumns],
+    how: Showing[Columns],
     params: Params,
     request: ShowRequest,
     policies: Sequence[str],
@@ -93,7 +93,7 @@ def draw(
     columns, watch = how.ready(params, request, policies, names or policies)
     if request.jobs is None:
         read = problem_of(params, request.scenario).scoring(params, request.scenario, None).read
-        chosen = _test_jobset(cast("Mapping[int, Sequence[JobsInColumns]]", read("test")), request)
+        chosen = _test_jobset(cast("Mapping[int, Sequence[Columns]]", read("test")), request)
     else:
         mine = read_user_jobs(request.jobs, columns)
         known = mine.jobsets

@@ -1,5 +1,6 @@
 """What is said and written of a controller."""
 
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -18,16 +19,29 @@ from pipeline.stages.tasks import explain as run
 PARAMS = shared()
 SCHEMAS = {"differences": DIFFERENCES, "orders": ORDERS, "outcomes": OUTCOMES, "shares": SHARES, "states": STATES}
 
-# Of all rules the figures are alike, and take most of the time: those of one that never differs, and of one that does.
-DRAWN = ("proportional", "oracle")
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a controller and test jobsets, which tests must not change."""
+    root = tmp_path_factory.mktemp("prepared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        write_controller(PARAMS, Path("models/mine/policy"))
+        write_test_jobsets(PARAMS)
+    return root
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    write_controller(PARAMS, Path("models/mine/policy"))
-    write_test_jobsets(PARAMS)
     return Path("reports/explain/mine")
+
+
+@pytest.fixture
+def not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write empty files in place of figures, which take most of the time."""
+    monkeypatch.setattr("pipeline.interactive.explaining.explain.png", lambda _: b"")
 
 
 def test_tables_figures_and_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,6 +86,7 @@ def test_the_same_agent_is_explained_in_the_same_bytes(folder: Path) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.usefixtures("not_drawn")
 def test_more_jobsets_than_there_are_count_once(folder: Path) -> None:
     explain(EXPLAINING, PARAMS, ExplainRequest("mine", jobsets=50))
     outcomes = pd.read_csv(folder / "outcomes.csv")
@@ -86,10 +101,10 @@ def test_an_agent_without_a_network_is_told(folder: Path) -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_is_explained_as_agents_are(
-    rule: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    rule: str, folder: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if rule not in DRAWN:
-        monkeypatch.setattr("pipeline.interactive.explaining.explain.png", lambda _: b"")
+    if rule != "proportional":  # which never differs; the figures of all others are like the agent's
+        request.getfixturevalue("not_drawn")
     run(PARAMS, ExplainRequest(rule, 1, scenario="shared"))
     place = folder.with_name(rule)
     tables = {name: storage.read_table(place / f"{name}.csv", schema) for name, schema in SCHEMAS.items()}

@@ -14,7 +14,7 @@ from pipeline.core.config import GroupsScenario
 from pipeline.errors import UserError
 from pipeline.interactive.groups.scheduling import SCHEDULING, from_whole_interval, job_columns, log_settings
 from pipeline.interactive.scheduling.schedule import ScheduleRequest, schedule
-from pipeline.interactive.scheduling.user_jobs import UserJobs, parts, read_user_jobs
+from pipeline.interactive.scheduling.user_jobs import UserJobs, read_user_jobs
 from pipeline.interactive.showing.show import place_of
 from pipeline.problems.groups.env.nouns import Jobs
 from pipeline.problems.groups.env.tables import SCHEDULE, shares_schema
@@ -174,7 +174,7 @@ def test_where_estimates_are_told_a_table_has_them() -> None:
 def test_jobsets_are_in_order_of_arrival_and_begin_at_a_whole_interval() -> None:
     Path("jobs.csv").write_text(f"jobset,{HEAD}\nx,1,112,4,1,1,0,short\ny,1,3,4,1,1,0,short\nx,2,101.5,4,1,1,0,long\n")
     found = found_in("jobs.csv")
-    (first, since), (second, zero) = (from_whole_interval(part.jobs, 5.0) for part in parts(found, most=1))
+    (first, since), (second, zero) = (from_whole_interval(part.jobs, 5.0) for part in found.parts(most=1))
     assert (since, first.arrival.tolist()) == (100, [1.5, 12])
     assert (zero, second.arrival.tolist()) == (0, [3])
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flat_rows import flattened
 from group_models import drawn, write_controller
 from group_rows import shared
 from numpy.testing import assert_array_equal
@@ -45,7 +46,7 @@ def test_rows_name_every_field_of_an_observation_in_its_order() -> None:
 
 def test_an_observation_comes_back_from_its_row() -> None:
     for view in views():
-        rows = layout(CLUSTER).flatten(view)
+        rows = flattened(layout(CLUSTER), view, np.float64)
         assert rows.shape == (len(view.now), layout(CLUSTER).width)
         back = layout(CLUSTER).fields(rows)
         for name, mine, again in zip(Observation._fields, view, Observation(**back), strict=True):
@@ -62,7 +63,7 @@ def test_a_served_controller_sets_what_the_controller_does(kind: type) -> None:
     )
     assert (asked.width, asked.answer) == (layout(CLUSTER).width, 2 * 2 + 2)
     for view in seen:
-        found = asked.act(layout(CLUSTER).flatten(view).astype(kind), np.zeros(len(view.now)))
+        found = asked.act(flattened(layout(CLUSTER), view, np.float64).astype(kind), np.zeros(len(view.now)))
         assert found.shape == (len(view.now), 6)
         assert_array_equal(found, answers(control(view, np.zeros(len(view.now)))))
 
@@ -71,7 +72,7 @@ def test_an_answer_is_shares_and_then_orders() -> None:
     view = views()[0]
     control = controller(write_controller(PARAMS, Path("policy")), CLUSTER, CONFIGURATIONS)
     setting = control(view, np.zeros(len(view.now)))
-    row = served(Path("policy")).act(layout(CLUSTER).flatten(view), np.zeros(len(view.now)))[0]
+    row = served(Path("policy")).act(flattened(layout(CLUSTER), view, np.float64), np.zeros(len(view.now)))[0]
     assert row[:4].reshape(2, 2).tolist() == setting.share[0].tolist()
     assert row[4:].tolist() == setting.order[0].tolist()
 

@@ -44,7 +44,8 @@ def test_a_job_table_is_drawn_the_same_twice() -> None:
     assert show(asked).content == picture.content
 
 
-def test_a_test_jobset_is_drawn_under_a_learned_controller() -> None:
+def test_a_test_jobset_is_drawn_under_a_learned_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.interactive.showing.show.png", lambda _: b"")
     write_controller(PARAMS, Path("models/mine/policy"))
     jobsets = write_test_jobsets(PARAMS)
     picture = show(ShowRequest(None, "shared", 120, "2"), "models/mine", "proportional")
@@ -53,7 +54,8 @@ def test_a_test_jobset_is_drawn_under_a_learned_controller() -> None:
     assert picture.halves[0].startswith("models/mine: mean slowdown ")
 
 
-def test_people_may_name_the_policies() -> None:
+def test_people_may_name_the_policies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.interactive.showing.show.png", lambda _: b"")
     picture = draw(SHOWING, PARAMS, ShowRequest(Path("jobs.csv"), "shared"), ["equal", "drf"], ["all alike", "fair"])
     assert [half.split(":")[0] for half in picture.halves] == ["all alike", "fair"]
 
@@ -89,7 +91,8 @@ def test_a_part_of_the_time_is_another_picture() -> None:
     ],
 )
 def test_what_is_not_there_is_told_in_one_line(asked: ShowRequest, said: str) -> None:
-    write_test_jobsets(PARAMS)
+    if asked.jobs is None:
+        write_test_jobsets(PARAMS)
     with pytest.raises(UserError) as caught:
         show(asked)
     assert str(caught.value) == said

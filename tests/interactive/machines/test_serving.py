@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flat_rows import flattened
 from machine_learning import MACHINES, some_jobs
 
 from pipeline.core import storage
@@ -48,7 +49,7 @@ def test_a_served_policy_acts_as_in_play(network: str, how: str, dispatch: str, 
     views: list[tuple[np.ndarray, np.ndarray]] = []
 
     def watch(rows: np.ndarray, view: Observation, actions: np.ndarray) -> None:
-        views.append((layout(mine).flatten(view), actions))
+        views.append((flattened(layout(mine), view), actions))
         back = unflatten(views[-1][0], mine)
         for name in ("free", "capacity", "demand", "nodes", "legal", "fits_now", "backlog"):
             assert (getattr(back, name) == getattr(view, name)).all(), name

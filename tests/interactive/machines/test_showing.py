@@ -35,7 +35,7 @@ def show(jobs: str | None = None, policy: str = "sjf", names: tuple[str, ...] = 
     return draw(SHOWING, few(), asked, [policy, "fcfs"], names)
 
 
-def test_a_job_table_is_drawn_the_same_twice() -> None:
+def test_a_job_table_is_drawn_the_same_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("jobs.csv").write_text(JOBS)
     picture = show("jobs.csv")
     assert picture.content.startswith(b"\x89PNG")
@@ -45,6 +45,7 @@ def test_a_job_table_is_drawn_the_same_twice() -> None:
         "fcfs: mean slowdown 1.21, worst 1.8, mean wait 2.5",  # wide does, for the machine of short and other
     ]
     assert show("jobs.csv") == picture
+    monkeypatch.setattr("pipeline.interactive.showing.show.png", lambda _: b"")
     assert show("jobs.csv", names=("a", "b")).halves[1].startswith("b: ")
 
 
@@ -56,7 +57,8 @@ def test_a_picture_can_be_read_in_grey(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == []
 
 
-def test_a_test_jobset_is_drawn_as_it_is_scored() -> None:
+def test_a_test_jobset_is_drawn_as_it_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.interactive.showing.show.png", lambda _: b"")
     params = few()
     draw_jobsets(params, "few", lambda done, note="": None).write(storage.jobsets_folder("few"))
     picture = show(load=120, jobset="1")

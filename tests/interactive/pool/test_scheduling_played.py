@@ -36,7 +36,7 @@ def starts(jobs: UserJobs[JobSet], policy: Policy, at_once: int) -> list[int]:
     return [int(step) for step in schedule(jobs, CLUSTER, policy, True, 3, lambda percent, note: None, at_once)]
 
 
-@pytest.mark.parametrize(("jobsets", "jobs"), [(1, 600), (30, 20)])
+@pytest.mark.parametrize(("jobsets", "jobs"), [(1, 200), (30, 20)])
 @pytest.mark.parametrize("name", list(HEURISTICS))
 def test_a_compiled_schedule_is_that_of_the_heuristic(
     monkeypatch: pytest.MonkeyPatch, name: str, jobsets: int, jobs: int

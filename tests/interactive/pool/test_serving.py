@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from flat_rows import flattened
 
 from pipeline.core.types import Observation
 from pipeline.interactive.pool.serving import layout, unflatten
@@ -27,7 +28,7 @@ def test_an_observation_survives_being_a_row(place_ahead: bool) -> None:
     observed = views(place_ahead)
     assert len({(view.legal.any(), view.fits_now.any()) for view in observed}) == 2 + place_ahead
     for view in observed:
-        row = layout(2, 6, 3).flatten(view)
+        row = flattened(layout(2, 6, 3), view)
         assert (row.shape, row.dtype) == ((1, layout(2, 6, 3).width), np.float32)
         again = unflatten(row, cluster(place_ahead))
         for name in Observation._fields:
@@ -35,5 +36,5 @@ def test_an_observation_survives_being_a_row(place_ahead: bool) -> None:
 
 
 def test_rows_of_many_episodes_keep_their_order() -> None:
-    rows = np.concatenate([layout(2, 6, 3).flatten(view) for view in views(False)[:5]])
-    np.testing.assert_array_equal(layout(2, 6, 3).flatten(unflatten(rows, cluster(False))), rows)
+    rows = np.concatenate([flattened(layout(2, 6, 3), view) for view in views(False)[:5]])
+    np.testing.assert_array_equal(flattened(layout(2, 6, 3), unflatten(rows, cluster(False))), rows)
