@@ -72,9 +72,9 @@ def test_no_name_of_params_yaml_is_run_by_a_shell(tmp_path: Path, monkeypatch: p
     wanted = set()
     with laid_out(root, {**rows, "hindsight": {"scenarios": list(HOSTILE)}}) as repo:
         before = sorted(root.iterdir())
+        stages = {stage.name: stage for stage in repo.index.stages}  # once, since each look reads dvc.yaml again
         for name in names():
-            (stage,) = repo.stage.load_all(name=name)
-            cmd_run(stage)
+            cmd_run(stages[name])
             wanted.add(name)
         assert sorted(root.iterdir()) == before  # no `pwned`
     words = said.read_text().split("\0")[:-1]

@@ -497,13 +497,8 @@ def test_a_new_row_has_its_stages_without_an_edit_of_dvc_yaml(tmp_path: Path, ro
     assert "agents.mine_2.finetune" in found["finetune@mine_2"].params
 
 
-def test_the_stage_of_a_site_depends_on_all_the_code_it_runs_and_no_more(tmp_path: Path, rows: dict[str, Any]) -> None:
-    shutil.copy(REPOSITORY / "dvc.yaml", tmp_path)
-    with (tmp_path / "params.yaml").open("w") as stream:
-        YAML().dump({**rows, "sites": {"mine": {"today": "fcfs"}}}, stream)
-    with Repo.init(str(tmp_path), no_scm=True):
-        pass
-    stage = resolved(tmp_path)["advise@mine"]
+def test_the_stage_of_a_site_depends_on_all_the_code_it_runs_and_no_more(every: Every) -> None:
+    stage = every.stages["advise@mine"]
     assert {"data/log", "data/logs/mine"} == {dep for dep in stage.deps if not dep.startswith("pipeline")}
     assert set(stage.params) == {"seed", "evaluation", "scenarios.mine", "sites.mine"}
     run = closure(REPOSITORY, Path("pipeline/stages/advise.py"), ["machines"])
@@ -518,22 +513,13 @@ def test_the_stage_of_a_site_depends_on_all_the_code_it_runs_and_no_more(tmp_pat
 
 
 @pytest.mark.parametrize("problem", PLANS)
-def test_the_stage_of_a_plan_depends_on_all_the_code_it_runs_and_no_more(
-    tmp_path: Path, rows: dict[str, Any], problem: str
-) -> None:
-    shutil.copy(REPOSITORY / "dvc.yaml", tmp_path)
-    row = {"problem": problem, "candidates": 4, "futures": 8, "decisions": 100, "sure": 1, **PLANS[problem]}
-    with (tmp_path / "params.yaml").open("w") as stream:
-        YAML().dump({**rows, "plans": {"plan_mine": row}}, stream)
-    with Repo.init(str(tmp_path), no_scm=True):
-        pass
-    stage = resolved(tmp_path)["plan@plan_mine"]
-    assert {f"data/jobsets/{row['scenario']}", f"reports/tables/heuristics/{row['scenario']}", "models"} <= set(
-        stage.deps
-    )
-    assert set(stage.params) == {"seed", "threads", "device", "plans.plan_mine"}
-    assert stage.outs == ["reports/tables/plans/plan_mine"]
-    assert all(covered(Path(stage.outs[0]), resolved(tmp_path)[name].deps) for name in ("compare", "gate", "papers"))
+def test_the_stage_of_a_plan_depends_on_all_the_code_it_runs_and_no_more(every: Every, problem: str) -> None:
+    name, scenario = f"plan_{problem}", PLANS[problem]["scenario"]
+    stage = every.stages[f"plan@{name}"]
+    assert {f"data/jobsets/{scenario}", f"reports/tables/heuristics/{scenario}", "models"} <= set(stage.deps)
+    assert set(stage.params) == {"seed", "threads", "device", f"plans.{name}"}
+    assert stage.outs == [f"reports/tables/plans/{name}"]
+    assert all(covered(Path(stage.outs[0]), every.stages[kind].deps) for kind in ("compare", "gate", "papers"))
     assert unseen(REPOSITORY, stage, [problem]) == []
     run = closure(REPOSITORY, stage.file, [problem])
     # Both problems share one list; the models, which are a dependency as well, contain the results of training code.

@@ -8,6 +8,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Union, get_args, get_origin
@@ -63,11 +64,17 @@ AT_THE_ROOT = {
 }
 
 
+@cache  # several rules read each file
+def tree_of(file: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(file.read_text())
+
+
 def trees(*packages: str) -> Iterator[tuple[str, ast.Module]]:
     """Yield each source file of some packages, with its syntax tree."""
     for package in packages:
         for file in sorted((PACKAGE / package).rglob("*.py")):
-            yield file.relative_to(REPOSITORY).as_posix(), ast.parse(file.read_text())
+            yield file.relative_to(REPOSITORY).as_posix(), tree_of(file)
 
 
 def docstrings(tree: ast.Module) -> set[ast.AST]:
@@ -261,7 +268,7 @@ def untested(package: Path, tests: set[str]) -> list[str]:
     """Return the modules for which neither they nor a module that imports them has a test file."""
     paths = {".".join(path.relative_to(package.parent).with_suffix("").parts): path for path in package.rglob("*.py")}
     tested = {name for name, path in paths.items() if has_test(path, tests)}
-    covered = {one for name in tested for one in imported(ast.parse(paths[name].read_text()))}
+    covered = {one for name in tested for one in imported(tree_of(paths[name]))}
     modules = {name for name, path in paths.items() if path.name != "__init__.py"}
     return sorted(modules - tested - covered)
 

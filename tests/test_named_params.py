@@ -1,13 +1,14 @@
 """Named parameter files: patches of params.yaml for runs that the default leaves out."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 from builders import REPOSITORY
-from repositories import copied
 
-from pipeline.core.config import load_params
+from pipeline.core.config import Params, load_params
 from pipeline.problems import check
 
 PATCHES = sorted((REPOSITORY / "docs" / "params").glob("*.diff"))
@@ -60,14 +61,14 @@ def test_every_patch_is_named_where_people_are_told_of_them() -> None:
 
 
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda path: path.stem)
-def test_a_patch_adds_what_it_says_and_nothing_else(patch: Path, tmp_path: Path, environment: dict[str, str]) -> None:
-    folder = copied(tmp_path / "copy", environment)
-    before = load_params(folder.root / "params.yaml").model_dump()
-    folder.git("init", "--quiet")
-    folder.git("apply", str(patch))
-    params = load_params(folder.root / "params.yaml")
-    check(params)
-    after = params.model_dump()
+def test_a_patch_adds_what_it_says_and_nothing_else(patch: Path, tmp_path: Path, params: Params) -> None:
+    shutil.copy(REPOSITORY / "params.yaml", tmp_path)
+    for words in (["init", "--quiet"], ["apply", str(patch)]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    assert {path.name for path in tmp_path.iterdir()} == {".git", "params.yaml"}
+    patched = load_params(tmp_path / "params.yaml")
+    check(patched)
+    before, after = params.model_dump(), patched.model_dump()
     for section, value in after.items():
         added = ADDS[patch.stem].get(section, set())
         rest = {name: row for name, row in value.items() if name not in added} if added else value

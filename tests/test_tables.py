@@ -114,7 +114,7 @@ def test_a_published_interval_comes_out_of_the_kept_jobsets_by_other_code(title:
     rows = data[(data["scenario"] == scenario) & (data["load"] == load)]
     wide = rows.pivot(index="jobset", columns="policy", values="cost")
     mine, other = wide[policy].to_numpy(), wide["hold"].to_numpy()
-    draws = np.random.default_rng(20_261_123).integers(0, len(mine), (20_000, len(mine)))
+    draws = np.random.default_rng(20_261_123).integers(0, len(mine), (4000, len(mine)))
     again = mine[draws].mean(axis=1) / other[draws].mean(axis=1) - 1
     alike = (mine[draws] - other[draws]).mean(axis=1) / other.mean()
     cell = next(line for line in DEFAULT.confirmed(title).splitlines() if line.startswith(f"| {policy} |"))

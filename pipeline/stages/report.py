@@ -53,6 +53,8 @@ def run(params: Params) -> None:
     for note in notes:
         say(f"report: {note}")
     head = evidence.head()
+    versions = {"python": python_version()} | {name: metadata.version(name) for name in PACKAGES}
+    commit = ("", "", ()) if head is None else (head.id, head.subject, head.dirty)
     page = html(
         Content(
             comparison=tables["comparison"],
@@ -76,17 +78,11 @@ def run(params: Params) -> None:
             parameters=storage.read_text(PARAMS_FILE),
             digests=digests(lock),
             cards=cards(evidence.read_cards()),
-            origin=_origin(head),
+            origin=Origin(*commit, versions, evidence.has_remote()),
         )
     )
     storage.write(PAGE, page.encode())
     say(f"{PAGE}: {len(page.encode()) / 1e6:.1f} MB; opens in any browser, without a network")
-
-
-def _origin(head: evidence.Commit | None) -> Origin:
-    versions = {"python": python_version()} | {name: metadata.version(name) for name in PACKAGES}
-    origin = Origin("", "", (), versions, evidence.has_remote())
-    return origin if head is None else origin._replace(commit=head.id, subject=head.subject, dirty=head.dirty)
 
 
 def _schedule(params: Params, objectives: pd.DataFrame, agents: Collection[str]) -> tuple[Picture | None, list[str]]:

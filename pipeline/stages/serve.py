@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from fastapi import APIRouter
@@ -61,21 +62,17 @@ def run(
         address = f"http://{host}:{where.getsockname()[1]}/v1/{gateway.live.door}"
         say(f"serve: {scenario}: {named.policy} ({named.digest[:8]}), else {fallback}; POST {address}")
         with _extender(gateway, kubernetes) as more:
-            server_of(application(gateway, found, token, more, verdict_reader(steering))).run(sockets=[where])
+            server_of(application(gateway, found, token, more, partial(read_verdict, steering))).run(sockets=[where])
 
 
-def verdict_reader(steering: Path | None) -> Callable[[], tuple[str, ...]]:
-    """Return a function that reads the verdict of a controller in mode shadow, if there is any."""
-
-    def lines() -> tuple[str, ...]:
-        if steering is None or not (steering / VERDICT).is_file():
-            return ()
-        try:
-            return tuple(storage.read_text(steering / VERDICT)[:LONGEST_VERDICT].splitlines())
-        except UserError as error:
-            return (str(error),)
-
-    return lines
+def read_verdict(steering: Path | None) -> tuple[str, ...]:
+    """Return the lines of the verdict of a controller in mode shadow, if there is any."""
+    if steering is None or not (steering / VERDICT).is_file():
+        return ()
+    try:
+        return tuple(storage.read_text(steering / VERDICT)[:LONGEST_VERDICT].splitlines())
+    except UserError as error:
+        return (str(error),)
 
 
 @contextmanager

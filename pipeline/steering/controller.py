@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 
@@ -31,14 +30,9 @@ from pipeline.steering.states import Pool, check_state, find_pools, resources_of
 from pipeline.steering.watchdog import Watchdog, reset, undo_all
 
 LOST = 3  # consecutive refused ticks after which all changes are undone first
-
-
-class Changes(NamedTuple):
-    """Changes of one tick."""
-
-    wanted: dict[int, int]  # factors
-    released: dict[str, Json]  # released jobs, their nodes, and the reason if it is not the policy
-    complaint: str  # of scontrol
+# Changes of one tick: wanted factors; released jobs, their nodes, and the reason if it is not the policy; the complaint
+# of scontrol.
+Changes = tuple[dict[int, int], dict[str, Json], str]
 
 
 class Controller:
@@ -189,23 +183,24 @@ class Controller:
     async def _apply(self, found: Sequence[PoolDecision], reading: Reading) -> Changes:
         settings = self.settings
         if settings.mode is Mode.RELEASE:
-            return Changes({}, *await asyncio.to_thread(self.releaser.release, found, reading, bool(self._withdrawn)))
+            return {}, *await asyncio.to_thread(self.releaser.release, found, reading, bool(self._withdrawn))
         wanted = dict[int, int]()
         for one in found:
             wanted |= changed_factors(one, reading.factors, settings.strength)
         factors = dict(islice(wanted.items(), settings.most))  # the others follow at later ticks
         if not factors or settings.mode is not Mode.ORDER or self._withdrawn:
-            return Changes(factors, {}, "")
+            return factors, {}, ""
         submitted = {job.array: job.submitted for job in sorted(reading.jobs, key=lambda one: -one.number)}
         self.ledger.record_intent(factors, submitted)
         complaint = await asyncio.to_thread(self.slurm.set, factors)
         for number in confirmed_jobs(factors, complaint):
             self.ledger.jobs[number].confirmed = True
-        return Changes(factors, {}, complaint)
+        return factors, {}, complaint
 
     def _record(
         self, reading: Reading, left: list[str], found: Sequence[PoolDecision], changes: Changes, spent: Sequence[float]
     ) -> None:
+        wanted, released, complaint = changes
         let_go = {number for number, one in self.ledger.held.items() if one.let_go is not None}
         for kind, row in self.outcomes.update(reading, let_go):
             self.canary.ended += 1
@@ -227,12 +222,12 @@ class Controller:
             jobs=len(reading.jobs),
             left=dict(sorted(Counter(left).items())),
             pools=pools,
-            wanted={str(number): factor for number, factor in changes.wanted.items()},
-            **({"released": changes.released} if self.settings.mode is Mode.RELEASE else {}),
+            wanted={str(number): factor for number, factor in wanted.items()},
+            **({"released": released} if self.settings.mode is Mode.RELEASE else {}),
             set=self.settings.mode is Mode.ORDER and not self._withdrawn,
-            complaint=" ".join(changes.complaint.split())[:300],
+            complaint=" ".join(complaint.split())[:300],
             ms=[round(1000 * part, 1) for part in spent],
         )
-        count = len(changes.wanted) + len(changes.released)
-        self.status.tick(found, reading, count, changes.complaint, 1000 * sum(spent))
+        count = len(wanted) + len(released)
+        self.status.tick(found, reading, count, complaint, 1000 * sum(spent))
         self.status.write_metrics(self.settings.folder)

@@ -116,20 +116,6 @@ def test_there_is_a_command_for_every_stage_and_task() -> None:
     }
 
 
-@pytest.mark.parametrize(("words", "runs"), COMMANDS, ids=[" ".join(words) or "pipeline" for words, _ in COMMANDS])
-def test_help_answers_in_80_columns_and_shows_an_example(
-    command: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], runs: bool
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    for flag in ("--help", "-h"):
-        outcome = command(*words, flag)
-        assert outcome.code == 0
-        assert "Usage:" in outcome.out
-        assert max(map(len, outcome.out.splitlines())) <= 80
-        assert "Example: python -m pipeline" in " ".join(outcome.out.split()) or not runs
-        assert outcome.err == ""
-
-
 # A separate process for each would spend most of its time starting.
 HELPS = """
 import contextlib, io, json, sys
@@ -137,36 +123,46 @@ from pipeline.cli import main
 
 for words in json.loads(sys.argv[1]):
     sys.argv, code = ["pipeline", *words, "--help"], None
-    with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
         try:
             main()
         except SystemExit as end:
             code = end.code or 0
-    print(json.dumps([code, sorted({name.partition(".")[0] for name in sys.modules})]))
+    print(json.dumps([code, sorted({name.partition(".")[0] for name in sys.modules}), out.getvalue()]))
 """
 
 
-Helped = dict[tuple[str, ...], tuple[int | None, set[str]]]
+Helped = dict[tuple[str, ...], tuple[int | None, set[str], str]]
 
 
 @pytest.fixture(scope="module")
 def helped() -> Helped:
-    """Return, for each command's --help, its exit code and the modules then imported; all run in one process."""
+    """Return, for each command's --help, its exit code, the modules then imported, and its text; all in one process."""
     every = [words for words, _ in COMMANDS]
-    outcome = process("-c", HELPS, json.dumps(every))
+    outcome = process("-c", HELPS, json.dumps(every), COLUMNS="80")
     assert (outcome.code, outcome.err) == (0, "")
     told = (json.loads(line) for line in outcome.out.splitlines())
-    return {words: (code, set(imported)) for words, (code, imported) in zip(every, told, strict=True)}
+    return {words: (code, set(imported), text) for words, (code, imported, text) in zip(every, told, strict=True)}
 
 
-@pytest.mark.parametrize("words", [words for words, _ in COMMANDS], ids=" ".join)
-def test_help_answers_at_once(
-    words: tuple[str, ...], helped: dict[tuple[str, ...], tuple[int | None, set[str]]]
+@pytest.mark.parametrize(("words", "runs"), COMMANDS, ids=[" ".join(words) or "pipeline" for words, _ in COMMANDS])
+def test_help_answers_at_once_in_80_columns_and_shows_an_example(
+    words: tuple[str, ...], runs: bool, helped: Helped
 ) -> None:
-    code, imported = helped[words]
+    code, imported, text = helped[words]
     assert code == 0
     assert "pipeline" in imported
     assert imported.isdisjoint(HEAVY)
+    assert "Usage:" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "Example: python -m pipeline" in " ".join(text.split()) or not runs
+
+
+@pytest.mark.parametrize("words", [(), ("benchmark",), ("check",)], ids=["program", "group", "command"])
+def test_help_has_a_short_option(command: Command, words: tuple[str, ...]) -> None:
+    outcome = command(*words, "-h")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "Usage:" in outcome.out
 
 
 def test_help_of_a_real_process_answers_at_once() -> None:
@@ -231,14 +227,6 @@ def test_outside_of_the_environment_one_line_says_where_it_is() -> None:
         ),
         (
             "pretrain deeprn",
-            "unknown agent 'deeprn'; there are: allocator, controller, deep",
-        ),
-        (
-            "finetune deeprn",
-            "unknown agent 'deeprn'; there are: allocator, controller, deep",
-        ),
-        (
-            "evaluate agent deeprn",
             "unknown agent 'deeprn'; there are: allocator, controller, deep",
         ),
         ("schedule jobs.csv --scenario onlin --policy sjf --out out.csv", "unknown scenario 'onlin'; there are: "),

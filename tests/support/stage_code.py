@@ -135,7 +135,11 @@ def reached(root: Path, problem: str, parts: Collection[str]) -> set[Path]:
 
 def closure(root: Path, file: Path, problems: Sequence[str] = (), left_out: Sequence[str] | None = None) -> set[Path]:
     """All code of this repository that a stage file runs for some problems, except what is left out."""
-    left_out = LEFT_OUT if left_out is None else left_out
+    return set(_closure(root, file, tuple(problems), tuple(LEFT_OUT if left_out is None else left_out)))
+
+
+@functools.cache  # stages of a kind run the same code
+def _closure(root: Path, file: Path, problems: tuple[str, ...], left_out: tuple[str, ...]) -> frozenset[Path]:
     found, to_read = set[Path](), [file, *opened(root, file)]
     parts = parts_used(root, file)
     if parts:
@@ -150,4 +154,4 @@ def closure(root: Path, file: Path, problems: Sequence[str] = (), left_out: Sequ
         if at not in found and at not in (SEAM, WORDS) and not covered(at, (*left_out, *others)):
             found.add(at)
             to_read += imported(root, at)
-    return {at for at in found if has_code(root, at) and not covered(at, PASSED_THROUGH)}
+    return frozenset(at for at in found if has_code(root, at) and not covered(at, PASSED_THROUGH))
