@@ -17,8 +17,7 @@ from pipeline.core.config import Params
 from pipeline.core.config.git import CODE, git, refusal
 from pipeline.core.config.parsing import parsed
 from pipeline.core.types import Json
-from pipeline.tracking.digests import md5_of, measured
-from pipeline.tracking.source_tree import working_tree
+from pipeline.tracking.digests import md5_of, measured, working_tree
 
 AGENT_STAGES = ("pretrain", "finetune", "evaluate")
 TRANSFER = "transfer"  # the stage of an agent on another scenario

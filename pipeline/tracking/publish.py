@@ -19,12 +19,11 @@ from pipeline.errors import UserError
 from pipeline.tracking import identity as ids
 from pipeline.tracking.changes import RECENT, compare_runs, paired
 from pipeline.tracking.delivery import OTHERS_S, Delivery, reason, send_waiting
-from pipeline.tracking.digests import StoredOutputs, md5_of
+from pipeline.tracking.digests import LOCK, SourceTree, StoredOutputs, md5_of, tree_of, working_tree
 from pipeline.tracking.identity import Identity
 from pipeline.tracking.rebuild import Done, done, evidence, stale
 from pipeline.tracking.record import FINISHED, SOURCE, WITHOUT, Begin, End, Inputs, Pipeline, Tags
 from pipeline.tracking.registry import DELAY, SLOWDOWN, Version, bring_up_to_date, versions
-from pipeline.tracking.source_tree import LOCK, SourceTree, tree_of, working_tree
 from pipeline.tracking.store import Store, lock, open_store, parent_of
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ def _targets(revs: Sequence[str], everything: bool) -> list[Target]:
     experiments = list(_experiments())
     if not everything:
         return [_named(rev, experiments) for rev in revs]
-    changed = git("log", "--format=%H", "--reverse", "HEAD", "--", LOCK) or b""
+    changed = git("log", "--format=%H", "--reverse", "HEAD", "--", LOCK.name) or b""
     found_in = dict.fromkeys([*changed.decode().split(), *(_commit("HEAD") or "").split()])
     commits = [commit for commit in found_in if git("cat-file", "-e", f"{commit}:{LOCK}") is not None]
     return [*experiments, *(Target(commit[:SHOWN], commit, "", commit) for commit in commits), workspace]

@@ -12,10 +12,9 @@ from pipeline.core.types import Json
 from pipeline.errors import UserError
 from pipeline.simulation.results import Results
 from pipeline.tracking import identity
-from pipeline.tracking.digests import FOLDER, StoredOutputs, digest_of_files
+from pipeline.tracking.digests import FOLDER, LOG_STAGE, SourceTree, StoredOutputs, digest_of_files
 from pipeline.tracking.identity import STAGE_KEY
 from pipeline.tracking.record import Artifact, Curve, Event, Metrics
-from pipeline.tracking.source_tree import LOG_STAGE, SourceTree
 
 SHOWN = (".png", ".md", ".html")  # files for people
 

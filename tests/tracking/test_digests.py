@@ -58,3 +58,7 @@ def test_whoever_holds_it_for_ever_is_not_waited_for(folder: Path, monkeypatch: 
 
 def test_where_dvc_never_worked_there_is_nothing_to_wait_for(folder: Path) -> None:
     assert digests.read_lock() == WHOLE
+
+
+def test_the_md5_of_a_folder_does_not_depend_on_the_order_of_its_files() -> None:
+    assert digests.digest_of_files({"b": "1", "a": "2"}) == digests.digest_of_files({"a": "2", "b": "1"})

@@ -8,8 +8,8 @@ from dvc.repo import Repo
 from dvc.stage import Stage
 from tracking_records import REPOSITORY
 
+from pipeline.tracking.digests import working_tree
 from pipeline.tracking.identity import declared
-from pipeline.tracking.source_tree import working_tree
 
 
 @pytest.fixture(scope="module")

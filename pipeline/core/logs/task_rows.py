@@ -20,19 +20,7 @@ import pandas as pd
 
 from pipeline.core.config import Instances
 from pipeline.core.logs.rows import Layout, rows, schema
-from pipeline.core.logs.trace import (
-    CORES,
-    PERCENT,
-    WITH_GPUS,
-    Columns,
-    Facts,
-    MachineTable,
-    Sieve,
-    Trace,
-    in_order,
-    jobs,
-    thousandths,
-)
+from pipeline.core.logs.trace import OF_TASKS, WITH_GPUS, Facts, MachineTable, Sieve, Trace, in_order, jobs, thousandths
 from pipeline.core.types import ANY_KIND, MOST_KINDS, THOUSANDTHS, BoolArray, FloatArray, IntArray, KeyArray
 from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback, no_progress
@@ -41,7 +29,6 @@ NO_SUBMIT, NO_RUN, BACKWARDS = "time of submission unknown", "run time unknown",
 NOT_DONE, BEFORE = "status other than Terminated", "created before the log begins"
 NO_DEMAND, BELOW_0, NO_INSTANCES = "CPU or memory unknown", "CPU or memory below 0", "no instances"
 MOST_JOBS = 50_000_000  # some 4 GiB
-FACTS = Facts(("cpu", "memory"), (CORES, PERCENT))
 
 
 class Tasks(NamedTuple):
@@ -49,7 +36,7 @@ class Tasks(NamedTuple):
 
     amount: FloatArray  # [J, R]  in the units of the log's resources
     causes: Mapping[str, BoolArray]  # reasons to drop rows, in the order of reports
-    columns: Columns  # [J]  other columns, as for `jobs`
+    columns: dict[str, Any]  # [J]  other columns, as for `jobs`
     instances: FloatArray | None = None  # [J]  each a job; None: a task is one job
 
 
@@ -58,7 +45,7 @@ Taken = Callable[[pd.DataFrame], Tasks]
 
 def read_tasks(path: Path, layout: Layout, taken: Taken, facts: Facts, on_progress: ProgressCallback) -> Trace:
     """Read a log whose rows are tasks, numbered by row; UserError for an invalid row, or if no job is left."""
-    parts, sieve, seen, found = list[Columns](), Sieve(), 0, 0
+    parts, sieve, seen, found = list[dict[str, Any]](), Sieve(), 0, 0
     for frame in rows(path, layout, on_progress):
         tasks, lines = taken(frame), frame.index.to_numpy()
         kept = sieve.keep(lines, tasks.causes)
@@ -87,7 +74,7 @@ class TaskLog(NamedTuple):
 
     def read(self, path: Path, on_progress: ProgressCallback = no_progress, *, instances: Instances = "one") -> Trace:
         """Read it, plain or .gz; with instances "each", every instance is a job."""
-        return read_tasks(path, self.layout, partial(self._tasks, instances == "each"), FACTS, on_progress)
+        return read_tasks(path, self.layout, partial(self._tasks, instances == "each"), OF_TASKS, on_progress)
 
     def _tasks(self, each: bool, frame: pd.DataFrame) -> Tasks:
         submit, instances = frame[self.submit], frame[self.instances]

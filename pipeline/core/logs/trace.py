@@ -195,6 +195,7 @@ class Facts(NamedTuple):
 
 
 WITH_GPUS = Facts(("cpu", "memory", "gpu"), (CORES, GIB, GPUS))
+OF_TASKS = Facts(("cpu", "memory"), (CORES, PERCENT))
 
 
 def jobs(sieve: Sieve, line: IntArray, kept: BoolArray, amount: FloatArray, **others: Any) -> Columns:

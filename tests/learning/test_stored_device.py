@@ -11,7 +11,7 @@ import sys
 
 import torch
 
-from pipeline.learning.device import leave_compiler_out
+from pipeline.learning.stored import leave_compiler_out
 
 
 def step() -> list[float]:

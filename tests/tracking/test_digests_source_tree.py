@@ -9,7 +9,7 @@ import pytest
 from pipeline.core.config.git import git, refusal
 from pipeline.core.storage.evidence import from_commit, head
 from pipeline.errors import UserError
-from pipeline.tracking.source_tree import tree_of
+from pipeline.tracking.digests import tree_of
 
 
 @pytest.fixture
