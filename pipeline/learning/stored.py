@@ -1,4 +1,4 @@
-"""Weights of networks by name, as they are stored and loaded, and where networks compute: `device` of params.yaml.
+"""Stored weights of networks, by name, and where networks compute: `device` of params.yaml.
 
 Simulation stays on the CPU. On a CUDA device, networks draw images and compute dense layers by torch's own operations.
 Not all of these are deterministic, so that results need not repeat byte for byte.
