@@ -136,29 +136,25 @@ class Params(Frozen):
         """Return the named plan as its problem's type; errors are those of `scenario_of`."""
         return _of(kind, f"plan '{name}'", self.plan(name))
 
-    def recipe_of(self, kind: type[Row], agent: str) -> Row:
+    def recipe_of(self, kind: type[Row], agent: str) -> Row | EvolutionRecipe:
         """Return the learning recipe of the named agent; a UserError if it is of another problem."""
         row = self.agent(agent)
         chosen = self.recipes[row.finetune.recipe]
-        if not isinstance(chosen, kind):
+        if not isinstance(chosen, (kind, EvolutionRecipe)):
             raise UserError(f"agent '{agent}' learns by {chosen.algorithm}: it is of problem {row.problem}")
         return chosen
 
     def pool_recipe(self, agent: str) -> Recipe | EvolutionRecipe:
         """Return the learning recipe of an agent of a pooled cluster."""
-        return self._evolution(agent) or self.recipe_of(Recipe, agent)
+        return self.recipe_of(Recipe, agent)
 
     def machines_recipe(self, agent: str) -> MachinesRecipe | EvolutionRecipe:
         """Return the learning recipe of an agent of many machines."""
-        return self._evolution(agent) or self.recipe_of(MachinesRecipe, agent)
+        return self.recipe_of(MachinesRecipe, agent)
 
     def groups_recipe(self, agent: str) -> DqnRecipe | EvolutionRecipe:
         """Return the learning recipe of a controller."""
-        return self._evolution(agent) or self.recipe_of(DqnRecipe, agent)
-
-    def _evolution(self, agent: str) -> EvolutionRecipe | None:
-        chosen = self.recipes[self.agent(agent).finetune.recipe]
-        return chosen if isinstance(chosen, EvolutionRecipe) else None
+        return self.recipe_of(DqnRecipe, agent)
 
 
 def _of(kind: type[Row], what: str, chosen: Agent | Plan) -> Row:

@@ -113,9 +113,9 @@ def check_groups(params: "Params", where: str) -> None:
             if isinstance(replayed, Replay):
                 raise UserError(f"{where}: agents.{name}.pretrain.name: expected none for evolution, got 'replay'")
             continue
-        recipe = params.recipe_of(DqnRecipe, name)
+        recipe = params.recipes[agent.finetune.recipe]
         least = 2 * max(replayed.jobsets if isinstance(replayed, Replay) else 1, agent.finetune.jobsets)
-        if recipe.memory < least:
+        if isinstance(recipe, DqnRecipe) and recipe.memory < least:
             place = f"{where}: recipes.{agent.finetune.recipe}.memory"
             wanted = f"at least {least}, twice the parallel jobsets of agent '{name}'"
             raise UserError(f"{place}: expected {wanted}, got {recipe.memory}")
