@@ -29,15 +29,13 @@ from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.machines.agents.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.agents.training.task import (
+    Learner,
     Task,
     by_critic,
     log_chances,
     mean_entropy,
-    optimizer_for,
     play_update,
     scale_of,
-    set_rate,
-    take_step,
 )
 from pipeline.problems.machines.env.nouns import Jobs
 
@@ -55,8 +53,7 @@ def a3c(network: ActorCritic, task: Task, config: A3c, memory: Memory | None = N
     """Improve a network in place from the episodes of several workers; an update is one gradient."""
     memory = memory or Memory()
     recipe = task.recipe_for(A3cRecipe)
-    optimizer = optimizer_for(network, recipe)
-    memory.keep(optimizer=optimizer)
+    learner = Learner(network, recipe, config.updates, memory)
     portable = task._replace(train={}, validation={}, fresh=_no_jobset)
     numbers = range(memory.done + 1, config.updates + 1)
     requests = ((number, task.draw(number, config.jobsets)) for number in numbers)
@@ -70,8 +67,8 @@ def a3c(network: ActorCritic, task: Task, config: A3c, memory: Memory | None = N
     for number, gradient in zip(numbers, found, strict=True):
         for weight, part in zip(network.parameters(), gradient.parts, strict=True):
             weight.grad = torch.from_numpy(part)
-        set_rate(optimizer, recipe, number, config.updates)
-        take_step(network, optimizer, recipe.clip, number)
+        learner.begin(number)
+        learner.step()
         yield Update(number, gradient.metrics)
 
 

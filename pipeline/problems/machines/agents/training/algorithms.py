@@ -29,16 +29,14 @@ from pipeline.problems.machines.agents.networks.features import Features
 from pipeline.problems.machines.agents.training.a3c import a3c
 from pipeline.problems.machines.agents.training.evolution import evolution
 from pipeline.problems.machines.agents.training.task import (
+    Learner,
     Task,
     Trajectory,
     by_critic,
     log_chances,
     mean_entropy,
-    optimizer_for,
     play_update,
     scale_of,
-    set_rate,
-    take_step,
 )
 from pipeline.problems.machines.env.teachers import TEACHERS
 
@@ -47,10 +45,9 @@ def ppo(network: ActorCritic, task: Task, config: Ppo, memory: Memory | None = N
     """Improve a network by its own play, one update at a time."""
     memory = memory or Memory()
     recipe = task.recipe_for(PpoRecipe)
-    optimizer = optimizer_for(network, recipe)
-    memory.keep(optimizer=optimizer)
+    learner = Learner(network, recipe, config.updates, memory)
     for step in range(memory.done + 1, config.updates + 1):
-        set_rate(optimizer, recipe, step, config.updates)
+        learner.begin(step)
         jobsets = task.draw(step, config.jobsets)
         played = play_update(network, task, step, jobsets, config.episodes)
         gain, target = by_critic(played, recipe.gamma, recipe.trace, scale_of(network, played.cost))
@@ -62,7 +59,7 @@ def ppo(network: ActorCritic, task: Task, config: Ppo, memory: Memory | None = N
         gain = gain / (gain.std() + 1e-9)
         rng = np.random.default_rng([task.seed, step])
         losses = [
-            _improve(network, optimizer, played, gain, target, rows, recipe, step)
+            _improve(learner, recipe, played, gain, target, rows)
             for _ in range(recipe.epochs)
             for rows in np.array_split(rng.permutation(len(gain)), min(recipe.minibatches, len(gain)))
         ]
@@ -92,18 +89,11 @@ def by_others(played: Trajectory, episodes: int) -> FloatArray:
 
 
 def _improve(
-    network: ActorCritic,
-    optimizer: torch.optim.Optimizer,
-    played: Trajectory,
-    gain: FloatArray,
-    target: FloatArray,
-    rows: IntArray,
-    recipe: PpoRecipe,
-    number: int,
+    learner: Learner, recipe: PpoRecipe, played: Trajectory, gain: FloatArray, target: FloatArray, rows: IntArray
 ) -> tuple[float, float, float]:
     """Take one step of the optimizer on some decisions; return the losses and the mean entropy."""
     inputs = Inputs(played.observed.take(rows))
-    logits, value = network(inputs)
+    logits, value = learner.network(inputs)
     chances = log_chances(logits, inputs.may)
     chosen = chances.gather(1, torch.from_numpy(played.action[rows])[:, None])[:, 0]
     ratio = (chosen - torch.from_numpy(played.log_chance[rows])).exp()
@@ -111,9 +101,7 @@ def _improve(
     actor = -torch.minimum(ratio * better, ratio.clamp(1 - recipe.ratio, 1 + recipe.ratio) * better).mean()
     critic = (value - torch.from_numpy(target[rows].astype(np.float32))).square().mean()
     entropy = mean_entropy(chances)
-    optimizer.zero_grad()
-    (actor + recipe.critic * critic - recipe.entropy * entropy).backward()
-    take_step(network, optimizer, recipe.clip, number)
+    learner.descend(actor + recipe.critic * critic - recipe.entropy * entropy)
     return float(actor.detach()), float(critic.detach()), float(entropy.detach())
 
 
@@ -122,16 +110,16 @@ def dagger(network: ActorCritic, task: Task, config: Dagger, memory: Memory | No
     memory = memory or Memory()
     recipe = task.recipe_for(DaggerRecipe)
     teacher = pick(TEACHERS, config.teacher, "teacher")
-    optimizer, pool = optimizer_for(network, recipe), Pool(recipe.pool)
-    memory.keep(optimizer=optimizer, pool=pool)
+    learner, pool = Learner(network, recipe, config.updates, memory), Pool(recipe.pool)
+    memory.keep(pool=pool)
     for step in range(memory.done + 1, config.updates + 1):
-        set_rate(optimizer, recipe, step, config.updates)
+        learner.begin(step)
         jobsets = task.draw(step, config.jobsets)
         played = play_update(network, task, step, jobsets, teacher=teacher)
         pool.add(played.observed, played.taught)
         rng = np.random.default_rng([task.seed, step])
         losses = [
-            _imitate(network, optimizer, *pool.take(rng.integers(len(pool), size=recipe.batch)), recipe, step)
+            _imitate(learner, *pool.take(rng.integers(len(pool), size=recipe.batch)), recipe.entropy)
             for _ in range(recipe.steps)
         ]
         report = dict(zip(("loss", "accuracy", "entropy"), np.mean(losses, axis=0), strict=True))
@@ -169,21 +157,13 @@ class Pool:
 
 
 def _imitate(
-    network: ActorCritic,
-    optimizer: torch.optim.Optimizer,
-    observed: Features,
-    action: IntArray,
-    recipe: DaggerRecipe,
-    number: int,
+    learner: Learner, observed: Features, action: IntArray, entropy_weight: float
 ) -> tuple[float, float, float]:
     """Take one step of the optimizer; return the loss, the share of matching actions, and the mean entropy."""
     inputs, taught = Inputs(observed), torch.from_numpy(action)
-    chances = log_chances(network(inputs)[0], inputs.may)
+    chances = log_chances(learner.network(inputs)[0], inputs.may)
     imitated, entropy = -chances.gather(1, taught[:, None]).mean(), mean_entropy(chances)
-    optimizer.zero_grad()
-    loss = imitated - recipe.entropy * entropy
-    loss.backward()  # type: ignore[no-untyped-call]
-    take_step(network, optimizer, recipe.clip, number)
+    learner.descend(imitated - entropy_weight * entropy)
     equal = (chances.argmax(dim=1) == taught).float().mean()
     return float(imitated.detach()), float(equal), float(entropy.detach())
 

@@ -10,6 +10,7 @@ from pipeline.core.config import EvolutionRecipe
 from pipeline.core.config.machines.learning import MachinesRecipe
 from pipeline.core.types import CompiledRule, FloatArray, IntArray, KeyArray, keys
 from pipeline.errors import UserError
+from pipeline.learning.memory import Memory
 from pipeline.learning.returns import generalised_advantage
 from pipeline.learning.sampling import sample
 from pipeline.problems.machines.agents.networks.actor_critic import ActorCritic, Inputs
@@ -29,28 +30,37 @@ MOST_JOBSETS = 100_000  # per update; keeps the random keys of updates apart
 Kind = TypeVar("Kind", bound=MachinesRecipe | EvolutionRecipe)
 
 
-def optimizer_for(network: ActorCritic, recipe: MachinesRecipe) -> torch.optim.Optimizer:
-    """Return the recipe's optimizer."""
-    return OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
+class Learner:
+    """A network and its optimizer, whose learning rate depends only on the number of the update."""
 
+    def __init__(self, network: ActorCritic, recipe: MachinesRecipe, updates: int, memory: Memory) -> None:
+        self.network, self._recipe, self._updates, self._number = network, recipe, updates, 0
+        self._optimizer = OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
+        memory.keep(optimizer=self._optimizer)
 
-def set_rate(optimizer: torch.optim.Optimizer, recipe: MachinesRecipe, step: int, updates: int) -> None:
-    """Set the learning rate of an update, which depends only on its number."""
-    left = (updates - step + 1) / updates if recipe.falling else 1.0
-    for group in optimizer.param_groups:
-        group["lr"] = recipe.learning_rate * left
+    def begin(self, number: int) -> None:
+        """Set the learning rate of an update."""
+        self._number = number
+        left = (self._updates - number + 1) / self._updates if self._recipe.falling else 1.0
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._recipe.learning_rate * left
 
+    def descend(self, loss: torch.Tensor) -> None:
+        """Take a step along the gradient of a loss; see `step`."""
+        self._optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.step()
 
-def take_step(network: ActorCritic, optimizer: torch.optim.Optimizer, clip: float | None, number: int) -> None:
-    """Take an optimizer step along the gradient, whose norm is clipped.
+    def step(self) -> None:
+        """Take an optimizer step along the present gradient, whose norm is clipped.
 
-    Raises:
-        UserError: the gradient is not finite.
-    """
-    size = torch.nn.utils.clip_grad_norm_(network.parameters(), float("inf") if clip is None else clip)
-    if not bool(size.isfinite()):
-        raise UserError(f"update {number}: the gradient is not finite; lower learning_rate, or set clip")
-    optimizer.step()
+        Raises:
+            UserError: the gradient is not finite.
+        """
+        clip = float("inf") if self._recipe.clip is None else self._recipe.clip
+        if not bool(torch.nn.utils.clip_grad_norm_(self.network.parameters(), clip).isfinite()):
+            raise UserError(f"update {self._number}: the gradient is not finite; lower learning_rate, or set clip")
+        self._optimizer.step()
 
 
 class Task(NamedTuple):
