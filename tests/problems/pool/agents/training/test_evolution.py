@@ -77,13 +77,13 @@ def test_an_update_divides_streams_of_its_own_among_the_numbers_of_slots(task: T
         asked.append((split, load, number, steps))
         return tiny_piece(split, load, number, steps)
 
-    streams = StreamPieces(loads=(60, 80), slots=(5, 3), jobsets=3, steps=50, measured=(4, 40))
+    streams = StreamPieces(loads=(60, 80), slots=(5, 3), jobsets=4, steps=50, measured=(4, 40))
     task, config = task._replace(stream=stream), SHORT.model_copy(update={"updates": 2, "streams": streams})
     updates = list(evolution(build(Scores(name="scores", hidden=0), task.cluster, 1), task, config))
     assert [set(update.metrics) for update in updates] == [{"cost", "best_cost", "short", "streams"}] * 2
-    numbers = [(60, 3), (60, 5), (80, 3), (80, 5), (60, 4), (80, 4)]  # of the first update: 3, 4 and 5
-    assert asked[:6] == [("fresh", load, number, 50) for load, number in numbers]
-    assert asked[6:] == [("fresh", load, number + 3, 50) for load, number in numbers]
+    numbers = [(load, k) for some in ((4, 6), (5, 7)) for load in (60, 80) for k in some]  # of the first update
+    assert asked[:8] == [("fresh", load, number, 50) for load, number in numbers]
+    assert asked[8:] == [("fresh", load, number + 4, 50) for load, number in numbers]
     found = groups(task._replace(loads=[]), {}, streams, "fresh", range(3))
     assert [each.cluster.slots for each in found] == [5, 5, 3, 3]
     assert {(each.cluster.arrivals_end, each.cluster.measured, each.step_limit) for each in found} == {
