@@ -91,14 +91,18 @@ def test_supported_pythons_are_the_same_everywhere() -> None:
 # The release
 
 
-def origin(shared: Path, heading: str) -> None:
-    """Make a repository from the working tree whose changelog has a heading for this version."""
+OF_THE_WORKFLOW = (".github/", ".ci/")  # and files at the root: what a release needs that builds nothing
+
+
+def origin(shared: Path, heading: str, whole: bool) -> None:
+    """Make a repository from the working tree, or part of it, whose changelog has a heading for this version."""
     root = shared / "origin"
     listed = subprocess.check_output(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=REPOSITORY
     )
     for name in filter(None, listed.decode().split("\0")):
-        if (REPOSITORY / name).is_file() and not name.startswith(("data/", "models/", "tests/")):
+        wanted = not name.startswith(("data/", "models/", "tests/")) if whole else name.startswith(OF_THE_WORKFLOW)
+        if (REPOSITORY / name).is_file() and (wanted or "/" not in name):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(REPOSITORY / name, root / name)
     changes = root / "CHANGELOG.md"
@@ -108,9 +112,11 @@ def origin(shared: Path, heading: str) -> None:
         subprocess.run(["git", *line], cwd=root, check=True, stdout=subprocess.DEVNULL)
 
 
-def release(shared: Path, environment: dict[str, str], tag: str, heading: str, **values: str) -> Walk:
+def release(
+    shared: Path, environment: dict[str, str], tag: str, heading: str, whole: bool = False, **values: str
+) -> Walk:
     """Walk through the release of a tag."""
-    origin(shared, heading)
+    origin(shared, heading, whole)
     given = {
         "github.ref_name": tag,
         "github.sha": "HEAD",
@@ -129,7 +135,7 @@ def test_a_tag_becomes_a_release_with_wheel_documents_image_and_changes(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     image = {"vars.IMAGE": "registry.example/us/deeprm"}
-    walk = release(tmp_path, environment, f"v{VERSION}", f"## [{VERSION}] - 2026-12-01", **image)
+    walk = release(tmp_path, environment, f"v{VERSION}", f"## [{VERSION}] - 2026-12-01", True, **image)
     assert walk.run() == {"checked", "build", "publish"}
     made = tmp_path / "artifacts" / "release"
     wheel = f"deeprm_pipeline-{VERSION}-py3-none-any.whl"

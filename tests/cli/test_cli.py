@@ -208,8 +208,8 @@ def test_params_are_checked_without_running_anything(command: Command) -> None:
 
 
 def test_a_real_process_ends_a_mistake_with_one_line(tmp_path: Path) -> None:
-    outcome = process("-m", "pipeline", "evaluate", "agent", "deeprn")
-    refused(outcome, "unknown agent 'deeprn'; there are: allocator, controller, deep")
+    outcome = process("-m", "pipeline", "generate", "onlin")
+    refused(outcome, "unknown scenario 'onlin'; there are: machines, machines_steady, offline, online")
 
 
 def test_outside_of_the_environment_one_line_says_where_it_is() -> None:

@@ -16,7 +16,7 @@ from commands import Command
 
 from pipeline import progress
 
-NO_COMMAND = (sys.executable, "-m", "pipeline", "evaluate", "agent", "deeprn")  # no such agent
+NO_COMMAND = (sys.executable, "-m", "pipeline", "rollback", "onlin")  # no such scenario
 LOG = "; MaxProcs: 8\n1 0 5 100 4 -1 -1 4 200 -1 1 3 -1 -1 -1 -1 -1 -1\n"
 
 
