@@ -20,6 +20,7 @@ from deepk8s_evidence import (
     learner,
 )
 from machine_rows import AGENT, DAGGER_RECIPE, PPO_RECIPE, rows
+from papers_cases import once
 from papers_evidence import OURS
 from readable import faults
 
@@ -70,12 +71,12 @@ def test_a_makespan_is_told_as_a_share_of_the_heuristics() -> None:
 
 
 def test_the_size_of_the_gain_on_sjf_is_told_to_a_hundredth_of_a_percent() -> None:
-    (found,) = verdicts(deepk8s.OF_COMPLETION, "0.2 % below SJF", few()).values()
+    (found,) = verdicts(deepk8s.OF_COMPLETION, "0.2 % below SJF", once(few)).values()
     assert (found.word, "0.20 % below sjf" in found.found) == (YES, True)
 
 
 def test_tasks_are_told_apart_at_their_mean_run_time() -> None:
-    made = few()
+    made = once(few)
     assert made.long == 55.0  # of 10 and 100
     assert made.mean(deepk8s.short(made), 50, "ppo").value == pytest.approx(15.0)
     found = made.gap(deepk8s.long(made), 50, "ppo", "sjf")
@@ -95,7 +96,7 @@ def test_without_long_tasks_the_claims_about_them_are_left_open() -> None:
 
 
 def test_what_is_found_of_learning_tells_updates_and_their_size() -> None:
-    found = verdicts(deepk8s.OF_LEARNING, "much later", few())["PPO sooner, by updates"].found
+    found = verdicts(deepk8s.OF_LEARNING, "much later", once(few))["PPO sooner, by updates"].found
     assert found.startswith(
         "converged: ppo in updates 801 to 1000 of 2000 (of 8 episodes each), a3c in updates 4001 to 4800 of 8000 (of 2"
     )
@@ -183,7 +184,7 @@ def test_every_figure_is_drawn_and_names_its_scenario() -> None:
 
 
 def test_bars_show_the_means_of_every_policy_at_every_load() -> None:
-    slow, took, _ = (shown.drawing for shown in deepk8s.shown(few()))
+    slow, took, _ = (shown.drawing for shown in deepk8s.shown(once(few)))
     assert slow is not None
     assert took is not None
     assert [axes.get_title(loc="left") for axes in slow.axes] == ["Load 50 %", "Load 110 %"]
@@ -197,7 +198,7 @@ def test_bars_show_the_means_of_every_policy_at_every_load() -> None:
 
 
 def test_learning_is_drawn_beside_the_papers_heuristics_on_validation() -> None:
-    shown = deepk8s.shown(few())[-1]
+    shown = deepk8s.shown(once(few))[-1]
     assert shown.drawing is not None
     (axes,) = shown.drawing.axes
     lines = {str(drawn.get_label()): list(np.asarray(drawn.get_ydata())) for drawn in axes.get_lines()}
@@ -253,7 +254,7 @@ def store(scenario: str, agent: str, slow: float) -> None:
 
 
 def test_a_gap_of_means_has_the_interval_of_the_comparison() -> None:
-    made = few()
+    made = once(few)
     results = jobset_table(SLOWDOWN, COMPLETION, {})
     references = {"sjf": dict.fromkeys(LOADS, "sjf")}
     whole = comparison(results, "few", references, OURS.evaluation, np.random.default_rng(OURS.seed))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from papers_cases import once
 from papers_evidence import agent, curve, evidence, falling
 
 from pipeline.core.config import Agent
@@ -30,7 +31,7 @@ AGENTS = {
 
 
 def made(**given: Any) -> Evidence:
-    return evidence(AGENTS, loads=LOADS, **given)
+    return once(evidence, agents=AGENTS, loads=LOADS, **given)
 
 
 def verdict(claims: Any, words: str, part: str, evidence: Evidence) -> Finding:

@@ -1,7 +1,9 @@
 """Agents as registered models: versions, cards and verdicts, added once."""
 
+import contextlib
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import mlflow
@@ -21,12 +23,23 @@ HEADER = "scenario,load,policy,against,n,difference,difference_low,difference_hi
 NEEDED = ("finetune@deeprm", "compare")
 
 
+@pytest.fixture(scope="module")
+def few_stages(tmp_path_factory: pytest.TempPathFactory, laid_once: Path) -> Path:
+    """A repository with only the stages that matter to a registered model: others take time to restore."""
+    place = tmp_path_factory.mktemp("few") / "root"
+    shutil.copytree(laid_once, place, symlinks=True)
+    with contextlib.chdir(place):
+        made = LaidOut(place)
+        made.lock(*NEEDED)
+        made.git("commit", "--quiet", "--all", "--amend", "--no-edit")
+    return place
+
+
 @pytest.fixture
-def laid(laid: LaidOut) -> LaidOut:
-    """The same with only the stages that matter to a registered model: others take time to restore."""
-    laid.lock(*NEEDED)
-    laid.git("commit", "--quiet", "--all", "--amend", "--no-edit")
-    return laid
+def laid(root: Path, few_stages: Path) -> LaidOut:
+    """A copy of it, and a database that knows nothing of it."""
+    shutil.copytree(few_stages, root, symlinks=True, dirs_exist_ok=True)
+    return LaidOut(root)
 
 
 def said(everything: bool = False) -> list[str]:
