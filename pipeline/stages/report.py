@@ -1,6 +1,6 @@
 """`report`: all results on one self-contained page. Not a DVC stage, because the page depends on the last commit."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from importlib import metadata
 from platform import python_version
 
@@ -54,7 +54,7 @@ def run(params: Params) -> None:
         say(f"report: {note}")
     head = evidence.head()
     versions = {"python": python_version()} | {name: metadata.version(name) for name in PACKAGES}
-    commit = ("", "", ()) if head is None else (head.id, head.subject, head.dirty)
+    commit: tuple[str, str, Sequence[str]] = ("", "", ()) if head is None else (head.id, head.subject, head.dirty)
     page = html(
         Content(
             comparison=tables["comparison"],
