@@ -192,6 +192,8 @@ def test_a_pod_that_asks_as_a_whole_does_not_fit_a_smaller_node(extending: Servi
     _, said = extending.ask("/kubernetes/filter", sent)
     assert said["NodeNames"] == []
     assert said["FailedNodes"]["n3"] == "4 of cpu is free, 10 is wanted"
+    _, said = extending.ask("/kubernetes/filter", by_name(["n2", "n3"], resources={"requests": {"cpu": "3001m"}}))
+    assert (said["NodeNames"], said["FailedNodes"]) == (["n3"], {"n2": "3 of cpu is free, 3.001 is wanted"})
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"1e999", b"-Infinity", b"9" * 4000])

@@ -38,3 +38,5 @@ def test_an_observation_survives_being_a_row(place_ahead: bool) -> None:
 def test_rows_of_many_episodes_keep_their_order() -> None:
     rows = np.concatenate([flattened(layout(2, 6, 3), view) for view in views(False)[:5]])
     np.testing.assert_array_equal(flattened(layout(2, 6, 3), unflatten(rows, cluster(False))), rows)
+    inexact = layout(2, 6, 3).fields(rows - 0.001)  # as from another program; counts are rounded
+    np.testing.assert_array_equal(inexact["demand"], layout(2, 6, 3).fields(rows)["demand"])
