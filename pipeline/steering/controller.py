@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,9 +31,14 @@ from pipeline.steering.states import Pool, check_state, find_pools, resources_of
 from pipeline.steering.watchdog import Watchdog, reset, undo_all
 
 LOST = 3  # consecutive refused ticks after which all changes are undone first
-# Changes of one tick: wanted factors; released jobs, their nodes, and the reason if it is not the policy; the complaint
-# of scontrol.
-Changes = tuple[dict[int, int], dict[str, Json], str]
+
+
+class Changes(NamedTuple):
+    """Changes of one tick."""
+
+    wanted: dict[int, int]  # factors
+    released: dict[str, Json]  # released jobs, their nodes, and the reason if it is not the policy
+    complaint: str  # of scontrol
 
 
 class Controller:
@@ -183,19 +189,19 @@ class Controller:
     async def _apply(self, found: Sequence[PoolDecision], reading: Reading) -> Changes:
         settings = self.settings
         if settings.mode is Mode.RELEASE:
-            return {}, *await asyncio.to_thread(self.releaser.release, found, reading, bool(self._withdrawn))
+            return Changes({}, *await asyncio.to_thread(self.releaser.release, found, reading, bool(self._withdrawn)))
         wanted = dict[int, int]()
         for one in found:
             wanted |= changed_factors(one, reading.factors, settings.strength)
         factors = dict(islice(wanted.items(), settings.most))  # the others follow at later ticks
         if not factors or settings.mode is not Mode.ORDER or self._withdrawn:
-            return factors, {}, ""
+            return Changes(factors, {}, "")
         submitted = {job.array: job.submitted for job in sorted(reading.jobs, key=lambda one: -one.number)}
         self.ledger.record_intent(factors, submitted)
         complaint = await asyncio.to_thread(self.slurm.set, factors)
         for number in confirmed_jobs(factors, complaint):
             self.ledger.jobs[number].confirmed = True
-        return factors, {}, complaint
+        return Changes(factors, {}, complaint)
 
     def _record(
         self, reading: Reading, left: list[str], found: Sequence[PoolDecision], changes: Changes, spent: Sequence[float]
