@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 import pandas as pd
 import pandera.pandas as pa
@@ -14,6 +14,7 @@ from pipeline.core.storage import Chosen, Model
 from pipeline.core.types import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.learning.update import Update
+from pipeline.progress import ShareCallback
 from pipeline.simulation.results import Results
 
 if TYPE_CHECKING:
@@ -38,6 +39,19 @@ class Drawn(NamedTuple, Generic[Jobs]):
     write: Callable[[Path], None]  # into a folder
 
 
+Jobs_contra = TypeVar("Jobs_contra", contravariant=True)
+Policy_contra = TypeVar("Policy_contra", contravariant=True)
+
+
+class Score(Protocol[Jobs_contra, Policy_contra]):
+    """Function that has policies play jobsets."""
+
+    def __call__(
+        self, policies: Mapping[str, Policy_contra], jobsets: JobSets[Jobs_contra], on_progress: ShareCallback = ...
+    ) -> dict[str, Results]:
+        """Return the results of each policy, by its name."""
+
+
 Examine = Callable[[Mapping[str, Policy]], dict[str, Results]]  # has policies play the validation jobsets
 
 
@@ -53,7 +67,7 @@ class Scoring(NamedTuple, Generic[Jobs, Policy]):
     """Functions that score policies on the jobsets of one scenario."""
 
     read: Callable[[str], JobSets[Jobs]]  # jobsets of a split
-    score: Callable[..., dict[str, Results]]  # (policies by name, jobsets, on_progress=...) -> results by policy
+    score: Score[Jobs, Policy]
     tune: Callable[[Examine[Policy], JobSets[Jobs]], dict[str, float]]  # (examine, training jobsets) -> knobs
     heuristics: Callable[[Mapping[str, float]], Mapping[str, Policy]]  # all heuristics, given those knobs
     best: Callable[[Mapping[str, Results]], Best]

@@ -53,8 +53,6 @@ def run(params: Params) -> None:
     for note in notes:
         say(f"report: {note}")
     head = evidence.head()
-    versions = {"python": python_version()} | {name: metadata.version(name) for name in PACKAGES}
-    commit: tuple[str, str, Sequence[str]] = ("", "", ()) if head is None else (head.id, head.subject, head.dirty)
     page = html(
         Content(
             comparison=tables["comparison"],
@@ -78,11 +76,17 @@ def run(params: Params) -> None:
             parameters=storage.read_text(PARAMS_FILE),
             digests=digests(lock),
             cards=cards(evidence.read_cards()),
-            origin=Origin(*commit, versions, evidence.has_remote()),
+            origin=_origin(head),
         )
     )
     storage.write(PAGE, page.encode())
     say(f"{PAGE}: {len(page.encode()) / 1e6:.1f} MB; opens in any browser, without a network")
+
+
+def _origin(head: evidence.Commit | None) -> Origin:
+    versions = {"python": python_version()} | {name: metadata.version(name) for name in PACKAGES}
+    commit: tuple[str, str, Sequence[str]] = ("", "", ()) if head is None else (head.id, head.subject, head.dirty)
+    return Origin(*commit, versions, evidence.has_remote())
 
 
 def _schedule(params: Params, objectives: pd.DataFrame, agents: Collection[str]) -> tuple[Picture | None, list[str]]:

@@ -101,9 +101,11 @@ class TestEveryAlgorithm:
         assert steps == ([] if name == "none" else [1, 2, 3])
 
     def test_tells_finite_numbers_by_the_same_names(self, name: str, kind: str) -> None:
-        told = [update.metrics for update in run(name, kind).updates]
-        assert all(isinstance(value, float) and np.isfinite(value) for metrics in told for value in metrics.values())
-        assert len({tuple(metrics) for metrics in told}) == min(len(told), 1)
+        reported = [update.metrics for update in run(name, kind).updates]
+        assert all(
+            isinstance(value, float) and np.isfinite(value) for metrics in reported for value in metrics.values()
+        )
+        assert len({tuple(metrics) for metrics in reported}) == min(len(reported), 1)
 
     def test_changes_the_network_in_place(self, name: str, kind: str) -> None:
         start, updates, network, _ = run(name, kind)
@@ -117,8 +119,8 @@ class TestEveryAlgorithm:
 
     def test_gives_other_bytes_by_another_seed(self, name: str, kind: str) -> None:
         other = begun(name, kind)
-        told = list(learn(name, other, task=task_of(name, seed=4)))
-        assert (told != run(name, kind).updates) == (name != "none")
+        reported = list(learn(name, other, task=task_of(name, seed=4)))
+        assert (reported != run(name, kind).updates) == (name != "none")
         assert (content(other) != content(run(name, kind).network)) == (name != "none")
 
     def test_leaves_the_randomness_of_others_alone(self, name: str, kind: str) -> None:
@@ -164,13 +166,13 @@ def test_rewards_are_counted_in_what_the_replays_show() -> None:
 
 def test_without_a_generator_nothing_is_learned_before_something_was_tried() -> None:
     network, task = untrained(), tiny_task(WHOLE, generator=None)
-    start, told = content(network), []
+    start, reported = content(network), []
     for update in learn("dqn", network, task=task):
-        told.append(tuple(update.metrics))
+        reported.append(tuple(update.metrics))
         if update.step == 1:
             now = content(network)
             assert {name for name in now if now[name] != start[name]} == {"scale"}
-    assert told == [("cost", "reward"), *[("cost", "reward", "loss", "q")] * 2]
+    assert reported == [("cost", "reward"), *[("cost", "reward", "loss", "q")] * 2]
 
 
 SLOW = RECIPE.model_copy(update={"learning_rate": 1e-12})

@@ -75,9 +75,11 @@ class TestEveryAlgorithm:
         assert steps == ([] if name == "none" else [1, 2, 3, 4])
 
     def test_tells_finite_numbers_by_the_same_names(self, name: str, kind: str) -> None:
-        told = [update.metrics for update in run(name, kind).updates]
-        assert all(isinstance(value, float) and np.isfinite(value) for metrics in told for value in metrics.values())
-        assert len({tuple(metrics) for metrics in told}) == min(len(told), 1)
+        reported = [update.metrics for update in run(name, kind).updates]
+        assert all(
+            isinstance(value, float) and np.isfinite(value) for metrics in reported for value in metrics.values()
+        )
+        assert len({tuple(metrics) for metrics in reported}) == min(len(reported), 1)
 
     def test_changes_the_network_in_place(self, name: str, kind: str) -> None:
         start, updates, network, _ = run(name, kind)

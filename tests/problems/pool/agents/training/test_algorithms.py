@@ -124,9 +124,11 @@ class TestEveryAlgorithm:
         assert bool(steps) == (name != "none")
 
     def test_tells_finite_numbers_by_the_same_names(self, trained: Training) -> None:
-        told = [update.metrics for update in trained.updates]
-        assert all(isinstance(value, float) and np.isfinite(value) for metrics in told for value in metrics.values())
-        assert len({tuple(metrics) for metrics in told}) == min(len(told), 1)
+        reported = [update.metrics for update in trained.updates]
+        assert all(
+            isinstance(value, float) and np.isfinite(value) for metrics in reported for value in metrics.values()
+        )
+        assert len({tuple(metrics) for metrics in reported}) == min(len(reported), 1)
 
     def test_does_nothing_before_it_is_asked(self, name: str, task: Task) -> None:
         network = untrained(name, task)
