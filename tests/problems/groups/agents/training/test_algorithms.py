@@ -1,14 +1,14 @@
 """What every learning algorithm of the controller must keep to."""
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
 from group_builders import RECIPE, REPLAY, tiny_task, untrained, written
+from observed_training import Run, content, observed
 
 from pipeline.core.config import Dqn, DqnRecipe, Evolution, EvolutionRecipe, NoPretrain, Replay
 from pipeline.core.storage.models import Checkpoint, read_checkpoint, write_checkpoint
@@ -52,25 +52,9 @@ def begun(name: str, kind: str = "shared", seed: int = 2) -> ValueNetwork:
     return network
 
 
-def content(network: ValueNetwork) -> dict[str, bytes]:
-    return {name: weight.numpy().tobytes() for name, weight in network.state_dict().items()}
-
-
-class Run(NamedTuple):
-    """What one training did, shared by the tests that only look at it."""
-
-    start: dict[str, bytes]
-    updates: list[Update]
-    network: ValueNetwork
-    drawn_after: list[float]  # from torch, seeded with 4 before
-
-
 @cache
 def run(name: str, kind: str) -> Run:
-    network = begun(name, kind)
-    start = content(network)
-    torch.manual_seed(4)
-    return Run(start, list(learn(name, network)), network, torch.rand(2).tolist())
+    return observed(begun(name, kind), partial(learn, name))
 
 
 def goes_on_from_every_update(name: str, kind: str, task: Task, folder: Path) -> None:

@@ -1,14 +1,14 @@
 """What every learning algorithm of the event-driven problem must keep to."""
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
 from machine_learning import RECIPES, tiny_task, untrained
+from observed_training import Run, content, observed
 
 from pipeline.core.config import MachinesEvolution, NoPretrain
 from pipeline.core.config.machines.learning import A3c, Dagger, Ppo
@@ -43,25 +43,9 @@ def learn(name: str, network: ActorCritic, memory: Memory | None = None) -> Iter
     return ALGORITHMS[name](network, task_of(name), CONFIGS[name], memory)
 
 
-def content(network: ActorCritic) -> dict[str, bytes]:
-    return {name: weight.numpy().tobytes() for name, weight in network.state_dict().items()}
-
-
-class Run(NamedTuple):
-    """What one training did, shared by the tests that only look at it."""
-
-    start: dict[str, bytes]
-    updates: list[Update]
-    network: ActorCritic
-    drawn_after: list[float]  # from torch, seeded with 4 before
-
-
 @cache
 def run(name: str, kind: str) -> Run:
-    network = untrained(kind)
-    start = content(network)
-    torch.manual_seed(4)
-    return Run(start, list(learn(name, network)), network, torch.rand(2).tolist())
+    return observed(untrained(kind), partial(learn, name))
 
 
 def test_every_algorithm_of_the_table_is_tested_here() -> None:
