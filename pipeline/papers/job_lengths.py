@@ -179,8 +179,8 @@ def _only_long_jobs(column: str, what: str) -> Part:
         word = above(share.low - ALMOST_ALL, share.high - ALMOST_ALL)
         return Finding(f"{some}, {_in_percent(evidence, share)} are of {long[0]} steps or more; {of_all}", word, [name])
 
-    no_if = f"the whole interval of the share of long ones is under {100 * ALMOST_ALL:g} % (yes: over it)"
-    return Part(f"of the {what} it withholds", no_if, judge)
+    no_if = f"the whole interval of this share is under {100 * ALMOST_ALL:g} % (yes: over it)"
+    return Part(f"long jobs' share of withheld {what}", no_if, judge)
 
 
 DURATIONS = claims_of(
@@ -191,9 +191,7 @@ DURATIONS = claims_of(
                 "than under Random, the paper's before", BELOW, versus(_required, "random", _jobs(0), DURATIONS_LOAD)
             )
         ],
-        "Short jobs tend to go first": [
-            Part(WHOLE, "a larger share of them is withheld, by the whole interval", _short_first)
-        ],
+        "Short jobs tend to go first": [Part(WHOLE, "a clearly larger share of them is withheld", _short_first)],
         "DeepRM2 is better than DeepRM for short and for long jobs": [
             compared(f"{name} jobs", BELOW, versus(_required, rival, _jobs(kind), DURATIONS_LOAD))
             for kind, name in enumerate(("short", "long"))

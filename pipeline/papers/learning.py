@@ -122,7 +122,7 @@ def _below_tetris_after(by_episodes: bool) -> Judge:
 def _moves(metric: str, up: bool, to_its_best: bool = False) -> Part:
     """Return the part of a claim that a metric rises, or falls, from the first tenth of updates to the last.
 
-    The metric is at its best in the last tenth if no other tenth is better by the whole interval.
+    The metric is at its best in the last tenth if no other tenth is clearly better.
     """
     name, sign = metric.replace("_", " "), -1 if up else 1
 
@@ -132,11 +132,11 @@ def _moves(metric: str, up: bool, to_its_best: bool = False) -> Part:
         last = sign * parts[-1]
         better = sum(difference_interval(sign * part, last, evidence.confidence)[1] < 0 for part in parts)
         word = NO if to_its_best and better else (above if up else below)(*span)
-        return Finding(found + (f"; {better} tenths are better" if to_its_best else ""), word, [agent])
+        return Finding(found + (f"; {better} other tenths beat the last" if to_its_best else ""), word, [agent])
 
     way, back = ("rises", "falls") if up else ("falls", "rises")
-    best, more = (" to its best", ", or another tenth is better") if to_its_best else ("", "")
-    return Part(f"{name} {way}{best}", f"it {back}{more}, by the whole interval", judge)
+    best, more = (" to its best", ", or another tenth is clearly better") if to_its_best else ("", "")
+    return Part(f"{name} {way}{best}", f"it clearly {back}{more}", judge)
 
 
 def _gap_narrows(evidence: Evidence, agent: str) -> Finding:
@@ -174,7 +174,7 @@ CLAIMS = {
             ],
             RISE: MOVES,
             "The gap between best and mean return narrows with training": [
-                Part(WHOLE, "it widens, by the whole interval", _gap_narrows)
+                Part(WHOLE, "it clearly widens", _gap_narrows)
             ],
         },
     ),
@@ -183,7 +183,7 @@ CLAIMS = {
         {
             RISE: MOVES,
             "DeepRM2 ends with a higher return and a lower slowdown than DeepRM": [
-                Part("a higher return", "it is lower, by the whole interval", _second_above),
+                Part("a higher return", "it is clearly lower", _second_above),
                 compared("a lower slowdown", BELOW, versus(_itself, rival, load=LOAD["DeepRM2"])),
             ],
             "DeepRM2 converges in fewer epochs than DeepRM": races("sooner", _itself, rival),

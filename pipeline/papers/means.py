@@ -128,10 +128,10 @@ def _agents_rise(evidence: Evidence, agent: str) -> Finding:
     means = {name: [evidence.means(SLOWDOWN, load, name) for load in evidence.loads] for name in policies}
     words = [above(*evidence.span(high - low)) for line in means.values() for low, high in pairwise(line)]
     ends = ", ".join(f"{name} {line[0][0]:.2f} to {line[-1][0]:.2f}" for name, line in means.items())
-    steps = f"{words.count('yes')} of {len(words)} steps to the next load go up, by the whole interval"
+    steps = f"slowdown clearly rises in {words.count('yes')} of {len(words)} steps to the next load"
     n = evidence.mean(SLOWDOWN, evidence.loads[-1], policies[0]).n
     where = f"from load {evidence.loads[0]} to {evidence.loads[-1]}"
-    return Finding(f"{where}: {ends}; {steps}, {words.count('no')} down (n = {n} jobsets a load)", together(words))
+    return Finding(f"{where}: {ends}; {steps}, falls in {words.count('no')} (n = {n} jobsets a load)", together(words))
 
 
 def _first(against: str, high: bool = False) -> Find:
@@ -172,7 +172,7 @@ def _second(objective: str = "slowdown", near: int | None = None) -> tuple[Who, 
 
 
 def _best(objective: str) -> list[Part]:
-    """Return the parts of "DeepRM is best on an objective": below heuristics, and below its agent for the other one."""
+    """Return the parts of "DeepRM is best on an objective": below heuristics, and DeepRM trained for the other."""
     (rest,) = (goal for goal in OBJECTIVES if goal != objective)
 
     def against(other: str) -> Find:
@@ -190,7 +190,7 @@ def _best(objective: str) -> list[Part]:
 
 
 FOUR, THREE = "DeepRM, Figure 4", "DeepRM2, Figure 3"
-STEP_DOWN = "slowdown falls, by the whole interval, from a load to the next"
+STEP_DOWN = "slowdown clearly falls from a load to the next"
 LOAD_CLAIMS = [
     *claims_of(
         FOUR,

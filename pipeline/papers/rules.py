@@ -1,7 +1,7 @@
 """Rules by which our results decide a part of a claim: by whole intervals, at one load or at several.
 
-A whole interval on the other side refutes a part ("no"), at one load if the claim is about several. A part that
-holds at some loads, is undecided at others, and is refuted at none is "partly" true.
+An interval wholly on the other side refutes a part ("no"); of several loads, one suffices. A part that holds at some
+loads, is undecided at others, and is refuted at none is "partly" true. In messages, "clearly" means by whole intervals.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -85,19 +85,19 @@ def _not_above(low: float, high: float) -> str:
     return NO if low > 0 else YES if high <= 0 else UNDECIDED
 
 
-BELOW = Rule(_at_each(below), "it is above, by the whole interval, at a load")
-ABOVE = Rule(_at_each(above), "it is below, by the whole interval, at a load")
+BELOW = Rule(_at_each(below), "it is clearly above at a load")
+ABOVE = Rule(_at_each(above), "it is clearly below at a load")
 NOT_ABOVE = Rule(
     _at_each(_not_above),
-    "it is above, by the whole interval, at a load (yes: at no load does the interval reach above 0)",
+    "it is clearly above at a load (yes: at no load does the interval reach above 0)",
     ("highest", lambda gap: gap.high),
 )
 NOT_BELOW = Rule(
     _at_each(lambda low, high: _not_above(-high, -low)),
-    "it is below, by the whole interval, at a load (yes: at no load does the interval reach below 0)",
+    "it is clearly below at a load (yes: at no load does the interval reach below 0)",
     ("lowest", lambda gap: -gap.low),
 )
-OFTEN_BELOW = Rule(_often, "it is above, by the whole interval, at half of the loads (yes: below at more than half)")
+OFTEN_BELOW = Rule(_often, "it is clearly above at half of the loads (yes: clearly below at more than half)")
 
 
 def within(share: float, source: str) -> Rule:

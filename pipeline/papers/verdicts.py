@@ -100,7 +100,7 @@ def over_loads(gaps: Sequence[Gap], confidence: float, rule: Rule = BELOW) -> st
     under, over = (sum(gap.side == way for gap in gaps) for way in (-1, 1))
     policies = ", ".join(dict.fromkeys(gap.policy for gap in gaps))
     counted = f"{of}{policies} below {gaps[0].against} at {under} of {len(gaps)} loads, above at {over}"
-    most = f"{extreme} at load {one.load}, {one.mean:.2f} to {one.mean_against:.2f}"
+    most = f"{extreme} at load {one.load}, {one.mean:.2f} against {one.mean_against:.2f}"
     return f"{counted}; {most}: {_distance(one, confidence)}"
 
 

@@ -125,7 +125,7 @@ def test_a_gap_is_told_with_both_means_its_base_its_interval_and_n() -> None:
 def test_many_loads_are_counted_and_the_widest_is_told_and_few_are_told_one_by_one() -> None:
     gaps = [gap(-0.3, -0.2, 70), gap(-0.6, -0.4, 110), gap(0.1, 0.2, 130), gap(-0.1, 0.1, 150)]
     assert over_loads(gaps, 0.95) == (
-        "net below sjf at 2 of 4 loads, above at 1; widest at load 110, 2.00 to 4.00: "
+        "net below sjf at 2 of 4 loads, above at 1; widest at load 110, 2.00 against 4.00: "
         "50.0 % below sjf (95 % interval 40.0 to 60.0, n = 200 jobsets)"
     )
     assert over_loads(gaps[:2], 0.95) == f"{over_loads([gaps[0]], 0.95)}; {over_loads([gaps[1]], 0.95)}"

@@ -251,7 +251,7 @@ LENGTH_FIGURES = {
         "": words(pool("shallow", withheld={"shallow": 0.234}), pool("shallow", withheld={"shallow": 0.30}), pool(""))
     },
     "DeepRM withholds almost only": {
-        f"of the {what} it withholds": words(
+        f"long jobs' share of withheld {what}": words(
             *(by_length("shallow", shallow=lengths) for lengths in (FAIR, ALL_WAIT, UNFAIR))
         )
         for what in ("jobs", "steps of waiting")

@@ -70,10 +70,10 @@ def answer(claims: pd.DataFrame, headline: Headline, at_70: str) -> tuple[str, s
         decide = parts[:1] if parts["verdict"].iloc[0] == YES else parts  # one finding stands for those that agree
     else:
         decide = parts[parts["verdict"] != YES]
-        first = ~decide["claim"].duplicated() & (parts["claim"].nunique() > 1)  # of several claims, each is named once
-        names = decide["part"].where(~first, decide["claim"] + ", " + decide["part"])
+        form = "{claim} ({parts})" if parts["claim"].nunique() > 1 else "{parts}"
         words = [
-            f"{', '.join(some)}: {WORDS[verdict]}" for verdict, some in names.groupby(decide["verdict"], sort=False)
+            f"{form.format(claim=claim, parts=', '.join(some))}: {WORDS[verdict]}"
+            for (verdict, claim), some in decide.groupby(["verdict", "claim"], sort=False)["part"]
         ]
         word = "; ".join([*words, f"the rest: {WORDS[YES]}"] if len(decide) < len(parts) else words)
     return word, decide["found"].iloc[0].replace("|", "\\|")
@@ -99,4 +99,4 @@ def time_of_an_epoch(times: pd.DataFrame) -> tuple[str, str]:
     said = f"median of an update at load 100, DeepRM {seconds['mlp']:.3f} s, DeepRM2 {seconds['cnn']:.3f} s"
     return WORDS[
         word
-    ], f"{said}: {100 * change:+.0f} %. Ours: both on one core, equal episodes; yes means at least 37.5 % less"
+    ], f"{said}: {100 * change:+.0f} %. Ours: both on one core, equal episodes; required: at least 37.5 % less"

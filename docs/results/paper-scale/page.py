@@ -43,7 +43,7 @@ def time_sentence() -> str:
     found = read("times")
     seconds = found.loc[(found["jobsets"] == 100) & (found["episodes"] == 20), "seconds_an_update"]
     span = f"{seconds.min():.2f} to {seconds.max():.2f} s on one core; the paper: {PAPER_SECONDS:g} s on 24 cores"
-    hours = f"All training together: {found['hours'].sum():.1f} hours of one core"
+    hours = f"All training together: {found['hours'].sum():.1f} hours on one core"
     return f"An iteration of 100 jobsets x 20 episodes: {span}. {hours}."
 
 
@@ -70,7 +70,7 @@ def seed_table() -> str:
         for who in (*seeds, MEAN)
     ]
     n = rows["jobset"].nunique()
-    return layout.table([f"{load} %, n = {n}", "slowdown", *(f"to {rule}" for rule in REFERENCES)], written)
+    return layout.table([f"{load} %, n = {n}", "slowdown", *(f"vs. {rule}" for rule in REFERENCES)], written)
 
 
 def shared(rows: pd.DataFrame) -> pd.DataFrame:
@@ -101,7 +101,7 @@ def reserving_table() -> str:
         mean = mine.loc[mine["policy"] == agent, "mean_slowdown"].mean()
         gaps = [layout.difference(cells.loc[(agent, other)]) for other in others if other not in ("tetris", "hold")]
         written.append([agent, f"{load} %", f"{mean:.2f}", *gaps])
-    head = ["to sjf", "to the same agent without reservations", "to sjf that reserves"]
+    head = ["vs. sjf", "vs. the same agent without reservations", "vs. sjf that reserves"]
     return layout.table(["agent", "load", "slowdown", *head], written)
 
 
@@ -139,7 +139,7 @@ def short(found: str) -> str:
     """
     found = re.sub(r"\. Ours: .*", "", found).replace("95 % interval ", "").replace(", so at least this slow", "")
     found = re.sub(r"; at load .*", "", re.sub(r"(n = \d+) jobsets", r"\1", found))  # one load stands for several
-    found = re.sub(r"^from load \d+ to \d+: .*; (?=\d+ of \d+ steps)", "", found)  # slowdown.csv has the means
+    found = re.sub(r"^from load \d+ to \d+: .*; (?=slowdown clearly)", "", found)  # slowdown.csv has the means
     found = re.sub(r"(\w+)_\d+(?:, \1_\d+)+ (below|above)", r"\1 of each load \2", found)
     return re.sub(r"; (\d+) jobs unfinished", r"; unfinished: \1", found)
 
