@@ -254,7 +254,7 @@ def above_the_network_of_the_load() -> str:
 
 
 def day_on_slurm() -> str:
-    """Return what the settings change on a real Slurm: the mean, the 99th percentile and the longest of waits."""
+    """Return what the settings change on a real Slurm cluster: mean, 99th percentile and longest of waits."""
     day = read_table(RESULTS / "slurm-day/day.csv.gz", days.DAY)
     mean, _, p99, longest = days.effects(day, days.SLURM)
     wait = f"{-100 * mean.change:.1f} % shorter ({-100 * mean.high:.1f} to {-100 * mean.low:.1f})"

@@ -1,4 +1,4 @@
-"""The command that compares the simulator with a real Slurm."""
+"""The command that compares the simulator with a real Slurm cluster."""
 
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +29,7 @@ def fidelity(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run short jobs on a real Slurm on loopback and in the simulator, and report where the two differ.
+    """Run short jobs on a real Slurm cluster on loopback and in the simulator, and report where the two differ.
 
     It takes about 80 s for each repeat, needs Slurm's programs and root, and affects no other Slurm on this host.
 

@@ -1,4 +1,4 @@
-"""Short jobs for a Slurm on loopback, and the orders in which they should start.
+"""Short jobs for a Slurm cluster on loopback, and the orders in which they should start.
 
 A job sleeps for seconds, but its limit is in minutes, Slurm's smallest unit. One to two minutes of limit for a second
 of sleep make limits as informative about run times as those of users. Slurm and the simulator know the same limits.

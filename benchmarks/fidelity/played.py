@@ -1,4 +1,4 @@
-"""Plays on a real Slurm: jobs are submitted on arrival, and ordered by `--nice`, which they have from submission on.
+"""Plays on a real Slurm cluster: jobs are submitted on arrival, and ordered by their `--nice` from submission on.
 
 Each order has its own cluster. All clusters run at the same time, because jobs that sleep use no processor.
 """
@@ -104,7 +104,7 @@ def told(slurm: LoopbackSlurm, numbers: list[str], jobs: ShortJobs, zero: float)
     found = slurm.jobs(SLURM_TIME_FORMAT="%s")
     for number in numbers:
         if (state := found[number]["JobState"]) != "COMPLETED":
-            raise UserError(f"a Slurm on loopback: job {number}: expected COMPLETED, found {state}")
+            raise UserError(f"Slurm on loopback: job {number}: expected COMPLETED, found {state}")
 
     def moments(field: str) -> FloatArray:
         return np.array([float(found[number][field]) for number in numbers]) - zero

@@ -4,7 +4,7 @@ import pandera.pandas as pa
 
 from pipeline.core.schemas.columns import integers, numbers, table
 
-# Outcome of every job on a real Slurm: a row for each job of each play. Times are seconds from the start of the play.
+# Outcome of every job on a real Slurm cluster: a row for each job of each play. Times: seconds since the play's start.
 PLAYS = table(
     "Plays",
     {

@@ -1,4 +1,4 @@
-"""A Slurm on loopback whose clock is fast, so that a day takes minutes: slurmctld, slurmd and the steps of jobs.
+"""A Slurm cluster on loopback whose clock is fast, so that a day takes minutes: slurmctld, slurmd and jobs' steps.
 
 Munge, MariaDB, SlurmDBD, Slurm's commands and the jobs themselves have the real clock. A job that is to run for an hour
 therefore sleeps for an hour divided by the speed.
@@ -31,7 +31,7 @@ FOLDER, LINES = "/etc/slurm", "slurm.conf.lines"  # in the files of `advise --sl
 def accelerated(
     cluster: Cluster, speed: float, settings: Path | None, more: Mapping[str, str] = {}
 ) -> Iterator[tuple[LoopbackSlurm, FastClock]]:
-    """Start a Slurm with a fast clock; it starts jobs in order of arrival, with backfill.
+    """Start a Slurm cluster with a fast clock; it starts jobs in order of arrival, with backfill.
 
     Args:
         cluster: its settings.

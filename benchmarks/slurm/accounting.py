@@ -1,4 +1,4 @@
-"""SlurmDBD with its own MariaDB, for a Slurm on loopback: without it, Slurm ignores PriorityWeightAge."""
+"""SlurmDBD with its own MariaDB, for Slurm on loopback: without it, Slurm ignores PriorityWeightAge."""
 
 import secrets
 import shutil

@@ -44,7 +44,7 @@ ReturnToService=2
 
 
 class Cluster(NamedTuple):
-    """Settings of a Slurm on loopback."""
+    """Settings of a Slurm cluster on loopback."""
 
     nodes: int = 4
     cpus: int = 4  # of each node

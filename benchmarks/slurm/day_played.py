@@ -50,7 +50,7 @@ def played(day: BusyDay, cluster: Cluster, speed: float, settings: Path | None) 
         end = time.monotonic() + DRAINED_S
         while _waiting(slurm, numbers[: day.wanted]):
             if time.monotonic() > end:
-                raise UserError(f"a Slurm on loopback: expected all jobs to start within {DRAINED_S:g} s")
+                raise UserError(f"Slurm on loopback: expected all jobs to start within {DRAINED_S:g} s")
             time.sleep(LOOKED_S)
         _check_releases(slurm)
         return _outcomes(slurm, day, numbers, clock, begin)
@@ -61,7 +61,7 @@ def _check_releases(slurm: LoopbackSlurm) -> None:
     longest = max(map(int, found), default=0)
     if longest > MOST_RELEASE_S:
         what = f"expected that nodes are released within {MOST_RELEASE_S} s of the fast clock, found {longest} s"
-        raise UserError(f"a Slurm on loopback: {what}: this machine is too busy; run again, or with a lower --speed")
+        raise UserError(f"Slurm on loopback: {what}: this machine is too busy; run again, or with a lower --speed")
 
 
 def _submit(slurm: LoopbackSlurm, day: BusyDay, job: int, cluster: Cluster, speed: float, begin: float) -> str:
@@ -89,7 +89,7 @@ def _outcomes(
     for place, number in enumerate(numbers):
         one = found[number]
         if one["JobState"] not in (*ENDED, *LIVE):
-            raise UserError(f"a Slurm on loopback: job {number}: expected {ENDED[0]}, found {one['JobState']}")
+            raise UserError(f"Slurm on loopback: job {number}: expected {ENDED[0]}, found {one['JobState']}")
         if one["JobState"] == "PENDING":
             continue
         submit, start, end = (float(one[key]) - zero for key in ("SubmitTime", "StartTime", "EndTime"))

@@ -102,7 +102,7 @@ class LoopbackSlurm:
         end = time.monotonic() + at_most_s
         while not true():
             if time.monotonic() >= end or self._lost():
-                raise UserError(f"a Slurm on loopback: expected {what} within {at_most_s:g} s{self._last_words()}")
+                raise UserError(f"Slurm on loopback: expected {what} within {at_most_s:g} s{self._last_words()}")
             time.sleep(LOOKED_S)
 
     def processes(self) -> list[int]:
@@ -130,13 +130,13 @@ class LoopbackSlurm:
 
 @contextmanager
 def slurm(cluster: Cluster | None = None) -> Iterator[LoopbackSlurm]:
-    """Start a Slurm, and finally end it with everything that it started.
+    """Start a Slurm cluster, and finally end it with everything that it started.
 
     Raises:
         UserError: Slurm cannot run here, or does not start.
     """
     if reason := why_not():
-        raise UserError(f"a Slurm on loopback: {reason}")
+        raise UserError(f"Slurm on loopback: {reason}")
     wanted = cluster or Cluster()
     with tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as name, ExitStack() as running:
         found = LoopbackSlurm(Path(name))

@@ -1,4 +1,4 @@
-"""Commands that make several stages or experiments, or compare with published results and a real Slurm."""
+"""Commands that make several stages or experiments, or compare with published results and a real Slurm cluster."""
 
 from importlib import import_module
 from pathlib import Path
@@ -43,7 +43,7 @@ def rlscheduler(
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def fidelity(context: typer.Context) -> None:
-    """Run short jobs on a real Slurm on loopback and in the simulator, and report the differences (in a clone).
+    """Run short jobs on a real Slurm cluster on loopback and in the simulator, and report the differences (in a clone).
 
     'python -m benchmarks.fidelity --help' explains its options.
 

@@ -94,7 +94,7 @@ def slurm(
     draw: Annotated[float, Option(min=0, help="Temperature of orders drawn by their scores; 0: best first.")] = 0.0,
     reset: Annotated[bool, Option("--reset", help="Undo what a controller has set, and exit.")] = False,
 ) -> None:
-    """Order the queue of the Slurm whose commands are in the path, or only report the order.
+    """Order the queue of the Slurm cluster whose commands are in the path, or only report the order.
 
     Example: python -m pipeline steer slurm --scenario machines --policy sjf --mode observe
     """

@@ -212,7 +212,7 @@ def slurm(
 
 @imports.command()
 def journal(
-    folder: Annotated[Path, Argument(help="The --folder of a controller that steers a Slurm.")],
+    folder: Annotated[Path, Argument(help="The --folder of a controller that steers Slurm.")],
     out: Annotated[Path, Option(help="Folder for jobs.csv, log.csv, log.swf, decisions.csv and account.csv.")] = Path(
         "imported"
     ),

@@ -125,7 +125,7 @@ ORDERS = (*HEURISTICS, *BOUNDED, *FAMILIES)
 
 
 def names_of(slurm: Multifactor | None) -> tuple[str, ...]:
-    """Return the orders that can be replayed for a site whose Slurm has these weights."""
+    """Return the orders that can be replayed for a site with these weights in Slurm."""
     return (*ORDERS, MULTIFACTOR) if slurm else ORDERS
 
 

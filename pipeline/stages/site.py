@@ -107,7 +107,7 @@ def _settings(texts: Mapping[str, Path], qos: Sequence[str], has_quotas: bool, u
         return rows
     enforced = found.settings.get("AccountingStorageEnforce", "none").lower().split(",")
     if has_quotas and not {"limits", "safe", "all"} & set(enforced):
-        say(f"AccountingStorageEnforce={','.join(enforced)}: this Slurm enforces no quotas, but they are replayed")
+        say(f"AccountingStorageEnforce={','.join(enforced)}: this cluster enforces no quotas, but they are replayed")
     if (weights := weights_of(found, bool(qos), users)) is None:
         kept = "'today: fcfs'; an existing row keeps its order"
         say(f"{texts['config']}: only the order of submission is replayed, {kept}")
@@ -229,7 +229,7 @@ def write_slurm_settings(
     ours, theirs = (_said(one) for one in (params.sites[site].backfill, backfill_of(config)))
     if config.settings and ours != theirs:
         again = f"run 'site ... --name {site} --config' and 'dvc repro advise@{site}' again"
-        say(f"backfill: the advice was made with {ours}, this Slurm has {theirs}: {again}")
+        say(f"backfill: the advice was made with {ours}, this cluster has {theirs}: {again}")
     for file, text in files.items():
         storage.write(folder / file, text.encode())
     say(f"{len(files)} files for '{name}' in {folder}; begin with {folder / 'instructions.txt'}")

@@ -42,7 +42,7 @@ class Changes(NamedTuple):
 
 
 class Controller:
-    """One controller of one Slurm."""
+    """One controller of one Slurm cluster."""
 
     def __init__(
         self, slurm: Slurm, gateway: PolicyGateway, settings: Settings, ledger: Ledger, journal: Journal

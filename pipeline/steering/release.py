@@ -100,7 +100,7 @@ def stuck_jobs(ledger: Ledger, jobs: Iterable[JobRow], now: float, most_s: float
 
 
 def unpin_lines(numbers: Iterable[int]) -> list[str]:
-    """Return the lines of scontrol that let Slurm place jobs."""
+    """Return the scontrol commands that let Slurm place jobs anywhere."""
     return [f"update jobid={number:d} ReqNodeList=" for number in numbers]
 
 
@@ -170,11 +170,11 @@ def check_partitions(held_in: Sequence[str], partitions: Collection[str]) -> Non
 
 
 class Releaser:
-    """Releases jobs of one Slurm."""
+    """Releases jobs of one Slurm cluster."""
 
     def __init__(self, slurm: Slurm, ledger: Ledger, settings: Settings) -> None:
         self.slurm, self.ledger, self.settings = slurm, ledger, settings
-        self.pins: bool | None = None  # does this Slurm accept ReqNodeList? None: no job was held yet
+        self.pins: bool | None = None  # does this cluster accept ReqNodeList? None: no job was held yet
         self._held: dict[int, JobRow] = {}  # jobs that may be released, at the last reading
         self._patience_s = max(LEAST_STUCK_S, STUCK_TICKS * settings.tick_s)
 

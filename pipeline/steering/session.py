@@ -155,7 +155,7 @@ async def _run(controller: Controller, watchdog: Watchdog | None) -> None:
 
 
 def claim_cluster(slurm: Mapping[str, str]) -> socket.socket:
-    """Return a socket to hold while this is the only controller of a Slurm on this machine; UserError if it is not."""
+    """Return a socket to hold while this is the only controller of a cluster on this host; UserError if it is not."""
     cluster, host = slurm.get("ClusterName", ""), slurm.get("SlurmctldHost[0]", "")
     which = f"{cluster} {host} {slurm.get('SlurmctldPort', '')}"
     name = f"\0steer-slurm {hashlib.sha256(which.encode()).hexdigest()[:32]}"

@@ -79,7 +79,7 @@ class Slurm:
         return float(found)
 
     def check_multifactor(self) -> dict[str, str]:
-        """Read the settings of a Slurm whose order depends on SiteFactor; raise a UserError for any other."""
+        """Read the settings of a cluster whose order depends on SiteFactor; raise a UserError for any other."""
         found = self.settings()
         if (kind := found.get("PriorityType")) != MULTIFACTOR:
             raise UserError(
@@ -90,7 +90,7 @@ class Slurm:
     def _query(self, *words: str) -> str:
         done = self._run(list(words), "")
         if "DNS SRV" in done.stderr:
-            raise AwayError(f"{words[0]}: no Slurm is known here: no slurm.conf, and none was found by DNS")
+            raise AwayError(f"{words[0]}: no Slurm cluster is known here: no slurm.conf, and none was found by DNS")
         if done.returncode != 0:
             kind = AwayError if AWAY.search(done.stderr) else OddError
             raise kind(f"{words[0]}: {_line(done.stderr or done.stdout) or f'ended with {done.returncode}'}")

@@ -85,7 +85,7 @@ def test_jobs_of_sacct_have_its_times_and_amounts(imported: Imported) -> None:
 
 
 def test_the_file_without_a_database_is_read_too(imported: Imported) -> None:
-    jobs = imported.run(JOBCOMP)  # written by a real Slurm
+    jobs = imported.run(JOBCOMP)  # written by a real Slurm cluster
     assert len(jobs) == 22
     assert imported.counts("dropped") == {"ended before it started, as when cancelled": 1}
     assert imported.counts("fixed")["ran again after a requeue: each run is a job"] == 2

@@ -1,4 +1,4 @@
-"""A real Slurm runs jobs, and the import finds each of them with the times that Slurm reports."""
+"""A real Slurm cluster runs jobs, and the import finds each of them with the times that Slurm reports."""
 
 from datetime import UTC, datetime
 

@@ -200,7 +200,7 @@ def test_settings_have_the_weights_and_the_scale_that_were_replayed(
     site.write_slurm_settings(known, "mine", tmp_path / "files", "limit_8h", {"config": config})
     said = capsys.readouterr().err
     ours = "reservations 500, tested 500, window_h 24, interval_s 30"
-    assert f"made with {ours}, this Slurm has reservations 100, tested 100, " in said
+    assert f"made with {ours}, this cluster has reservations 100, tested 100, " in said
     config.write_text(text.replace("20000", "10000"))
     for other in ({"config": config}, {}):
         with pytest.raises(UserError, match=r"--config: expected the weights of sites\.mine\.slurm"):

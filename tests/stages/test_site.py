@@ -185,7 +185,7 @@ def test_the_configuration_of_a_slurm_gives_the_present_order(place: Path, comma
     (place / "config.txt").write_text(CONFIG.replace("multifactor", "basic"))
     done = command(*words, "config.txt")
     assert (done.code, "only the order of submission is replayed, 'today: fcfs'" in done.out + done.err) == (0, True)
-    assert load_params().sites["ours"] == found  # a Slurm that orders by submission does not change the order
+    assert load_params().sites["ours"] == found  # a cluster that orders by submission does not change the order
     (place / "config.txt").write_text(CONFIG.replace("bf_max_job_test=200,bf_interval=20,", ""))
     assert command(*words, "config.txt").code == 0
     assert load_params().sites["ours"].backfill == Backfilling()  # Slurm's defaults are back
@@ -264,7 +264,8 @@ def test_quotas_and_priorities_of_qos_are_read_and_replayed(place: Path, command
     assert site.qos == (Qos(name="normal", priority=0), Qos(name="long", priority=40))
     assert site.slurm is not None
     assert site.slurm.qos == 50
-    assert "AccountingStorageEnforce=none: this Slurm enforces no quotas, but they are replayed" in done.out + done.err
+    enforced = "AccountingStorageEnforce=none: this cluster enforces no quotas, but they are replayed"
+    assert enforced in done.out + done.err
     (place / "qos.txt").write_text((place / "qos.txt").read_text().replace("long", "other"))
     done = command(*words, "--quotas", "qos.txt")
     assert (done.code, done.err.splitlines()[-1].startswith("error: ")) == (2, True)

@@ -1,4 +1,4 @@
-"""A controller beside a real Slurm: its order is the order of starts, and it can always be taken away."""
+"""A controller next to a real Slurm cluster: its order is the order of starts, and it can always be taken away."""
 
 import shutil
 from collections.abc import Iterator

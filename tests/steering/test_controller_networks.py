@@ -1,4 +1,4 @@
-"""A network beside a real Slurm: it orders machines that it knows, and leaves others to Slurm's own order."""
+"""A network next to a real Slurm cluster: it orders machines that it knows, and leaves others to Slurm's own order."""
 
 import shutil
 from pathlib import Path

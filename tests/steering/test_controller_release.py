@@ -1,4 +1,4 @@
-"""A controller lets a real Slurm's held jobs go, in the policy's order, and nothing stays held."""
+"""A controller releases the held jobs of a real Slurm cluster, in the policy's order, and nothing stays held."""
 
 import signal
 import subprocess

@@ -107,7 +107,7 @@ def test_only_names_of_nodes_are_told_to_scontrol(tmp_path: Path) -> None:
 
 
 class Holding(Slurm):
-    """A Slurm with held jobs that lets them go when it is told to, or does not."""
+    """A Slurm cluster with held jobs that lets them go when told to, or does not."""
 
     def __init__(self, numbers: Sequence[int], deaf: bool = False) -> None:
         super().__init__({})

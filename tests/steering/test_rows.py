@@ -1,4 +1,4 @@
-"""What squeue, sinfo and sprio print is read to the letter, or refused in one line; never is there a crash."""
+"""What squeue, sinfo and sprio print is read to the letter, or refused with a one-line error; nothing crashes."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Where no Slurm is, that is one line, and no folder is left."""
+"""Without Slurm, the error is one line, and no folder is left."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ scontrol: fatal: Could not establish a configuration source"""
 
 @pytest.fixture
 def lost(tmp_path: Path) -> Path:
-    """A scontrol on a machine that belongs to no Slurm."""
+    """A scontrol on a machine that belongs to no Slurm cluster."""
     command = tmp_path / "bin" / "scontrol"
     command.parent.mkdir()
     command.write_text(f"#!/bin/sh\ncat >&2 <<END\n{LOST}\nEND\nexit 1\n")
@@ -27,7 +27,7 @@ def lost(tmp_path: Path) -> Path:
 
 def test_a_machine_of_no_slurm_is_told_in_one_line(lost: Path) -> None:
     with pytest.raises(
-        UserError, match=r"^scontrol: no Slurm is known here: no slurm\.conf, and none was found by DNS$"
+        UserError, match=r"^scontrol: no Slurm cluster is known here: no slurm\.conf, and none was found by DNS$"
     ):
         Slurm({"PATH": f"{lost}:/usr/bin:/bin"}).check_multifactor()
 
@@ -36,13 +36,13 @@ def test_where_there_is_nothing_to_steer_no_folder_is_left(
     lost: Path, params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{lost}:/usr/bin:/bin")
-    with pytest.raises(UserError, match="no Slurm is known here"):
+    with pytest.raises(UserError, match="no Slurm cluster is known here"):
         serve.steer(params, "machines", "sjf", 200.0, Settings(Mode.OBSERVE, tmp_path / "steering"))
     assert not (tmp_path / "steering").exists()
 
 
 def told_by(folder: Path, script: str) -> Slurm:
-    """A Slurm whose scontrol is a line of shell."""
+    """A Slurm cluster whose scontrol is a line of shell."""
     (folder / "scontrol").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "scontrol").chmod(0o755)
     return Slurm({"PATH": f"{folder}:/usr/bin:/bin", "SLURM_CONF": "/etc/wrong.conf"})

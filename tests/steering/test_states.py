@@ -1,4 +1,4 @@
-"""What a policy is told of a Slurm."""
+"""What a policy knows of a Slurm cluster."""
 
 from typing import Any
 

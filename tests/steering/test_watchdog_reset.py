@@ -12,7 +12,7 @@ from pipeline.steering.watchdog import reset, retry_undo, undo_all
 
 
 class Remembered(Slurm):
-    """A Slurm of which nothing is there but factors."""
+    """A Slurm cluster that has nothing but factors."""
 
     def __init__(self, factors: Mapping[int, int]) -> None:
         super().__init__({})

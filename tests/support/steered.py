@@ -1,4 +1,4 @@
-"""A real Slurm on loopback that a controller steers, in separate processes."""
+"""A real Slurm cluster on loopback that a controller steers, in separate processes."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Local engines with parts to kill: processes, a Slurm of two nodes, a Ray of a head and a node."""
+"""Local engines with parts to kill: processes, a Slurm cluster of two nodes, a Ray cluster of a head and a node."""
 
 import os
 import random
@@ -96,7 +96,7 @@ def own_ray() -> Iterator[Engine]:
 
 @contextmanager
 def on_slurm() -> Iterator[Engine]:
-    """A Slurm of two nodes."""
+    """A Slurm cluster of two nodes."""
     with slurm(Cluster(nodes=2)) as running:
         here = Nodes(running)
         variables = {"PIPELINE_EXECUTOR": "slurm:2@work", "SLURM_CONF": str(running.folder / "slurm.conf")}

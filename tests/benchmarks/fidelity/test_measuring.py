@@ -1,4 +1,4 @@
-"""A smaller measurement on a real Slurm."""
+"""A smaller measurement on a real Slurm cluster."""
 
 from pathlib import Path
 from typing import Any

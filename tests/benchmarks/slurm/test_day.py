@@ -151,7 +151,7 @@ def test_an_interrupted_day_continues_with_the_missing_runs(monkeypatch: pytest.
     def run(busy: BusyDay, _: Cluster, __: float, settings: Path | None) -> pd.DataFrame:
         if len(ran) == 2:
             ran.append(Path("broken"))
-            raise UserError("a Slurm on loopback: stopped")
+            raise UserError("Slurm on loopback: stopped")
         ran.append(settings)
         times = {"place": [0, 1], "submit_s": [0.0, 60.0], "start_s": [0.0, 600.0], "end_s": [600.0, 1500.0]}
         return rows_of(busy, pd.DataFrame(times))

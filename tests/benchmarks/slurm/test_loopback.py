@@ -1,4 +1,4 @@
-"""A Slurm on loopback starts, plays a job, and leaves nothing, however it is left."""
+"""A Slurm cluster on loopback starts, plays a job, and leaves nothing, however it is left."""
 
 import shutil
 import signal
