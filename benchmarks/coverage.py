@@ -30,7 +30,7 @@ BOUND, LEVEL, LONG = 0.25, 0.05, 365  # monitoring: bound of a regret, chance of
 
 
 class Population(NamedTuple):
-    """Paired results of two policies, or of several trainings and a rule: load -> [N, P], the rule last."""
+    """Paired results of two policies, or of several training runs and a rule: load -> [N, P], the rule last."""
 
     costs: Mapping[int, FloatArray]
     windows: bool = False  # whether all loads use the same windows
@@ -97,7 +97,7 @@ def population(case: Case) -> Population:
 
 
 def drawn(whole: Population, n: int, rng: np.random.Generator) -> Population:
-    """Draw n jobsets (or windows) per load; of several trainings, also seeds with the spread of the stored ones."""
+    """Draw n jobsets (or windows) per load; of several training runs, also seeds with the spread of the stored ones."""
     size = len(next(iter(whole.costs.values())))
     together = rng.integers(0, size, n or size) if whole.windows else None
     seeds = _mine_each(whole)

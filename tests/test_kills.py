@@ -176,7 +176,7 @@ def _of(group: int, process: psutil.Process) -> bool:
 
 
 def victim(root: Path, environment: Mapping[str, str]) -> Victim:
-    """Make the small problem, with trainings of some seconds and a checkpoint every 0.1 s."""
+    """Make the small problem, with training runs of some seconds and a checkpoint every 0.1 s."""
     hook = root.parent / "hook"
     hook.mkdir(parents=True)
     (hook / "sitecustomize.py").write_text(HOOK)

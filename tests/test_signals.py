@@ -175,7 +175,7 @@ def test_200_trainings_that_are_killed_and_resumed_half_of_them_beside_others_ma
     told = folder.run(sys.executable, str(script), "200", "20261123", "plain", PYTHONPATH=here)
     found = json.loads(told.splitlines()[-1])
     assert found["found"] == {"same": 200}
-    assert found["killed"] > 100  # the other trainings ended before the signal
+    assert found["killed"] > 100  # the other runs ended before the signal
     assert bytes_of(folder.root) == undisturbed
 
 
@@ -185,14 +185,14 @@ def test_300_trainings_begun_beside_others_take_the_same_first_step(ready: Train
     folder = Trained(tmp_path / "copy", ready._environment)
     script = REPOSITORY / "tests" / "support" / "first_steps.py"
     here = f"{tmp_path / 'copy'}:{ready._environment['PYTHONPATH']}"
-    # Without a prior call of MKL's functions, 13 of 570 trainings took a different first step: 300 starts would miss
+    # Without a prior call of MKL's functions, 13 of 570 runs took a different first step: 300 starts would miss
     # that once in a thousand times.
     told = folder.run(sys.executable, str(script), "300", "plain", PYTHONPATH=here)
     assert list(json.loads(told.splitlines()[-1]).values()) == [300]
 
 
 def test_whoever_clears_away_because_of_a_signal_is_not_stopped_by_the_one_that_comes_again() -> None:
-    """A Slurm on loopback does this: its servers take a while to end on a busy machine."""
+    """Slurm on loopback does this: its servers take a while to end on a busy machine."""
     done = subprocess.run([sys.executable, "-c", CLEARS_AWAY], check=False, capture_output=True, text=True)
     assert done.stdout == "cleared away\ncleared away\n"
     assert (done.returncode, done.stderr) == (143, "terminated; run again to resume\n")

@@ -36,7 +36,7 @@ class Shown(NamedTuple):
     policies: Sequence[str]
     digits: int = 3
     loads: Sequence[int] = ()  # default: all
-    seeds: Sequence[str] = ()  # trainings that differ only by their seed; their mean is also shown
+    seeds: Sequence[str] = ()  # runs that differ only by their seed; their mean is also shown
 
 
 def _deepk8s(scenario: str, prefix: str, more: Sequence[str] = ()) -> Shown:

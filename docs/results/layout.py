@@ -44,9 +44,9 @@ def difference(row: pd.Series, digits: int = 1) -> str:
 
 
 def paired_by_seed(rows: pd.DataFrame, mine: Sequence[str], its: Sequence[str], other: str) -> pd.DataFrame:
-    """Return rows in which each training differs from `other` by its difference to the training with the same seed.
+    """Return rows in which each run differs from `other` by its difference from the run with the same seed.
 
-    `other` is the mean of these reference trainings. Two continuations of the same start, or two uses of the same
+    `other` is the mean of these reference runs. Two continuations of the same start, or two uses of the same
     weights, share a seed, so a bootstrap over seeds must draw their difference.
     """
     wide = rows.pivot(index=["load", "jobset"], columns="policy", values="mean_slowdown")

@@ -112,7 +112,7 @@ def by_jobset(part: pd.DataFrame, policies: Sequence[str], column: str) -> pd.Da
 def seeds_drawn(
     policies: Sequence[str], trainings: Mapping[str, Sequence[str]], resamples: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the weight of each policy in each mean of trainings, [1 + S, P, T]; row 0: equal weights.
+    """Return the weight of each policy in each mean of training runs, [1 + S, P, T]; row 0: equal weights.
 
     K - 1 of K seeds are drawn, for an unbiased spread (Rao and Wu 1988), and their distance from the mean is scaled by
     the ratio of Student's t to the normal distribution, because two or three seeds say little about others.

@@ -6,7 +6,7 @@ windows of a log, windows with the jobsets of all loads (cluster bootstrap, Davi
 policies share the resamples (paired), and intervals are their percentiles (Efron and Tibshirani 1993, section 13.3). A
 resample is a row of counts, how often each jobset was drawn, so one matrix product per load resamples all policies.
 
-Trainings that differ only by their seed also form one policy, their mean, whose resamples draw seeds as well.
+Training runs that differ only by their seed also form one policy, their mean, whose resamples draw seeds as well.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -60,7 +60,7 @@ def comparison(
     label -> load -> policy. Choose a best heuristic on other jobsets than these: the interval does not account for the
     choice. With an `rng` of the same seed, a policy's interval is the same here and in `summary`, for all references.
     `trainings` are label -> policies that differ only by their seed. `asked` says whether a policy, or the mean of
-    trainings, is compared with the reference of a label. Raises ValueError: policies were scored on different jobsets,
+    runs, is compared with the reference of a label. Raises ValueError: policies were scored on different jobsets,
     or a reference was not scored.
     """
     policies = list(frame["policy"].unique())
@@ -72,7 +72,7 @@ def comparison(
     means = {}
     for load, places in groups.items():
         mean, units = value[places].mean(axis=0), min(strata[k].units for k in places)
-        # Resampled means of few trainings could be below the possible minimum.
+        # Resampled means of few runs could be below the possible minimum.
         low, high = interval(np.maximum(mean[1:], 0.0), settings.confidence, units)
         means[load] = {"mean": mean[0], "low": low, "high": high}
     tables = []

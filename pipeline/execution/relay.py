@@ -1,4 +1,4 @@
-"""Run a whole command on the user's cluster, by srun or as a task of Ray: a training is one indivisible task.
+"""Run a whole command on the user's cluster, by srun or as a task of Ray: a training run is one indivisible task.
 
 Its lines arrive here one by one, and its files are in the folder that all machines share. A killed command resumes at
 its last checkpoint. `end_with_dvc` ends a stage when its DVC ends: otherwise the stage would run next to a later DVC's.

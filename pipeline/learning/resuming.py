@@ -1,4 +1,4 @@
-"""Checkpoints of trainings: the learner's state and the updates reported so far, written every few seconds."""
+"""Checkpoints of training runs: the learner's state and the updates reported so far, written every few seconds."""
 
 import os
 import time
@@ -22,11 +22,11 @@ EVERY_S = 10.0  # work lost by a kill; PIPELINE_CHECKPOINT_S overrides it
 
 
 class TrainingRun:
-    """One training, resumed from its last checkpoint if there is one; the time of saving does not affect results."""
+    """One training run, resumed from its last checkpoint, if any; the time of saving does not affect results."""
 
     def __init__(self, title: str, place: Path | None, total: int) -> None:
         self.place = place
-        # Held until the training ends, even if DVC is killed: otherwise two trainings could write one checkpoint.
+        # Held until the run ends, even if DVC is killed: otherwise two runs could write one checkpoint.
         self._held = None
         with suppress(OSError):  # an unwritable folder: no checkpoints either
             if place is not None:

@@ -58,7 +58,7 @@ def initialise_mkl() -> None:
     With Intel's MKL, PyTorch's `sqrt`, `exp`, `tanh` and a dozen others are MKL's, which selects their code at the
     first call. If two threads make that call at once, one may get code of low precision for its half of the tensor
     (pytorch/pytorch issue 188792; MKL 2024.2). Adam's square root is such a call: on a busy machine with two threads,
-    7 of 240 trainings of a small network took a different first step.
+    7 of 240 runs of a small network took a different first step.
     """
     for dtype in (torch.float32, torch.float64):
         one = torch.full((1,), 0.5, dtype=dtype)

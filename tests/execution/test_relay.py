@@ -1,4 +1,4 @@
-"""A training on an engine leaves the bytes that it leaves here, also when it is killed; refusals are one line."""
+"""A training run on an engine leaves the bytes that it leaves here, also when killed; refusals are one line."""
 
 import os
 import re
@@ -107,7 +107,7 @@ def test_a_queue_that_cannot_be_read_is_not_taken_for_an_empty_one(
 
 
 def pretended(monkeypatch: pytest.MonkeyPatch, place: Path, srun: str, command: list[str]) -> None:
-    """Have a Slurm whose srun does what a script says."""
+    """Have a Slurm cluster whose srun does what a script says."""
     for name, script in {"srun": srun, "squeue": ":", "scancel": ":"}.items():
         (place / name).write_text(f"#!/bin/sh\n{script}\n")
         (place / name).chmod(0o755)
@@ -126,7 +126,7 @@ def ready(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str])
 
 @pytest.fixture(scope="module")
 def here(ready: Trained) -> dict[str, bytes]:
-    """What a training leaves here."""
+    """What a training run leaves here."""
     folder = copy_of(ready, ready.root.with_name("here"))
     folder.run(sys.executable, *FINETUNE)
     return bytes_of(folder.root)
@@ -165,7 +165,7 @@ def there() -> list[psutil.Process]:
 
 
 def at_work(folder: Trained) -> None:
-    """Wait until the training has noted where it is."""
+    """Wait until the run has noted where it is."""
     wait_until(lambda: bool(folder.checkpoints()) and bool(there()))
 
 

@@ -1,4 +1,4 @@
-"""Trainings do without torch's compiler, and whoever wants it gets it."""
+"""Training does without torch's compiler, and whoever wants it gets it."""
 
 import subprocess
 import sys

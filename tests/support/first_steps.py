@@ -1,8 +1,8 @@
-"""Begin a training many times, three processes at a time, and count the different weights after its first step.
+"""Begin a training run many times, three processes at a time, and count the different weights after its first step.
 
     python first_steps.py COUNT AGENT [unsettled]      # in a folder whose stages before `finetune` have run
 
-A process ends after its optimizer's first step, because a training may finally keep the weights that it began with.
+A process ends after its optimizer's first step, because a run may finally keep the weights that it began with.
 `unsettled` leaves out what `pipeline/learning/stored.py` does, to show why it is needed.
 """
 

@@ -2,8 +2,8 @@
 
     python many_trainings.py COUNT SEED AGENT      # in a folder whose stages before `finetune` have run
 
-Each training is a child of one process that has imported everything; otherwise imports would take most of the time.
-During every second training, three other processes keep the cores busy. The reference is a training without a kill.
+Each training run is a child of one process that has imported everything; otherwise imports would take most of the time.
+During every second run, three other processes keep the cores busy. The reference is a run without a kill.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM)
 
 
 def begun(agent: str) -> int:
-    """Start a training in a child; return its process id."""
+    """Start a training run in a child; return its process id."""
     child = os.fork()
     if child == 0:
         sink = os.open(os.devnull, os.O_WRONLY)
@@ -45,7 +45,7 @@ def ended(child: int) -> int:
 
 
 def made(agent: str) -> str:
-    """Return the digest of all files that a training writes."""
+    """Return the digest of all files that a training run writes."""
     digest = hashlib.sha256()
     for place in (storage.model_folder(agent, "policy"), storage.curve_file(agent, "finetune")):
         for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
@@ -54,7 +54,7 @@ def made(agent: str) -> str:
 
 
 def cleared(agent: str) -> None:
-    """Remove the files of a training."""
+    """Remove the files of a training run."""
     shutil.rmtree(storage.model_folder(agent, "policy"), ignore_errors=True)
     storage.curve_file(agent, "finetune").unlink(missing_ok=True)
 
@@ -66,7 +66,7 @@ def busy() -> None:
 
 
 def once(agent: str, after: float, sent: signal.Signals, crowd: bool) -> tuple[int, str]:
-    """Signal a training after some seconds; return its exit code, and the digest after it was resumed if necessary."""
+    """Signal a training run after some seconds; return its exit code, and the digest after resuming if necessary."""
     burners = [multiprocessing.Process(target=busy, daemon=True) for _ in range(BURNERS if crowd else 0)]
     for burner in burners:
         burner.start()
@@ -86,7 +86,7 @@ def main(count: int, seed: int, agent: str) -> None:
     """Print the counts as JSON."""
     params = load_params()
     learning = problem_of(params, params.agent(agent).scenario).learning
-    learning.task(params, agent, params.agent(agent).finetune)  # imports what a training needs
+    learning.task(params, agent, params.agent(agent).finetune)  # imports what a run needs
     began = time.monotonic()
     cleared(agent)
     if ended(begun(agent)):

@@ -1,4 +1,4 @@
-"""One training, shared by the contract tests of a problem's learning algorithms that only look at it."""
+"""One training run, shared by the contract tests of a problem's learning algorithms that only look at it."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from pipeline.learning.update import Update
 
 
 class Run(NamedTuple):
-    """What a training did."""
+    """What a training run did."""
 
     start: dict[str, bytes]
     updates: list[Update]

@@ -1,4 +1,4 @@
-"""A repository in which a training of seconds is started, killed and restarted."""
+"""A repository in which a training run of seconds is started, killed and restarted."""
 
 import subprocess
 import sys

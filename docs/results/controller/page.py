@@ -56,13 +56,13 @@ class Measured:
 def _gaps(
     rows: pd.DataFrame, scenario: str, to: Mapping[str, Mapping[int, str]], seeds: Sequence[str], settings: Evaluation
 ) -> pd.DataFrame:
-    """Return the differences of the three trainings' mean from each reference."""
+    """Return the differences of the three runs' mean from each reference."""
     rng, trainings = np.random.default_rng(1), {"controllers": seeds}
     return comparison(rows, scenario, to, settings, rng, trainings, lambda policy, _: policy == "controllers")
 
 
 def _means(rows: pd.DataFrame, seeds: Sequence[str]) -> pd.Series:
-    """Return each policy's mean over loads, and that of the three trainings together."""
+    """Return each policy's mean over loads, and that of the three runs together."""
     means = rows.groupby(["policy", "load"])["mean_slowdown"].mean().groupby("policy").mean()
     means["controller"] = means[list(seeds)].mean()
     return means
@@ -72,7 +72,7 @@ measured = cache(Measured)
 
 
 def waiting() -> str:
-    """Return mean waiting time over all loads, and the three trainings' difference from each rule."""
+    """Return mean waiting time over all loads, and the three runs' difference from each rule."""
     own = [f"**{number(measured(scenario, 'mean_wait').means['controller'])}**" for scenario in SCENARIOS]
     gaps = [measured(scenario, "mean_wait").gaps.loc["controllers"] for scenario in SCENARIOS]
     rows = [[name, *(_against(gap.loc[(rule, ALL)]) for gap in gaps)] for rule, name in RULES.items()]
@@ -88,7 +88,7 @@ COMPARED = ("lookahead", "expecting", "undivided", "oracle", "controller")
 
 
 def allocator() -> str:
-    """Return each policy's mean and p99 of waits, and the three trainings' difference over all loads."""
+    """Return each policy's mean and p99 of waits, and the three runs' difference over all loads."""
     rows = pd.read_csv(HERE / "allocator.csv.gz").assign(scenario="shares")
     rows = rows.assign(mean_slowdown=rows["mean_wait"])
     seeds, settings = [f"allocator_{seed}" for seed in (1, 2, 3)], load_params(ROOT / "params.yaml").evaluation

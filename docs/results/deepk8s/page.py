@@ -25,7 +25,7 @@ POLICIES = {
     "a3c": "A3C",
 }
 LEARNED = ("ppo", "dagger", "a3c")
-MEAN = "mean of three trainings"  # its interval is over jobsets and seeds
+MEAN = "mean of three training runs"  # its interval is over jobsets and seeds
 TRAININGS = tuple(f"machines_evolved_{seed}" for seed in (1, 2, 3))
 STEADY = (*TRAININGS, "sjf_most_allocated", "wfp3", "most_allocated")  # in the table of waits
 COSTS = {"makespan": "makespan", "longest_wait": "longest wait"}
@@ -69,7 +69,7 @@ def slowdown() -> str:
                 continue
             cells += [difference(gaps.loc[name_there]), *(change(own[cost], sjf[cost]) for cost in COSTS)]
         written.append([name, *cells])
-    to = ["to SJF", *(f"{name} to SJF" for name in COSTS.values())]
+    to = ["vs. SJF", *(f"{name} vs. SJF" for name in COSTS.values())]
     return table(["policy", "openb", *to, "CloudSimPy", *to], written)
 
 
@@ -105,7 +105,7 @@ def steady() -> str:
 
 
 def steady_gaps() -> str:
-    """Return the paired difference of the mean of three trainings from two rules, by load."""
+    """Return the paired difference of the mean of three training runs from two rules, by load."""
     kept = ["policy", "load", "jobset", "unfinished", "mean_slowdown"]
     frame = pd.read_csv(HERE / "steady.csv.gz").rename(columns={"mean_bounded_slowdown": "mean_slowdown"})[kept]
     params, loads = load_params(ROOT / "params.yaml"), sorted(frame["load"].unique())
@@ -117,7 +117,7 @@ def steady_gaps() -> str:
     keys = {**{f"{load:03d}": f"{load} %" for load in loads}, "all": "all"}
     rows = [[rule, *(difference(found.loc[(MEAN, rule, key)]) for key in keys)] for rule in rules]
     count = frame.groupby("load")["jobset"].nunique().iloc[0]
-    return table([f"{MEAN}, n = {count} a load, to", *keys.values()], rows)
+    return table([f"{MEAN}, n = {count} a load, vs.", *keys.values()], rows)
 
 
 TABLES = {

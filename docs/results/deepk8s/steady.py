@@ -1,10 +1,10 @@
 """Measure scenario `machines_steady`, where arrivals continue: sustainable loads, and the best policies.
 
     PYTHONPATH=. python docs/results/deepk8s/steady.py sustained   # writes sustained.csv
-    PYTHONPATH=. python docs/results/deepk8s/steady.py train       # three trainings and their test: steady.csv.gz
+    PYTHONPATH=. python docs/results/deepk8s/steady.py train       # three runs and their test: steady.csv.gz
 
 Run `python -m pipeline generate machines_steady` before the second command. Training and selection on validation
-jobsets are those of `finetune`. The test uses fresh jobsets, with numbers that no training draws.
+jobsets are those of `finetune`. The test uses fresh jobsets, with numbers that no run draws.
 """
 
 import sys
@@ -71,7 +71,7 @@ def untrained(params: Params) -> Linear:
 
 
 def trained(params: Params, seed: int) -> FloatArray:
-    """Return the weights that `finetune` stores after one training."""
+    """Return the weights that `finetune` stores after one run."""
     part = params.agent_of(MachinesAgent, AGENT).finetune.model_copy(update={"seed": seed})
     assert isinstance(part, MachinesEvolution)
     task, network = LEARNING.task(params, AGENT, part), untrained(params)
@@ -84,7 +84,7 @@ def trained(params: Params, seed: int) -> FloatArray:
 
 
 def confirmed(params: Params) -> pd.DataFrame:
-    """Return the results of heuristics and three trainings on fresh jobsets."""
+    """Return the results of heuristics and three training runs on fresh jobsets."""
     origin, row = origin_of(params), params.machines_scenario(SCENARIO)
     machines = machines_of(row, origin.park)
     jobsets: dict[int, list[Jobs]] = {

@@ -1,4 +1,4 @@
-"""Run heuristics and three trainings on problems that differ from `online` in one respect.
+"""Run heuristics and three trained agents on problems that differ from `online` in one respect.
 
     PYTHONPATH=. python docs/results/deeprm3/measure.py WEIGHTS_FOLDER [PROBLEM ...]
 

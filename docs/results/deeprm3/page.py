@@ -60,7 +60,7 @@ class Measured:
         return f"{self.means[policy, load]:.4g}"
 
     def gap(self, to: str, load: int | str = ALL, policy: str = f"{AGENT} of three seeds") -> str:
-        """Return a difference with its interval, by default of the three trainings' mean, over jobsets and seeds."""
+        """Return a difference with its interval, by default of the three agents' mean, over jobsets and seeds."""
         key = load if isinstance(load, str) else f"{load:03d}"
         return difference(self.found.loc[(policy, to, key)])
 
@@ -84,7 +84,7 @@ def short_runs() -> str:
         for load in SHORT
     ]
     rows.append(["ten loads", "", "", known.gap(BEST), "", "", unknown.gap("hold_long")])
-    head = ["load", "hold_long", AGENT, "to best heuristic", "which is", "load unknown", "to hold_long"]
+    head = ["load", "hold_long", AGENT, "vs. best heuristic", "which is", "load unknown", "vs. hold_long"]
     return table(head, rows)
 
 
@@ -97,20 +97,20 @@ def streams() -> str:
             means = [found.mean(policy, load) for policy in ("easy", "linear", AGENT)]
             rows.append([str(slots), f"{load} %", *means, found.gap(BEST, load), found.best[load]])
         rows.append([str(slots), "all", *[""] * 3, found.gap(BEST), ""])
-    head = ["slots", "load", "easy", "linear", AGENT, "to best heuristic", "which is"]
+    head = ["slots", "load", "easy", "linear", AGENT, "vs. best heuristic", "which is"]
     return table(head, rows)
 
 
 def seeds() -> str:
-    """Return each training's difference from the best heuristic over all loads."""
+    """Return each agent's difference from the best heuristic over all loads."""
     found = [measured(name) for name in ("short", "short_unknown", "streams")]
     rows = [[seed, *(one.gap(BEST, policy=seed) for one in found)] for seed in SEEDS]
     rows.append([LONGER, found[0].gap(BEST, policy=LONGER), "", ""])
-    return table(["training", "short runs", "load unknown", "streams"], rows)
+    return table(["agent", "short runs", "load unknown", "streams"], rows)
 
 
 def tails() -> str:
-    """Return the 99th percentile of slowdown and the longest wait in steps on streams; for trainings, their mean."""
+    """Return the 99th percentile of slowdown and the longest wait in steps on streams; of three agents, the mean."""
     found, rows = measured("streams"), []
     for policy, names in {AGENT: SEEDS, "easy": ("easy",), "linear": ("linear",)}.items():
         means = found.rows[found.rows["policy"].isin(names)].groupby("load")[list(TAILS)].mean()
@@ -121,7 +121,7 @@ def tails() -> str:
 def transfer() -> str:
     """Return each problem's difference from the best heuristic over all loads."""
     return table(
-        ["problem", "to best heuristic"], [[title, measured(name).gap(BEST)] for name, title in TITLES.items()]
+        ["problem", "vs. best heuristic"], [[title, measured(name).gap(BEST)] for name, title in TITLES.items()]
     )
 
 
@@ -130,7 +130,7 @@ def gradients() -> str:
     shown = as_published.SHOWN["deeprm3"]["policy gradient"]
     cells, means, _ = as_published.compared("deeprm3", shown)
     rows = [[name, f"{means.loc[name].mean():.3f}", difference(cells.loc[(name, ALL)])] for name in shown.policies[:-1]]
-    return table(["policy", "mean slowdown", "to hold_long"], rows)
+    return table(["policy", "mean slowdown", "vs. hold_long"], rows)
 
 
 TABLES = {

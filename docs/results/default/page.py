@@ -229,7 +229,7 @@ def offline() -> str:
     """Return mean slowdown with all jobs arriving at once."""
     policies = ("linear", "hold_long", "deeprm3_off", "deeprm_off", "easy", "sjf")
     cells = over_loads("comparison", "offline", "best_heuristic", policies)
-    head = ["30 jobs at once", "mean slowdown", "to the best heuristic"]
+    head = ["30 jobs at once", "mean slowdown", "vs. the best heuristic"]
     return table(head, [[policy, *row] for policy, row in cells.items()])
 
 
@@ -252,8 +252,8 @@ def machines() -> str:
         prices = [change(own[name], to[name]) if policy != "sjf" else "" for name in PRICES]
         mark = [f"{slow[policy][0]} {FROM_END}" if gains[policy] else slow[policy][0], slow[policy][1]]
         written.append([policy, *mark, *wait[policy], *prices, number(longest[policy])])
-    head = ["five machines", "bounded slowdown", "to SJF", "mean wait, time units", "to SJF"]
-    return table([*head, *(f"{name} to SJF" for name in PRICES.values()), "longest wait"], written)
+    head = ["five machines", "bounded slowdown", "vs. SJF", "mean wait, time units", "vs. SJF"]
+    return table([*head, *(f"{name} vs. SJF" for name in PRICES.values()), "longest wait"], written)
 
 
 PRICES = {"completion_time": "completion time", "makespan": "makespan"}
@@ -265,7 +265,7 @@ def shares() -> str:
     cells = {to: over_loads("delay", "shares", to, policies) for to in ("proportional", "lookahead")}
     there = [policy for policy in policies if policy in cells["lookahead"]]
     rows = [[policy, *cells["proportional"][policy], cells["lookahead"][policy][1]] for policy in there]
-    return table(["four user groups", "mean wait, time units", "to `proportional`", "to `lookahead`"], rows)
+    return table(["four user groups", "mean wait, time units", "vs. `proportional`", "vs. `lookahead`"], rows)
 
 
 def waits() -> str:

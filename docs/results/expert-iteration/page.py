@@ -28,17 +28,17 @@ def gains() -> str:
         found = found[found["load"] == ALL].set_index(["policy", "against"])
         for (own, other), words in TRAININGS.items():
             gap = difference(found.loc[(own, other)])
-            written.append([kind, f"{words}: `{own}` to `{other}`", f"{len(loads)} x {count}", gap])
+            written.append([kind, f"{words}: `{own}` vs. `{other}`", f"{len(loads)} x {count}", gap])
     rows = pd.read_csv(HERE / "machines.csv.gz").assign(unfinished=0)
     count = rows.groupby("load")["jobset"].nunique().iloc[0]
     for words, other in (("equal updates", "ppo"), ("PPO in half the time", "ppo_longer")):
-        comparison_of = f"{words}: `expert` to `{other}`"
+        comparison_of = f"{words}: `expert` vs. `{other}`"
         written.append(["five machines", comparison_of, f"{rows['load'].nunique()} x {count}", _by_seed(rows, other)])
     return table(["jobs", "comparison", "loads x n", "difference"], written, words=2)
 
 
 def _by_seed(rows: pd.DataFrame, other: str) -> str:
-    """Return the difference of three trainings from another method with the same seeds, over all loads."""
+    """Return the difference of three training runs from another method with the same seeds, over all loads."""
     params, seeds = load_params(ROOT / "params.yaml"), (1, 2, 3)
     mine, its = ([f"{name}_{seed}" for seed in seeds] for name in ("expert", other))
     to, rng = {other: dict.fromkeys(rows["load"].unique(), other)}, np.random.default_rng(params.seed)

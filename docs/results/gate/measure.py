@@ -2,8 +2,8 @@
 
     PYTHONPATH=. python docs/results/gate/measure.py 400
 
-Jobset costs are drawn from ../deeprm3/ablations.csv.gz: two trainings of one recipe with different seeds, on the same
-100 short runs at each of four loads. The first training is the champion. The candidate has the results of the second,
+Jobset costs are drawn from ../deeprm3/ablations.csv.gz: two training runs of one recipe with different seeds, on the
+same 100 short runs at each of four loads. The first run is the champion. The candidate has the results of the second,
 scaled at each load to the champion's mean and mean 99th percentile, then made better or worse as defined by the case. A
 repeat draws as many jobsets a load as the rules require, and judges. Writes `promoted.csv` to this folder.
 """

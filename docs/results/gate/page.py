@@ -30,7 +30,7 @@ def promoted() -> str:
         found = rows[rows["case"] == name]
         refused = sorted({rule for said in found["refused"] for rule in said.split(", ") if rule})
         written.append([case.words, ", ".join(refused) or "none", f"{found['promoted'].sum()} of {len(found)}"])
-    return table(["the candidate is", "refused by", "promoted"], written, words=2)
+    return table(["the candidate is", "refused by [rules](#the-gates-verdicts-today)", "promoted"], written, words=2)
 
 
 def seen() -> str:
@@ -52,7 +52,7 @@ def today() -> str:
         failed = part.loc[~part["passed"], "rule"].unique()
         words = f"refused: {', '.join(failed)}" if len(failed) else "passed"
         written.append([scenario, champion, name, f"{100 * over:+.1f} %", words])
-    head = ["scenario", "judged against", "candidate", "over all loads", "verdict"]
+    head = ["scenario", "judged against", "candidate", "difference over all loads", "verdict"]
     return table(head, written, words=5)
 
 

@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python docs/results/lookahead/networks.py weights 10
 
-Runs the three trainings of ../deeprm3.md (weights/deeprm3_1 and so on) and `hold_long`, with and without look-ahead, on
+Runs the three agents of ../deeprm3.md (weights/deeprm3_1 and so on) and `hold_long`, with and without look-ahead, on
 jobsets of a separate seed, and writes `networks.csv.gz` into this folder. The number is that of jobsets per load. The
 search budget is the default of `plan_`.
 """

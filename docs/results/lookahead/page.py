@@ -42,7 +42,7 @@ def short_runs() -> str:
 
 
 def networks() -> str:
-    """Return mean slowdowns of three trainings and `hold_long` with and without look-ahead; intervals include seeds."""
+    """Return mean slowdowns of three agents and `hold_long` with and without look-ahead; intervals include seeds."""
     rows, kinds = pd.read_csv(HERE / "networks.csv.gz"), ("deeprm3", "plan_deeprm3")
     without, ahead = ([f"{kind}_{seed}" for seed in (1, 2, 3)] for kind in kinds)
     own = _ahead(paired_by_seed(rows, ahead, without, "deeprm3"), ahead, "deeprm3")
@@ -57,12 +57,12 @@ def networks() -> str:
             cells = [*rules, *(number(np.mean([means[name, load] for name in names])) for names in (without, ahead))]
         written.append([label, *cells, *(difference(found.loc[key]) for found in (own, other))])
     count = rows.groupby("load")["jobset"].nunique().iloc[0]
-    head = ["load", "hold_long", "plan_hold_long", *kinds, f"to deeprm3, n = {count} a load", "to plan_hold_long"]
+    head = ["load", "hold_long", "plan_hold_long", *kinds, f"vs. deeprm3, n = {count} a load", "vs. plan_hold_long"]
     return table(head, written)
 
 
 def _ahead(rows: pd.DataFrame, names: list[str], other: str) -> pd.DataFrame:
-    """Return the difference of the mean of some trainings from another policy, by load."""
+    """Return the difference of the mean of some agents from another policy, by load."""
     params = load_params(ROOT / "params.yaml")
     to, rng = {other: dict.fromkeys(rows["load"].unique(), other)}, np.random.default_rng(params.seed)
     found = comparison(rows, "networks", to, params.evaluation, rng, {"mean": names})
@@ -106,7 +106,7 @@ def five_machines() -> str:
         shown = [f"{means[name, load]:.3f}" for load in loads]
         written.append([name, *shown, *cells])
     count = rows.groupby("load")["jobset"].nunique().iloc[0]
-    head = ["", *(f"{load} %" for load in loads), f"to its base, n = {count} a load", "to the best heuristic"]
+    head = ["", *(f"{load} %" for load in loads), f"vs. its base, n = {count} a load", "vs. the best heuristic"]
     return table(head, written)
 
 
@@ -124,12 +124,12 @@ def offline() -> str:
     for kind, names in ({name: [name] for name in ALL_AT_ONCE} | trainings).items():
         gap = "" if kind == SEARCHED else difference(to.loc[kind])
         written.append((-means[names].mean(), [kind, f"{means[names].mean():.3f}", own.get(kind, ""), gap]))
-    head = ["", "mean slowdown", f"to its base, n = {rows['jobset'].nunique()}", f"to {SEARCHED}"]
+    head = ["", "mean slowdown", f"vs. its base, n = {rows['jobset'].nunique()}", f"vs. {SEARCHED}"]
     return table(head, [cells for _, cells in sorted(written)])
 
 
 def _offline(rows: pd.DataFrame, other: str, trainings: Mapping[str, Sequence[str]] | None = None) -> pd.DataFrame:
-    """Return the difference of each policy, or of the mean of some trainings, from another."""
+    """Return the difference of each policy, or of the mean of some agents, from another."""
     params, (load,) = load_params(ROOT / "params.yaml"), rows["load"].unique()
     rng = np.random.default_rng(params.seed)
     found = comparison(rows, "offline", {other: {load: other}}, params.evaluation, rng, trainings or {})

@@ -79,7 +79,7 @@ def _openb() -> list[str]:
     here = page("deepk8s")
     _, gaps, costs = here.compared("openb")
     said = ", ".join(f"{words} {change(costs[name][GAIN], costs[name]['sjf'])}" for name, words in here.COSTS.items())
-    gap = f"{difference(gaps.loc[GAIN])} against `sjf` (n = {gaps['n'][GAIN]:.0f}, one training)"
+    gap = f"{difference(gaps.loc[GAIN])} against `sjf` (n = {gaps['n'][GAIN]:.0f}, one training run)"
     return ["PPO (Deepk8s) on openb, Alibaba's GPU log", gap, said]
 
 

@@ -109,7 +109,7 @@ def over_logs(logs: Mapping[str, pd.DataFrame], base: str = "") -> pd.Series:
 
 
 def paired() -> str:
-    """Return the mean of each training and its difference from SAF and F1, on non-overlapping sequences."""
+    """Return the mean of each training run and its difference from SAF and F1, on non-overlapping sequences."""
     found = pd.read_csv(HERE / "paired.csv").set_index(["policy", "against"])
     agents = (f"{name}_{seed}" for name in CELLS.values() for seed in (1, 2, 3))
     rows = [
@@ -121,7 +121,7 @@ def paired() -> str:
         for agent in agents
         if agent not in SAME
     ]
-    return table(["agent", "mean", *(f"to {name.upper()}" for name in PAIRS)], rows)
+    return table(["agent", "mean", *(f"vs. {name.upper()}" for name in PAIRS)], rows)
 
 
 def by_log() -> str:

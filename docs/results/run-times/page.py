@@ -33,7 +33,7 @@ def of_predictions() -> str:
 def of_schedules(name: str, *orders: str) -> str:
     """Return the results of some orders; bounded slowdown is compared with EASY's with estimates."""
     found, (drawn, blocks) = pd.read_csv(HERE / f"{name}_schedules.csv").set_index(KEY), _replayed(name)
-    head = ["order", "policies know", "bounded slowdown", "to EASY", "p99 of wait, s", "longest, s"]
+    head = ["order", "policies know", "bounded slowdown", "vs. EASY", "p99 of wait, s", "longest, s"]
     rows = []
     for cell, row in found.iterrows():
         if cell[0] not in orders or cell[1] not in INFORMATION:
@@ -83,7 +83,7 @@ def of_looking_ahead() -> str:
 
 
 def of_learned() -> str:
-    """Return the results of the learned policy in the test period, as the mean of three trainings."""
+    """Return the results of the learned policy in the test period, as the mean of three training runs."""
     drawn, blocks = _drawn("test"), _blocks("test")
     own, kept = _drawn("learned"), pd.read_csv(HERE / "learned_schedules.csv").set_index(KEY)
     seeds = [f"learned, seed {seed}" for seed in (1, 2, 3)]
@@ -100,7 +100,7 @@ def of_learned() -> str:
         far = f"{way[0]:.0%} ({float(low):.0%} to {float(high):.0%})"
         rows.append([known, each, number(mine[0]), f"{tail:,.0f}", gaps[0], f"{rule}: {gaps[1]}", far])
     head = ["policies know", "seeds 1, 2, 3", "mean", "p99 of wait, s"]
-    head += ["to EASY", "to the best heuristic", "of the way"]
+    head += ["vs. EASY", "vs. the best heuristic", "of the way"]
     return table(head, rows)
 
 

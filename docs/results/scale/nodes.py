@@ -1,4 +1,4 @@
-"""Estimate the duration of independent trainings on many nodes, by a list schedule with the cost of each start.
+"""Estimate the duration of independent training runs on many nodes, by a list schedule with the cost of each start.
 
 Writes nodes.csv to this folder.
 """
@@ -24,7 +24,7 @@ def makespan(slots: int, start_s: float, serial_s: float, longest_first: bool) -
     free = [0.0] * slots
     for training_s in every:
         heapq.heappush(free, heapq.heappop(free) + start_s + training_s)
-    last = max(*free, len(every) * serial_s)  # dvc.lock is written once a training, in sequence
+    last = max(*free, len(every) * serial_s)  # dvc.lock is written once a run, in sequence
     return last, sum(every) / (slots * last)
 
 

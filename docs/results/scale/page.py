@@ -40,7 +40,7 @@ def machines() -> str:
 
 
 def kills() -> str:
-    """Return the outcome of stages and trainings after kills, a row for each engine."""
+    """Return the outcome of stages and training runs after kills, a row for each engine."""
     rows = []
     for what, file in TASKS.items():
         found = pd.read_csv(HERE / file)

@@ -5,8 +5,8 @@
 
 Stages are the real ones on scenario `online`, with one thread, so a worker uses one core. Ray at an address and Slurm
 run on loopback, with one core, or one-core node, a worker. Their own start is not counted; all waits of a stage are.
-`seeds` are trainings of a short `deeprm3`, one at a time on each worker, each sent as a whole command or run as a local
-process. The results are compared with those of one process.
+`seeds` are training runs of a short `deeprm3`, one at a time on each worker, each sent as a whole command or run as a
+local process. The results are compared with those of one process.
 """
 
 import os
@@ -41,7 +41,7 @@ class Size(NamedTuple):
     test: int  # jobsets of each load that heuristics are scored on
     solved: int  # jobsets of each load solved by hindsight
     limit: float  # of its solver, in units of its own
-    updates: int  # of each training
+    updates: int  # of each training run
 
 
 class Work(NamedTuple):

@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python docs/results/watch/measure.py 200
 
-The regret of a window is a mean plus noise, drawn from the regret between two trainings of one recipe on 100 short
+The regret of a window is a mean plus noise, drawn from the regret between two training runs of one recipe on 100 short
 runs at four loads (../deeprm3/ablations.csv.gz). A second heuristic is equally good and has independent noise. A window
 is a day. Writes `seen.csv` to this folder: the window of the alarm in each stream.
 """
@@ -47,7 +47,7 @@ CASES = {
 
 
 def noise() -> FloatArray:
-    """Return the centred regret of one training against the other, mean over four loads."""
+    """Return the centred regret of one run against the other, mean over four loads."""
     rows = pd.read_csv(HERE.parent / "deeprm3" / "ablations.csv.gz")
     rows = rows[(rows["variant"] == "full") & (rows["kind"] == "short") & rows["seed"].isin((1, 2))]
     both = rows.set_index(["jobset", "load", "seed"])["mean"].unstack("seed")

@@ -30,7 +30,7 @@ def read_task(params: Params, agent: str, part: Part) -> Task:
     row = params.agent(agent)
     scenario, folder = params.groups_scenario(row.scenario), storage.jobsets_folder(row.scenario)
     seed = params.seed if part.seed is None else part.seed
-    # Trainings with other seeds use other fresh jobsets; the jobsets of `generate` are the same for all.
+    # Runs with other seeds use other fresh jobsets; the jobsets of `generate` are the same for all.
     origin = source(params.model_copy(update={"seed": seed}), row.scenario, storage.scenario_log(row.scenario))
     cluster = cluster_of(scenario)
     train, validation = (read_jobsets(folder, split, scenario.resources, cluster) for split in ("train", "validation"))

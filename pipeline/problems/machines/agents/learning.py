@@ -26,7 +26,7 @@ def _task(params: Params, agent: str, part: Part) -> Task:
     row = params.agent(agent)
     scenario, folder = params.machines_scenario(row.scenario), storage.jobsets_folder(row.scenario)
     seed, park = params.seed if part.seed is None else part.seed, read_park(folder)
-    # Trainings of other seeds learn from other fresh jobsets; the jobsets of `generate` are the same for all.
+    # Runs with other seeds learn from other fresh jobsets; the jobsets of `generate` are the same for all.
     origin = source(params.model_copy(update={"seed": seed}), row.scenario, storage.scenario_log(row.scenario))
     train, validation = (read_jobsets(folder, split, park) for split in ("train", "validation"))
     return Task(

@@ -77,7 +77,7 @@ def content(network: Scorer[Any]) -> dict[str, bytes]:
 
 
 class Training(NamedTuple):
-    """A training, with what there was before it and after it."""
+    """A training run, with what there was before it and after it."""
 
     updates: list[Update]
     network: Scorer[Any]
@@ -165,7 +165,7 @@ LONGER: dict[str, Config] = {
 
 
 def course(name: str, network: Scorer[Any], task: Task, memory: Memory, judged: bool) -> Iterator[Update]:
-    """A training as a stage runs it; the costs on validation rise and fall."""
+    """A training run as a stage makes it; the costs on validation rise and fall."""
     memory.keep(network=network)
     updates = ALGORITHMS[name](network, taught(name, task), LONGER[name], memory)
     if not judged:
