@@ -79,7 +79,7 @@ def state(text: str) -> str:
 
 
 def moment(text: str) -> float:
-    """Return a time, read as UTC, in seconds since 1970, or nan; midnight of 1970 in any time zone means unknown."""
+    """Return a time, read as UTC, in seconds since 1970, or nan; the start of 1970 in any time zone means unknown."""
     if is_unknown(text):
         return math.nan
     if text.isascii() and text.isdigit():  # SLURM_TIME_FORMAT=%s

@@ -150,7 +150,7 @@ def _sealed(field: Any) -> Any:
 
 
 def error_line(error: BaseException) -> str:
-    """Return an error in one line."""
+    """Return an error as one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:LONGEST_ERROR]}"
 
 

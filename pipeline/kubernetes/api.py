@@ -141,7 +141,7 @@ def _object(raw: bytes) -> Mapping[str, Json]:
 
 
 def _line(said: bytes | str) -> str:
-    """Return an error in one line: the message of a Kubernetes status or of a service's `Mistake`, or the text."""
+    """Return an error as one line: the message of a Kubernetes status or of a service's `Mistake`, or the text."""
     try:
         found = json.loads(said)
         text = str(found.get("message") or found.get("error") or found) if isinstance(found, dict) else str(found)

@@ -55,7 +55,7 @@ def sentence(found: Evidence) -> str:
     more = "" if more is None else f"; about {more} more days of log would tell"
     safe = found["runner_up"]
     fall = found["others"][safe]["wait"] if safe else wait
-    other = f"; {safe} keeps all limits: mean wait {percent(fall['change'])} ({span(fall['low'], fall['high'])})"
+    other = f"; {safe} is not vetoed: mean wait {percent(fall['change'])} ({span(fall['low'], fall['high'])})"
     return {
         "use": f"use {best}: {change}",
         "equal": f"stay with {today}: {best} is as good: {change}",

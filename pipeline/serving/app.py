@@ -126,7 +126,7 @@ def _add_decisions(app: FastAPI, gateway: PolicyGateway, metrics: Metrics) -> No
 
 
 def _problem(error: ValidationError, raw: bytes) -> str:
-    """Return the first mistake of a state in one line, with the key that was sent."""
+    """Return the first mistake of a state as one line, with the key that was sent."""
     if error.error_count() > MOST_MISTAKES:  # sequences stop at their first mistake, so these are keys
         return f"state: {error.error_count()} keys that are not known or missing"
     try:

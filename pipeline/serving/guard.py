@@ -116,7 +116,7 @@ class Guard:
 
 
 def refusal(metrics: Metrics, status: int, line: str) -> JSONResponse:
-    """Return, and count, a refusal in one line."""
+    """Return, and count, a one-line refusal."""
     metrics.count_refusal(status)
     headers = {503: {"Retry-After": "1"}, 408: {"Connection": "close"}}.get(status)
     return JSONResponse({"error": " ".join(line.split())[:500]}, status, headers)

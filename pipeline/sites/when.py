@@ -148,7 +148,7 @@ def drawn_runs(at: Moment, count: int, rng: np.random.Generator) -> FloatArray:
 
 
 def _hidden(at: Moment, back: float, ahead: float) -> Queue:
-    """Return jobs that hold the hidden load of a future."""
+    """Return jobs that stand for load outside the log in a simulated future."""
     past, steps = at.past, STEP_S * np.arange(np.ceil(ahead / STEP_S))
     if not len(past.hidden):
         return part_of(past.queue, np.empty(0, dtype=np.int64))

@@ -97,7 +97,7 @@ def _create(client: "MlflowClient", name: str, owner: str, what: str) -> "Regist
 
 
 def _put_aside(client: "MlflowClient", held: "RegisteredModel") -> str:
-    """Add its creation time to a dead lease's name and return that name; "" if another process was first."""
+    """Add a dead lease's creation time to its name and return that; "" if another process was first."""
     aside = f"{held.name}-{held.creation_timestamp}"
     with _ignored(TAKEN, GONE):
         client.rename_registered_model(held.name, aside)

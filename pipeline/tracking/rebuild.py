@@ -38,7 +38,7 @@ class Done(NamedTuple):
 
 
 def done(tree: SourceTree) -> list[Done]:
-    """Return the stages of dvc.lock whose rows params.yaml still has, except that of the log."""
+    """Return the stages of dvc.lock whose rows params.yaml still has, except stage `log`."""
     params, found = tree.params, []
     for title, entry in tree.lock.items():
         name, _, subject = title.partition("@")

@@ -1,4 +1,4 @@
-"""A server is asked over a real socket; what it does not do, and what is cut, is told in one line."""
+"""A server is asked over a real socket; what it does not do, and what is cut, is reported as one line."""
 
 from pathlib import Path
 

@@ -89,7 +89,7 @@ AGAINST = (
         (
             {"verdict": "vetoed", "vetoes": ["the longest wait grows by 12 %", "large jobs wait"]},
             "stay with fcfs: limit_8h would be faster, but the longest wait grows by 12 % and large jobs wait: "
-            f"{AGAINST}; area_4h keeps all limits: mean wait -58.3 % (-65.0 to -50.0)",
+            f"{AGAINST}; area_4h is not vetoed: mean wait -58.3 % (-65.0 to -50.0)",
         ),
         (
             {"verdict": "vetoed", "vetoes": ["large jobs wait"], "runner_up": ""},

@@ -39,7 +39,7 @@ def unconfirmed(
 
 
 def check_plausible(doubts: Collection[str], where: str) -> None:
-    """Refuse a log with unconfirmed signs, in one line."""
+    """Refuse a log with unconfirmed signs, with a one-line UserError."""
     if doubts:
         words = f"accept: [{', '.join(map(word, doubts))}]"
         raise UserError(f"{where}: implausible log: {'; '.join(doubts)}; correct this, or confirm it by {words} there")

@@ -94,7 +94,7 @@ def from_commit(path: Path) -> str:
 
 
 def check_exist(paths: Sequence[Path]) -> None:
-    """Refuse, in one line, to continue without some outputs."""
+    """Raise a one-line UserError if outputs are missing."""
     gone = [path.as_posix() for path in paths if not path.exists()]
     if gone:
         verb = "is" if len(gone) == 1 else "are"

@@ -1,4 +1,4 @@
-"""Choose a jobset, run policies on it, and draw the result, for every problem; and the queues of placed jobs."""
+"""Choose a jobset, run policies on it, and draw the result and the queue's length, for every problem."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf

@@ -1,4 +1,4 @@
-"""Files of user groups' scenarios: what is written is read again, and what is damaged is refused in one line."""
+"""Files of user groups' scenarios: what is written is read again; what is damaged is refused with a one-line error."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Files of event-driven scenarios: what is written is read again, and what is damaged is refused in one line."""
+"""Files of event-driven scenarios: what is written is read again; what is damaged is refused with a one-line error."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A stored network acts as it did before it was stored; anything else is refused in one line."""
+"""A stored network acts as it did before it was stored; anything else is refused with a one-line error."""
 
 import hashlib
 import json
