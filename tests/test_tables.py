@@ -249,7 +249,7 @@ def above_the_network_of_the_load() -> str:
         found = comparison(mine, "bernoulli", {own: {load: own}}, settings, np.random.default_rng(1))
         gap = found.query("load != 'all'").set_index("policy").loc["all_loads"]
         if gap["difference_low"] > 0 or gap["difference_high"] < 0:
-            said.append(f"{load} % differs: {layout.difference(gap)}")
+            said.append(f"{load} %: {layout.difference(gap)}")
     return ", ".join(said)
 
 
@@ -300,7 +300,7 @@ SENTENCES = [
     ("docs/results/run-times.md", r"p99 of wait is (\d+) % below EASY's on KTH", partial(wait_to_easy, "kth")),
     ("docs/results/run-times.md", r"and (\d+) % on Curie; some", partial(wait_to_easy, "curie")),
     ("docs/results/paper-scale.md", r"which it passes by update (\d+)", update_below_tetris),
-    ("docs/results/paper-scale.md", r"only (\d+ % differs: .*?\))", above_the_network_of_the_load),
+    ("docs/results/paper-scale.md", r"network trained at a load only at (\d+ %: .*?\))", above_the_network_of_the_load),
 ]
 
 
