@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 COMPILED = "compiled-"  # prefix of the folders of compiled code
+WORDS = (b"njit", b"@inlined", b"@threaded", b"NamedTuple")  # of compiled code; fields are compiled by position
 # Folders that neither hold compiled code nor define its arguments; `sites` compiles in one file, which numba checks.
 PLAIN = {
     *("accounting", "champions", "cli", "comparing", "config", "logs", "papers", "report", "schemas", "serving"),
@@ -25,7 +26,9 @@ def _key_compiled_code_by_sources() -> None:
         sources += [Path(place, name) for name in files if name.endswith(".py")]
     for path in sorted(sources):
         source = path.read_bytes()
-        if any(word in source for word in (b"njit", b"@inlined", b"NamedTuple")):  # fields are compiled by position
+        if any(
+            word in source for word in (b"njit", b"@inlined", b"@threaded", b"NamedTuple")
+        ):  # fields are compiled by position
             digest.update(path.relative_to(here).as_posix().encode() + source)
     given = Path(os.environ.get("NUMBA_CACHE_DIR", here / "__pycache__"))
     place_of_all = here / "__pycache__" if given.name.startswith(COMPILED) else given  # inherited from a parent process

@@ -1,14 +1,19 @@
-"""Compilation of functions that only other compiled functions call, and small shared kernels."""
+"""Compilation of loops on threads and of functions that only compiled functions call; small shared kernels."""
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, wraps
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
-from numba import njit
+from numba import get_num_threads, njit
 
 from pipeline.core.types import FloatArray, IntArray
 
 Function = TypeVar("Function", bound=Callable[..., object])
+Span = tuple[int, int]  # the first item, and the one after the last
 
 
 def inlined(function: Function) -> Function:
@@ -24,9 +29,45 @@ def inlined(function: Function) -> Function:
     return compiled
 
 
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads)
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked process has none of these threads
+
+
+def threaded(count: Callable[..., int]) -> Callable[[Callable[..., int | None]], Callable[..., int]]:
+    """Compile a loop over the items of its first argument, a `Span`, which threads divide among themselves.
+
+    Callers leave that argument out, and get the sum of what the parts return. numba's own `parallel=True` compiles each
+    loop several times.
+
+    Args:
+        count: returns the number of items, from the other arguments.
+    """
+
+    def compiled(loop: Callable[..., int | None]) -> Callable[..., int]:
+        part = njit(cache=True, nogil=True)(loop)
+
+        @wraps(loop)
+        def run(*given: object) -> int:
+            items = count(*given)
+            threads = max(min(get_num_threads(), items), 1)
+            few, more = divmod(items, threads)
+            bounds = [few * k + min(k, more) for k in range(threads + 1)]
+            others = [_pool(threads - 1).submit(part, span, *given) for span in pairwise(bounds[1:])]
+            own = part((0, bounds[1]), *given) or 0
+            return own + sum(other.result() or 0 for other in others)
+
+        return run
+
+    return compiled
+
+
 @inlined
 def dealt(place: int, count: int, hands: int) -> int:
-    """Return the item at a place of `prange` when items are dealt out evenly to threads.
+    """Return the item at a place of a threaded loop when items are dealt out evenly to threads.
 
     A thread takes consecutive places. Episodes are sorted by load, so without dealing, all threads would wait for the
     thread that got the highest loads.

@@ -69,7 +69,7 @@ def queue_of(fit: Fitted, site: Site) -> Queue:
         submit=np.asarray(jobs.arrival - jobs.arrival[0], dtype=np.float64),
         run=np.asarray(jobs.duration, dtype=np.float64),
         limit=np.asarray(jobs.estimate, dtype=np.float64),
-        nodes=np.asarray(jobs.nodes, dtype=np.int64),
+        nodes=np.array(jobs.nodes, dtype=np.int64),  # writable: numba compiles a read-only array a second time
         demand=np.ascontiguousarray(jobs.demand, dtype=np.int64),
         cpus=np.maximum(jobs.nodes * jobs.demand[:, 0] / THOUSANDTHS, 1.0),
         user=user.astype(np.int64),

@@ -577,7 +577,6 @@ def _factors(order: Order, s: _Live) -> None:
         s.fair[s.by_usage[i]] = 1.0 if nothing else (users - first) / shares
 
 
-@njit(cache=True, nogil=True)
 def replay(
     q: Queue, order: Order, backfill: Backfill, submit: FloatArray, arrivals: IntArray, wanted: int = 1 << 60
 ) -> FloatArray:
@@ -591,6 +590,13 @@ def replay(
         arrivals: [J] the jobs in order of `submit`.
         wanted: number of jobs, from the first on, whose starts are needed; the replay ends with the last of these.
     """
+    return np.asarray(_replay(q, order, backfill, submit, arrivals, wanted))  # numba compiles a default a second time
+
+
+@njit(cache=True, nogil=True)
+def _replay(
+    q: Queue, order: Order, backfill: Backfill, submit: FloatArray, arrivals: IntArray, wanted: int
+) -> FloatArray:
     jobs, users, edges = len(submit), q.user.max() + 1, np.concatenate((q.outages.begin, q.outages.end))
     held_first = np.zeros(jobs + 1, np.int64)
     held_first[1:] = np.cumsum(q.nodes)

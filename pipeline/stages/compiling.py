@@ -27,6 +27,7 @@ LIMITS: Mapping[str, float] = {
     **{"train": 8, "test": 2, "jobsets": 8, "epochs": 1, "updates": 1, "episodes": 2},
     **{"population": 4, "elite": 2, "rounds": 1, "limit": 0.001, "futures": 2, "decisions": 100},
     "validation": 16,  # some networks use other code for 64 and more episodes
+    "intervals": 8,
 }
 REQUEST, PLAYED = "parts.pickle", "played part "  # request file of a process, and the beginning of its answers
 MARKS = "played"  # a folder next to the compiled code, with a file for each part that was played
@@ -34,10 +35,10 @@ Step = tuple[str, str]  # a stage, and its scenario, agent, transfer or plan
 
 
 def smoke_test_params(params: Params) -> Params:
-    """Return these parameters with minimal work, on one thread; scenarios, networks and algorithms are unchanged."""
+    """Return these parameters with minimal work, on one thread; networks and algorithms are unchanged."""
     raw = params.model_dump()
     for row in raw["scenarios"].values():
-        row["jobsets"] = _capped(row["jobsets"])
+        row.update(_capped({name: row[name] for name in ("jobsets", "workload") if name in row}))
     raw |= {name: _capped(raw.get(name, {})) for name in ("agents", "heuristics", "hindsight", "plans")}
     return Params.model_validate(raw | {"threads": 1})
 

@@ -8,7 +8,7 @@ fast where many jobs wait, because not all of them are examined at every event.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from pipeline.core.types import SHORTEST_BOUNDED, FloatArray, IntArray, KeyArray
 from pipeline.problems.machines.env.nouns import BLOCKING, GREEDY
@@ -24,7 +24,7 @@ from pipeline.problems.machines.env.simulator.placement import (
 from pipeline.problems.machines.env.simulator.rules import RULES, Players, decide, score_state
 from pipeline.problems.machines.env.simulator.state import Rules, State
 from pipeline.problems.machines.lookahead.futures import PastJobs, reset_copy, write_arrivals, write_known
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 
 SHORTEST = float(SHORTEST_BOUNDED)
 LISTED = tuple(RULES[name] for name in ("fcfs", "sjf", "saf", "f1"))  # rules that play a list
@@ -147,14 +147,14 @@ def _list_candidates(
         action[i, c] = s.slot_job.shape[1] * machines
 
 
-@njit(cache=True, parallel=True)
+@threaded(lambda t, rules, who, s, rows, *_: len(rows))
 def list_candidates(
-    t: State, rules: Rules, who: Players, s: State, rows: IntArray, past: PastJobs, key: KeyArray, action: IntArray
-) -> None:
+    span: Span, t: State, rules: Rules, who: Players, s: State, rows: IntArray, past: PastJobs, key: KeyArray,
+    action: IntArray,
+) -> None:  # fmt: skip
     """Write the candidates [D, C] of a rule for decisions in some episodes, each with a copy and a key of its own."""
-    for i in prange(rows.shape[0]):
-        # A call: numba removes writes to a tuple's arrays within prange as dead code.
-        _list_candidates(t, rules, who, s, rows[i], past, key[i], action, int(np.int64(i)))
+    for i in range(*span):
+        _list_candidates(t, rules, who, s, rows[i], past, key[i], action, i)
 
 
 @inlined
@@ -185,12 +185,11 @@ def _write(t: State, s: State, past: PastJobs, tries: Trials, e: int, i: int, f:
     return write_arrivals(t, e, s, tries.rows[i], past, tries.begin[i, f], tries.arrivals, known)
 
 
-@njit(cache=True, parallel=True)
-def begin_all(t: State, s: State, past: PastJobs, tries: Trials, last: IntArray) -> None:
+@threaded(lambda t, s, past, tries, last: len(last))
+def begin_all(span: Span, t: State, s: State, past: PastJobs, tries: Trials, last: IntArray) -> None:
     """Write a copy for each decision, future and candidate, in that order; those not played keep `last` 0."""
     most, futures = tries.action.shape[1], tries.begin.shape[1]
-    for k in prange(last.shape[0]):
-        e = int(np.int64(k))
+    for e in range(*span):
         i, f = e // (most * futures), e // most % futures
         count = _count(s, tries, i, f)
         if e % most < count and count > 1:
@@ -234,13 +233,15 @@ def _try(
         tries.cost[i, c, f] = _slowdown(t, first, last)
 
 
-@njit(cache=True, parallel=True)
+@threaded(lambda t, rules, who, s, past, tries, *_: len(tries.rows) * tries.begin.shape[1])
 def try_rule(
-    t: State, rules: Rules, who: Players, s: State, past: PastJobs, tries: Trials, order: IntArray, score: FloatArray
-) -> None:
+    span: Span, t: State, rules: Rules, who: Players, s: State, past: PastJobs, tries: Trials, order: IntArray,
+    score: FloatArray,
+) -> None:  # fmt: skip
     """Write the cost of each candidate if a rule continues.
 
     Args:
+        span: of the pairs of a decision and a future.
         t: copies, at least one for each decision and future.
         rules: rules of the copies, without a time limit.
         who: players that continue in the copies.
@@ -250,6 +251,5 @@ def try_rule(
         order: buffer [J] for the jobs of the copies; empty if the rule plays no list.
         score: like `order`.
     """
-    for e in prange(tries.rows.shape[0] * tries.begin.shape[1]):
-        # A call: numba removes writes to a tuple's arrays within prange as dead code.
-        _try(t, rules, who, s, past, tries, order, score, int(np.int64(e)))
+    for e in range(*span):
+        _try(t, rules, who, s, past, tries, order, score, e)

@@ -6,7 +6,7 @@ cost counts. `try_asking` is for policies without compiled rollouts: networks ov
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from pipeline.core.types import BoolArray, CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
 from pipeline.lookahead.planner import ActionValues, Base, Planner, SearchBudget, SearchResult, best_liked
@@ -29,6 +29,7 @@ from pipeline.problems.pool.env.simulator.trying import (
     try_actions,
 )
 from pipeline.problems.pool.lookahead.futures import ArrivalModel, Ways, draws_of, stirred
+from pipeline.simulation.compiled import Span, threaded
 from pipeline.simulation.rollout import Turn, play_turns
 
 
@@ -90,13 +91,12 @@ def try_asking(
         part[~played] = 0.0
 
 
-@njit(cache=True, parallel=True)
+@threaded(lambda s, rules, view, futures, chosen, limits, last: len(last))
 def _begin_all(
-    s: State, rules: Rules, view: Seen, futures: Futures, chosen: IntArray, limits: Limits, last: IntArray
+    span: Span, s: State, rules: Rules, view: Seen, futures: Futures, chosen: IntArray, limits: Limits, last: IntArray
 ) -> None:
     most = chosen.shape[1]
-    for i in prange(last.shape[0]):
-        b = int(np.int64(i))
+    for b in range(*span):
         d = b // (view.action.shape[1] * most)
         last[b] = _write_jobs(s, b, view, d, futures, chosen[d, b % most], limits)
         _begin(s, rules, b, view, d, last[b])
@@ -113,20 +113,19 @@ def _advance(s: State, rules: Rules, b: int, action: int, last: int, end: int) -
     return False
 
 
-@njit(cache=True, parallel=True)
+@threaded(lambda s, rules, rows, *_: len(rows))
 def _advance_all(
-    s: State, rules: Rules, rows: IntArray, action: IntArray, last: IntArray, end: IntArray, over: BoolArray
+    span: Span, s: State, rules: Rules, rows: IntArray, action: IntArray, last: IntArray, end: IntArray, over: BoolArray
 ) -> None:
-    for i in prange(rows.shape[0]):
+    for i in range(*span):
         b = rows[i]
         over[i] = _advance(s, rules, b, action[i], last[b], end[b])
 
 
-@njit(cache=True, parallel=True)
-def _add_up(s: State, view: Seen, last: IntArray, limits: Limits, tried: Tried) -> None:
+@threaded(lambda s, view, last, *_: len(last))
+def _add_up(span: Span, s: State, view: Seen, last: IntArray, limits: Limits, tried: Tried) -> None:
     tries, most = view.action.shape[1], tried.waiting.shape[2]
-    for i in prange(last.shape[0]):
-        b = int(np.int64(i))
+    for b in range(*span):
         d = b // (tries * most)
         _cost(s, b, view.now[d], last[b], view.now[d] + limits.ahead, tried, d, b // most % tries, b % most)
 

@@ -3,13 +3,13 @@
 from typing import Any
 
 import numpy as np
-from numba import get_num_threads, njit, prange
+from numba import get_num_threads
 
 from pipeline.core.types import BoolArray, FloatArray, IntArray
 from pipeline.problems.groups.env.nouns import JobsBatch, Observation, Served, Setting, SharedCluster
 from pipeline.problems.groups.env.simulator.kernels import BY_ESTIMATE, ISOLATED, LASTING, begin_all, play_rows
 from pipeline.problems.groups.env.simulator.state import Rules, State, empty_state, state_under_way
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 from pipeline.simulation.simulator import Layout, Played, copy_episodes, spans
 
 
@@ -38,10 +38,10 @@ def _observation(s: State, rules: Rules, rows: IntArray) -> Observation:
     )
 
 
-@njit(cache=True, parallel=True)
-def _observe_all(s: State, rules: Rules, rows: IntArray, view: Observation) -> None:
-    for i in prange(rows.shape[0]):
-        _observe(s, rules, rows[i], view, i)  # a call: numba drops writes to a tuple's arrays in prange
+@threaded(lambda s, rules, rows, *_: len(rows))
+def _observe_all(span: Span, s: State, rules: Rules, rows: IntArray, view: Observation) -> None:
+    for i in range(*span):
+        _observe(s, rules, rows[i], view, i)
 
 
 @inlined

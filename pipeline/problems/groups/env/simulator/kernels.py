@@ -5,12 +5,11 @@ after one of its own events or, where units may run out, when units are released
 """
 
 import numpy as np
-from numba import njit, prange
 
 from pipeline.core.types import FloatArray, IntArray
 from pipeline.problems.groups.env.nouns import RECENT
 from pipeline.problems.groups.env.simulator.state import Rules, State
-from pipeline.simulation.compiled import inlined, pop, push
+from pipeline.simulation.compiled import Span, inlined, pop, push, threaded
 
 # Flags of an interval: it changes the episode (else, a copy in a scratch row); groups do not compete; run times are the
 # estimates.
@@ -261,16 +260,16 @@ def _play_interval(
         _settle(s, rules, b, arrived)
 
 
-@njit(cache=True, parallel=True)
-def begin_all(s: State, rules: Rules) -> None:
+@threaded(lambda s, rules: len(s.number))
+def begin_all(span: Span, s: State, rules: Rules) -> None:
     """Let the first jobs of every episode arrive."""
-    for i in prange(s.number.shape[0]):
-        _begin(s, rules, int(np.int64(i)))  # a call: numba removes writes to a tuple's arrays in prange as dead code
+    for i in range(*span):
+        _begin(s, rules, i)
 
 
-@njit(cache=True, parallel=True)
+@threaded(lambda s, *_: len(s.base) - len(s.number))
 def play_rows(
-    s: State, rules: Rules, rows: IntArray, share: IntArray, order: IntArray, how: int, costs: FloatArray
+    span: Span, s: State, rules: Rules, rows: IntArray, share: IntArray, order: IntArray, how: int, costs: FloatArray
 ) -> None:
     """Play an interval in each of some episodes, and write its cost for each group.
 
@@ -278,6 +277,6 @@ def play_rows(
     """
     count, episodes = rows.shape[0], s.number.shape[0]
     scratch = s.base.shape[0] - episodes
-    for k in prange(scratch):
+    for k in range(*span):
         for i in range(k * count // scratch, (k + 1) * count // scratch):
             _play_interval(s, rules, rows[i], episodes + k, share, order, how, costs, i)

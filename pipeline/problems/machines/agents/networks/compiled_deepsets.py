@@ -7,12 +7,11 @@ order of its sums depends on the number of states. A test checks that both versi
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
 
 from pipeline.core.types import FloatArray
 from pipeline.problems.machines.agents.networks.actor_critic import DeepSets
 from pipeline.problems.machines.agents.networks.features import THERE, Features
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 
 
 class Weights(NamedTuple):
@@ -71,10 +70,10 @@ def logits(weights: Weights, observed: Features) -> FloatArray:
     return out
 
 
-@njit(cache=True, parallel=True)
-def _all_logits(w: Weights, observed: Features, on: _Scratch, out: FloatArray) -> None:
-    for i in prange(out.shape[0]):
-        _logits(w, observed, on, out, int(np.int64(i)))  # a call: see `dispatch.begin_all`
+@threaded(lambda w, observed, on, out: len(out))
+def _all_logits(span: Span, w: Weights, observed: Features, on: _Scratch, out: FloatArray) -> None:
+    for i in range(*span):
+        _logits(w, observed, on, out, i)
 
 
 @inlined

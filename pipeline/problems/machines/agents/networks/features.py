@@ -8,10 +8,9 @@ all machines, and times are logarithms in the scenario's time unit, so that the 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
 
 from pipeline.core.types import BoolArray, FloatArray, IntArray, Observation
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 
 # Indices of features; the features of each resource follow them.
 THERE, DURATION, WAITED, WAITED_OF_DURATION, AREA, FITS, PLACE, FITS_IN, OVER_IN, AREA_AHEAD, PER_JOB = range(11)
@@ -85,10 +84,10 @@ def empty_features(view: Observation, shape: Shape) -> Features:
     )
 
 
-@njit(cache=True, parallel=True)
-def _fill(view: Observation, to: Features, unit: float, void: bool) -> None:
-    for i in prange(view.now.shape[0]):
-        fill_one(view, to, i, unit, void)  # a call: see `dispatch.begin_all`
+@threaded(lambda view, *_: len(view.now))
+def _fill(span: Span, view: Observation, to: Features, unit: float, void: bool) -> None:
+    for i in range(*span):
+        fill_one(view, to, i, unit, void)
 
 
 @inlined

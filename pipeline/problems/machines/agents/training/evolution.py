@@ -12,7 +12,6 @@ from copy import deepcopy
 
 import numpy as np
 import torch
-from numba import njit, prange
 
 from pipeline.core.config import EvolutionRecipe, MachinesEvolution
 from pipeline.core.types import CompiledRule, FloatArray, IntArray, Observation, keys
@@ -28,7 +27,7 @@ from pipeline.problems.machines.env.simulator.dispatch import apply_action
 from pipeline.problems.machines.env.simulator.rules import players
 from pipeline.problems.machines.env.simulator.state import Rules, State
 from pipeline.problems.machines.env.teachers import TEACHERS
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 from pipeline.simulation.results import jobset_means, percentile
 from pipeline.simulation.rollout import play_compiled
 
@@ -78,14 +77,13 @@ def play_candidates(network: Linear, simulator: Simulator, candidates: FloatArra
     simulator.run_kernel(_play, rows, view, empty_features(view, shape), weights, shape.unit, shape.void)
 
 
-@njit(cache=True, parallel=True)
+@threaded(lambda s, rules, rows, *_: len(rows))
 def _play(
-    s: State, rules: Rules, rows: IntArray, view: Observation, to: Features, weights: LinearWeights, unit: float,
-    void: bool,
+    span: Span, s: State, rules: Rules, rows: IntArray, view: Observation, to: Features, weights: LinearWeights,
+    unit: float, void: bool,
 ) -> int:  # fmt: skip
-    for i in prange(rows.shape[0]):
-        # A call: numba removes writes to a tuple's arrays within prange as dead code.
-        _play_one(s, rules, rows[i], view, to, weights, unit, void, int(np.int64(i)))
+    for i in range(*span):
+        _play_one(s, rules, rows[i], view, to, weights, unit, void, i)
     return int(rows.shape[0])
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
 
 from pipeline.core.types import SHORTEST_BOUNDED, FloatArray, IntArray, Observation
 from pipeline.problems.machines.env.nouns import GREEDY, Jobs, JobsBatch, Machines, Placed, end_to_end
@@ -17,7 +16,7 @@ from pipeline.problems.machines.env.simulator.dispatch import begin_all, fits_in
 from pipeline.problems.machines.env.simulator.placement import fits, holds
 from pipeline.problems.machines.env.simulator.rules import Players, decide_rows, play_rows
 from pipeline.problems.machines.env.simulator.state import Rules, State, empty_state, state_under_way
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 from pipeline.simulation.simulator import CompiledSimulator, Kernels, Layout, Played, copy_episodes, spans
 
 
@@ -45,10 +44,10 @@ def _empty(s: State, count: int) -> Observation:
     )
 
 
-@njit(cache=True, parallel=True)
-def _write_views(s: State, rules: Rules, rows: IntArray, view: Observation) -> None:
-    for i in prange(rows.shape[0]):
-        write_view(s, rules, rows[i], view, i)  # a call: see `dispatch.begin_all`
+@threaded(lambda s, rules, rows, *_: len(rows))
+def _write_views(span: Span, s: State, rules: Rules, rows: IntArray, view: Observation) -> None:
+    for i in range(*span):
+        write_view(s, rules, rows[i], view, i)
 
 
 @inlined

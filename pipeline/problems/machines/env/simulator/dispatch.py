@@ -7,7 +7,6 @@ every event; the other jobs start by arrival, or shortest estimate first (EASY-S
 """
 
 import numpy as np
-from numba import njit, prange
 
 from pipeline.core.types import FloatArray, IntArray
 from pipeline.problems.machines.env.nouns import BLOCKING, EASY_SHORTEST, EASY_WITHIN, GREEDY, SAME_TIME, TOGETHER
@@ -25,7 +24,7 @@ from pipeline.problems.machines.env.simulator.placement import (
     take_out,
 )
 from pipeline.problems.machines.env.simulator.state import Rules, State
-from pipeline.simulation.compiled import inlined, pop, push
+from pipeline.simulation.compiled import Span, inlined, pop, push, threaded
 
 
 @inlined
@@ -307,18 +306,18 @@ def _begin(s: State, rules: Rules, b: int) -> None:
         _settle(s, rules, b)
 
 
-@njit(cache=True, parallel=True)
-def begin_all(s: State, rules: Rules) -> None:
+@threaded(lambda s, rules: len(s.now))
+def begin_all(span: Span, s: State, rules: Rules) -> None:
     """Let the first jobs arrive, and continue to the first decision of every episode."""
-    for i in prange(s.now.shape[0]):
-        _begin(s, rules, int(np.int64(i)))  # a call: numba removes writes to a tuple's arrays in prange as dead code
+    for i in range(*span):
+        _begin(s, rules, i)
 
 
-@njit(cache=True, parallel=True)
-def step_rows(s: State, rules: Rules, rows: IntArray, actions: IntArray) -> int:
+@threaded(lambda s, rules, rows, *_: len(rows))
+def step_rows(span: Span, s: State, rules: Rules, rows: IntArray, actions: IntArray) -> int:
     """Carry out one decision in each of some episodes; return how many of them are over."""
     over = 0
-    for i in prange(rows.shape[0]):
+    for i in range(*span):
         apply_action(s, rules, rows[i], actions[i])
         over += s.done[rows[i]]
     return over

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from pipeline.core.types import CompiledRule, FloatArray, IntArray, KeyArray, Observation
 from pipeline.problems.machines.env.nouns import GREEDY
 from pipeline.problems.machines.env.simulator.dispatch import apply_action
 from pipeline.problems.machines.env.simulator.placement import fits, holds
 from pipeline.problems.machines.env.simulator.state import Rules, State
-from pipeline.simulation.compiled import inlined, uniform
+from pipeline.simulation.compiled import Span, inlined, threaded, uniform
 
 TINY = 1e-15  # RLScheduler's guard of logarithms and quotients
 NO_KNOBS = (0.0, 0.0)
@@ -240,18 +240,18 @@ def decide(s: State, rules: Rules, b: int, who: Players) -> int:
     return int(m * s.kind.shape[0] + chosen)
 
 
-@njit(cache=True, parallel=True)
-def decide_rows(s: State, rules: Rules, rows: IntArray, who: Players, actions: IntArray) -> None:
+@threaded(lambda s, rules, rows, *_: len(rows))
+def decide_rows(span: Span, s: State, rules: Rules, rows: IntArray, who: Players, actions: IntArray) -> None:
     """Write the next action of some episodes."""
-    for i in prange(rows.shape[0]):
+    for i in range(*span):
         actions[i] = decide(s, rules, rows[i], who)
 
 
-@njit(cache=True, parallel=True)
-def play_rows(s: State, rules: Rules, rows: IntArray, who: Players, most: int) -> int:
+@threaded(lambda s, rules, rows, *_: len(rows))
+def play_rows(span: Span, s: State, rules: Rules, rows: IntArray, who: Players, most: int) -> int:
     """Play some episodes to their end, or for up to `most` decisions each; return how many are over."""
     over = 0
-    for i in prange(rows.shape[0]):
+    for i in range(*span):
         b = rows[i]
         for _ in range(most):
             if s.done[b]:

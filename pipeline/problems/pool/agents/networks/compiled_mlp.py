@@ -3,14 +3,14 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import get_num_threads, njit, prange
+from numba import get_num_threads, njit
 
 from pipeline.core.types import FloatArray, IntArray
 from pipeline.problems.pool.agents.networks.lookup import Places, add_up, max_pieces, scatter_row
 from pipeline.problems.pool.agents.networks.loss import Loss, loss_of
 from pipeline.problems.pool.agents.networks.rows import add_mixture, add_outer
 from pipeline.problems.pool.env.nouns import CompactObservation
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 
 FEW = 64  # observations: fewer are faster on one thread
 BLOCK = 1024  # decisions summed in float32, except for the table; sums of blocks are in float64
@@ -81,10 +81,12 @@ def _decide(w: MlpWeights, p: Places, observed: CompactObservation, begin: int, 
             logits[i, a] = buffer.logits[a]
 
 
-@njit(cache=True, parallel=True)
-def _decide_all(w: MlpWeights, p: Places, observed: CompactObservation, parts: int, logits: FloatArray) -> None:
+@threaded(lambda w, p, observed, parts, logits: parts)
+def _decide_all(
+    span: Span, w: MlpWeights, p: Places, observed: CompactObservation, parts: int, logits: FloatArray
+) -> None:
     share = -(-logits.shape[0] // parts)
-    for part in prange(parts):
+    for part in range(*span):
         _decide(w, p, observed, part * share, min((part + 1) * share, logits.shape[0]), logits)
 
 
@@ -102,14 +104,13 @@ def gradient(w: MlpWeights, p: Places, observed: CompactObservation, loss: Loss)
     return parts
 
 
-@njit(cache=True, parallel=True)
+@threaded(lambda w, p, last, observed, loss, parts: len(parts.entropy))
 def _learn_all(
-    w: MlpWeights, p: Places, last: FloatArray, observed: CompactObservation, loss: Loss, parts: Gradient
+    span: Span, w: MlpWeights, p: Places, last: FloatArray, observed: CompactObservation, loss: Loss, parts: Gradient
 ) -> None:
     shares = parts.entropy.shape[0]
     share = -(-loss.action.shape[0] // shares)
-    for k in prange(shares):
-        part = int(np.int64(k))  # prange counts in uint64, which would compile everything a second time
+    for part in range(*span):
         for begin in range(part * share, min((part + 1) * share, loss.action.shape[0]), BLOCK):
             end = min(begin + BLOCK, (part + 1) * share, loss.action.shape[0])
             _learn(w, p, last, observed, loss, parts, part, begin, end)

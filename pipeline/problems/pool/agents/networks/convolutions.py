@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as nnf
-from numba import get_num_threads, njit, prange
+from numba import get_num_threads, njit
 from torch import Tensor, nn
 
 from pipeline.core.types import FloatArray, IntArray
 from pipeline.problems.pool.agents.networks.rows import NARROW, add_columns, add_mixture, sum_rows
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 
 TAPS = 5  # columns of the second convolution
 
@@ -101,12 +101,12 @@ def _convolve(
                     columns[x, k] += rows[strip, tap, k]
 
 
-@njit(cache=True, parallel=True)
-def pool(rows: FloatArray, bias: FloatArray, strips: IntArray, out: FloatArray) -> None:
+@threaded(lambda rows, bias, strips, out: -(-len(out) // 64))
+def pool(span: Span, rows: FloatArray, bias: FloatArray, strips: IntArray, out: FloatArray) -> None:
     """Write the second pool's output [U, C2 * T4] of patches."""
     channels = len(bias)
     steps = rows.shape[2] // channels
-    for part in prange(-(-len(out) // 64)):
+    for part in range(*span):
         columns = np.empty((2, rows.shape[2]), dtype=np.float32)
         for u in range(part * 64, min((part + 1) * 64, len(out))):
             _convolve(rows, bias, strips, u, 0, channels, columns)
@@ -118,15 +118,15 @@ def pool(rows: FloatArray, bias: FloatArray, strips: IntArray, out: FloatArray) 
                     out[u, c * (steps // 2) + t] = (columns[0, at] + columns[0, at + 1]) * np.float32(0.25)
 
 
-@njit(cache=True, parallel=True)
+@threaded(lambda rows, bias, strips, gradient, parts, *_: parts)
 def _unpool(
-    rows: FloatArray, bias: FloatArray, strips: IntArray, gradient: FloatArray, parts: int, to_rows: FloatArray,
-    to_bias: FloatArray,
+    span: Span, rows: FloatArray, bias: FloatArray, strips: IntArray, gradient: FloatArray, parts: int,
+    to_rows: FloatArray, to_bias: FloatArray,
 ) -> None:  # fmt: skip
     """Add to the gradients of rows and bias; each thread has its own channels."""
     channels = len(bias)
     steps = rows.shape[2] // channels
-    for part in prange(parts):
+    for part in range(*span):
         first, last = channels * part // parts, channels * (part + 1) // parts
         columns = np.empty((2, rows.shape[2]), dtype=np.float32)
         for u in range(len(strips)):
@@ -148,28 +148,28 @@ def _unpool(
                             to_rows[strip, tap, k] += columns[x, k]
 
 
-@njit(cache=True, parallel=True)
-def share(maps: FloatArray, weight: FloatArray, placed: IntArray, shares: FloatArray) -> None:
+@threaded(lambda maps, weight, placed, shares: len(placed))
+def share(span: Span, maps: FloatArray, weight: FloatArray, placed: IntArray, shares: FloatArray) -> None:
     """Write the share [P, H] of each placed patch in the third layer."""
-    for p in prange(len(placed)):
+    for p in range(*span):
         shares[p] = 0.0
         add_mixture(weight[placed[p, 1]], maps[placed[p, 0]], maps.shape[1], shares[p])
 
 
-@njit(cache=True, parallel=True)
-def add_up(shares: FloatArray, where: IntArray, parts: int, hidden: FloatArray) -> None:
+@threaded(lambda shares, where, parts, hidden: parts)
+def add_up(span: Span, shares: FloatArray, where: IntArray, parts: int, hidden: FloatArray) -> None:
     """Write the sum [D, H] of the shares of each image's placed patches."""
     each = -(-len(where) // parts)
-    for part in prange(parts):
+    for part in range(*span):
         for i in range(part * each, min((part + 1) * each, len(where))):
             sum_rows(shares, where[i], where.shape[1], hidden[i])
 
 
-@njit(cache=True, parallel=True)
-def _scatter(gradient: FloatArray, where: IntArray, parts: int, shares: FloatArray) -> None:
+@threaded(lambda gradient, where, parts, shares: parts)
+def _scatter(span: Span, gradient: FloatArray, where: IntArray, parts: int, shares: FloatArray) -> None:
     """Add the gradient of each image to its placed patches; each thread has its own hidden units."""
     vectors = gradient.shape[1] // NARROW
-    for part in prange(parts):
+    for part in range(*span):
         first, last = vectors * part // parts * NARROW, vectors * (part + 1) // parts * NARROW
         for i in range(len(where)):
             add_columns(shares, where[i], where.shape[1], first, last, gradient[i])

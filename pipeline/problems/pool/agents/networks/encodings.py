@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numba import njit, prange
 from torch import Tensor
 
 from pipeline.core.types import FloatArray, IntArray
 from pipeline.problems.pool.env.nouns import Cluster, CompactObservation
+from pipeline.simulation.compiled import Span, threaded
 
 CLOCK_STEPS = 10
 
@@ -105,10 +105,12 @@ def draw(observed: CompactObservation, layout: Layout) -> FloatArray:
     return image
 
 
-@njit(cache=True, parallel=True)
-def _draw_cluster(image: FloatArray, cells: IntArray, capacity: IntArray, strips: IntArray, slots: int) -> None:
+@threaded(lambda image, *_: len(image))
+def _draw_cluster(
+    span: Span, image: FloatArray, cells: IntArray, capacity: IntArray, strips: IntArray, slots: int
+) -> None:
     steps, resources = image.shape[1], len(capacity)
-    for b in prange(image.shape[0]):
+    for b in range(*span):
         for r in range(resources):
             left, width = strips[r], capacity[r]
             for t in range(steps):

@@ -7,12 +7,12 @@ probability that any two of a million patches collide is below 10^-7.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import get_num_threads, njit, prange
+from numba import get_num_threads, njit
 
 from pipeline.core.types import FloatArray, IntArray, KeyArray, keys
 from pipeline.problems.pool.agents.networks.encodings import CLOCK_STEPS, Layout
 from pipeline.problems.pool.env.nouns import CompactObservation
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 
 STRIDE = 4  # image columns per column of the second pool
 MARGIN = 6  # image columns by which a patch begins before its own columns
@@ -206,10 +206,12 @@ def _patch_hashes(s: HashLayout, code: KeyArray, block: KeyArray, hashed: KeyArr
         hashed[w] = _hash(block, w, w + BLOCKS)
 
 
-@njit(cache=True, parallel=True)
-def _find_all(s: HashLayout, cells: IntArray, rest: IntArray, placed: KeyArray, parts: int, where: IntArray) -> None:
+@threaded(lambda s, cells, rest, placed, parts, where: parts)
+def _find_all(
+    span: Span, s: HashLayout, cells: IntArray, rest: IntArray, placed: KeyArray, parts: int, where: IntArray
+) -> None:
     share = -(-where.shape[0] // parts)
-    for part in prange(parts):
+    for part in range(*span):
         _find_some(s, cells, rest, placed, part * share, min((part + 1) * share, where.shape[0]), where)
 
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numba import get_num_threads, njit, prange
+from numba import get_num_threads
 from torch import Tensor
 
 from pipeline.core.types import FloatArray, IntArray
 from pipeline.problems.pool.agents.networks.encodings import CLOCK_STEPS, Layout
 from pipeline.problems.pool.agents.networks.rows import add_to_rows, padded, sum_rows
 from pipeline.problems.pool.env.nouns import CompactObservation
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 
 
 class Places(NamedTuple):
@@ -159,19 +159,21 @@ def scatter_row(
             table[p.clock, h] += share * more[h]
 
 
-@njit(cache=True, parallel=True)
-def _gather(table: FloatArray, observed: CompactObservation, p: Places, parts: int, sums: FloatArray) -> None:
+@threaded(lambda table, observed, p, parts, sums: parts)
+def _gather(
+    span: Span, table: FloatArray, observed: CompactObservation, p: Places, parts: int, sums: FloatArray
+) -> None:
     share = -(-sums.shape[0] // parts)
-    for part in prange(parts):
+    for part in range(*span):
         found = np.empty(max_pieces(p), dtype=np.int64)
         for i in range(part * share, min((part + 1) * share, sums.shape[0])):
             add_up(table, observed, p, i, found, sums[i])
 
 
-@njit(cache=True, parallel=True)
-def _scatter(parts: FloatArray, observed: CompactObservation, p: Places, gradient: FloatArray) -> None:
+@threaded(lambda parts, *_: len(parts))
+def _scatter(span: Span, parts: FloatArray, observed: CompactObservation, p: Places, gradient: FloatArray) -> None:
     share = -(-gradient.shape[0] // parts.shape[0])
-    for part in prange(parts.shape[0]):
+    for part in range(*span):
         found = np.empty(max_pieces(p), dtype=np.int64)
         for i in range(part * share, min((part + 1) * share, gradient.shape[0])):
             scatter_row(parts[part], observed, p, i, found, pieces(observed, p, i, found), gradient[i])

@@ -7,10 +7,9 @@ decision is -(g log p_a + c H). Its derivative with respect to logit j is -(g ([
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
 
 from pipeline.core.types import BoolArray, FloatArray, IntArray
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 
 
 class Loss(NamedTuple):
@@ -57,8 +56,10 @@ def loss_of(logits: FloatArray, may: BoolArray, i: int, loss: Loss, gradient: Fl
     return entropy
 
 
-@njit(cache=True, parallel=True)
-def loss_gradient(logits: FloatArray, may: BoolArray, loss: Loss, gradient: FloatArray, entropy: FloatArray) -> None:
+@threaded(lambda logits, *_: len(logits))
+def loss_gradient(
+    span: Span, logits: FloatArray, may: BoolArray, loss: Loss, gradient: FloatArray, entropy: FloatArray
+) -> None:
     """Write the gradient [D, A] of the decisions' losses by their logits [D, A], and the entropy [D] of each."""
-    for i in prange(logits.shape[0]):
+    for i in range(*span):
         entropy[i] = loss_of(logits[i], may, i, loss, gradient[i])

@@ -7,7 +7,7 @@ the cache, and no array is passed to Python between decisions. Other networks de
 from typing import NamedTuple
 
 import numpy as np
-from numba import get_num_threads, njit, prange
+from numba import get_num_threads, njit
 
 from pipeline.core.types import IntArray, KeyArray
 from pipeline.learning.sampling import draw_action
@@ -19,7 +19,7 @@ from pipeline.problems.pool.env.nouns import CompactObservation
 from pipeline.problems.pool.env.simulator.batch import Batched, flat, observe_one
 from pipeline.problems.pool.env.simulator.kernels import advance_episode
 from pipeline.problems.pool.env.simulator.state import Rules, State
-from pipeline.simulation.compiled import dealt, uniform
+from pipeline.simulation.compiled import Span, dealt, threaded, uniform
 from pipeline.simulation.rollout import to_end
 
 MIN_DECISIONS = 64  # per episode in one call of the kernel, if it has that many
@@ -78,8 +78,9 @@ def play_by_chance(
     return buffer.filled(simulator, used)
 
 
-@njit(cache=True, parallel=True)
+@threaded(lambda s, rules, rows, *_: len(rows))
 def _play_rows(
+    span: Span,
     s: State,
     rules: Rules,
     rows: IntArray,
@@ -91,8 +92,8 @@ def _play_rows(
     count: IntArray,
 ) -> int:
     over = 0
-    for k in prange(rows.shape[0]):
-        i = dealt(int(np.int64(k)), rows.shape[0], how.threads)  # prange counts in uint64
+    for k in range(*span):
+        i = dealt(k, rows.shape[0], how.threads)
         count[i] = _play(s, rules, rows[i], w, p, how, observed, done, i * how.most)
         over += s.done[rows[i]]
     return over

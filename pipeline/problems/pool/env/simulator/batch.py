@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from pipeline.core.types import FloatArray, IntArray, Observation
 from pipeline.problems.pool.env.nouns import Cluster, CompactObservation, JobBatch, Schedule, cell_type
@@ -11,16 +11,15 @@ from pipeline.problems.pool.env.simulator.kernels import begin_all, may_pass, st
 from pipeline.problems.pool.env.simulator.rewards import OBJECTIVES
 from pipeline.problems.pool.env.simulator.rules import Players, decide_rows, play_rows
 from pipeline.problems.pool.env.simulator.state import Rules, State, empty_state, state_under_way
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 from pipeline.simulation.simulator import CompiledSimulator, Kernels, Layout, Played, copy_episodes, spans
 
 
-@njit(cache=True, parallel=True)
-def observe(s: State, rules: Rules, rows: IntArray, observed: CompactObservation) -> None:
+@threaded(lambda s, rules, rows, *_: len(rows))
+def observe(span: Span, s: State, rules: Rules, rows: IntArray, observed: CompactObservation) -> None:
     """Write the observations of some episodes in the form of `nouns.compact`."""
     free = flat(s)
-    for i in prange(rows.shape[0]):
-        # A call: numba removes writes to a tuple's arrays within prange as dead code.
+    for i in range(*span):
         observe_one(s, rules, free, rows[i], observed, i)
 
 

@@ -1,19 +1,16 @@
 """Features of `simulation.features`, written from the state: one compiled call for any number of episodes."""
 
-from numba import njit, prange
-
 from pipeline.core.types import BoolArray, IntArray
 from pipeline.problems.pool.env.simulator.kernels import may_pass
 from pipeline.problems.pool.env.simulator.state import Rules, State
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 from pipeline.simulation.features import JOB, LONG, QUEUE, Features
 
 
-@njit(cache=True, parallel=True)
-def encode(s: State, rules: Rules, rows: IntArray, scale: float, seen: Features, legal: BoolArray) -> int:
+@threaded(lambda s, rules, rows, *_: len(rows))
+def encode(span: Span, s: State, rules: Rules, rows: IntArray, scale: float, seen: Features, legal: BoolArray) -> int:
     """Write features and legal actions [rows, A] of some episodes; return 0, because none of them ends."""
-    for i in prange(rows.shape[0]):
-        # calls: numba removes writes to a tuple's arrays within prange as dead code
+    for i in range(*span):
         longest = _write_jobs(s, rows[i], scale, seen, legal, i)
         _write_cluster(s, rows[i], seen, i)
         _write_queue(s, rules, rows[i], scale, seen, i, longest)

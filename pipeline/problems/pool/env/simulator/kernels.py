@@ -1,12 +1,9 @@
 """Compiled decisions: each carries out one action, then the forced moves, in many episodes at once."""
 
-import numpy as np
-from numba import njit, prange
-
 from pipeline.core.types import IntArray
 from pipeline.problems.pool.env.simulator.dynamics import admit, earliest_start, pass_one_step, place, update_fits
 from pipeline.problems.pool.env.simulator.state import Rules, State
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 
 NONE = -1  # no action: only the forced moves
 
@@ -70,21 +67,20 @@ def advance_episode(s: State, rules: Rules, b: int, action: int) -> None:
             return
 
 
-@njit(cache=True, parallel=True)
-def begin_all(s: State, rules: Rules) -> None:
+@threaded(lambda s, rules: len(s.now))
+def begin_all(span: Span, s: State, rules: Rules) -> None:
     """Reveal the jobs of step 0 and advance every episode to its first choice."""
-    for i in prange(s.now.shape[0]):
-        b = int(np.int64(i))  # prange counts in uint64, which would compile everything a second time
+    for b in range(*span):
         admit(s, b)
         update_fits(s, rules, b, -1)
         advance_episode(s, rules, b, NONE)
 
 
-@njit(cache=True, parallel=True)
-def step_rows(s: State, rules: Rules, rows: IntArray, actions: IntArray) -> int:
+@threaded(lambda s, rules, rows, *_: len(rows))
+def step_rows(span: Span, s: State, rules: Rules, rows: IntArray, actions: IntArray) -> int:
     """Carry out one decision in each of some episodes; return how many of them are over."""
     over = 0
-    for i in prange(rows.shape[0]):
+    for i in range(*span):
         advance_episode(s, rules, rows[i], actions[i])
         over += s.done[rows[i]]
     return over

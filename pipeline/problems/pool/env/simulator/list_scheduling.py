@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from pipeline.core.types import FloatArray, IntArray, KeyArray
 from pipeline.problems.pool.env.nouns import JobBatch
-from pipeline.simulation.compiled import inlined, uniform
+from pipeline.simulation.compiled import Span, inlined, threaded, uniform
 
 HOT, COLD = 0.3, 0.01  # first and last temperature, relative to the mean wait / duration of the first schedule
 NEAR = 2.0  # exponent in the draw of a stretch's length: 1 would make all lengths equally likely
@@ -94,11 +94,11 @@ def _packed(units: IntArray) -> KeyArray:
     return words
 
 
-@njit(cache=True, parallel=True)
+@threaded(lambda first, *_: len(first) - 1)
 def _search_rows(
-    first: IntArray, jobs: PackedJobs, orders: IntArray, evaluations: int, key: KeyArray, start: IntArray
+    span: Span, first: IntArray, jobs: PackedJobs, orders: IntArray, evaluations: int, key: KeyArray, start: IntArray
 ) -> None:
-    for b in prange(first.shape[0] - 1):
+    for b in range(*span):
         if first[b + 1] > first[b]:
             _search(jobs, orders[first[b] : first[b + 1]], evaluations, key[b], start)
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
 
 from pipeline.core.types import BoolArray, CompiledRule, FloatArray, IntArray, KeyArray, Observation, legal_actions
 from pipeline.problems.pool.env.simulator.kernels import advance_episode, may_pass
@@ -28,7 +27,7 @@ from pipeline.problems.pool.env.simulator.linear_rule import (
 )
 from pipeline.problems.pool.env.simulator.score_rule import COUNT, describe, moment, worth
 from pipeline.problems.pool.env.simulator.state import Rules, State, observed_state
-from pipeline.simulation.compiled import inlined, uniform
+from pipeline.simulation.compiled import Span, inlined, threaded, uniform
 
 WORDS = (
     "fcfs", "random", "sjf", "packer", "tetris", "sjf_align", "hold", "saf", "wspt", "easy", "easy_fcfs", "linear",
@@ -190,18 +189,18 @@ def decide(s: State, rules: Rules, b: int, who: Players) -> int:
     return chosen
 
 
-@njit(cache=True, parallel=True)
-def decide_rows(s: State, rules: Rules, rows: IntArray, who: Players, actions: IntArray) -> None:
+@threaded(lambda s, rules, rows, *_: len(rows))
+def decide_rows(span: Span, s: State, rules: Rules, rows: IntArray, who: Players, actions: IntArray) -> None:
     """Write the next action of some episodes."""
-    for i in prange(rows.shape[0]):
+    for i in range(*span):
         actions[i] = decide(s, rules, rows[i], who)
 
 
-@njit(cache=True, parallel=True)
-def play_rows(s: State, rules: Rules, rows: IntArray, who: Players, most: int) -> int:
+@threaded(lambda s, rules, rows, *_: len(rows))
+def play_rows(span: Span, s: State, rules: Rules, rows: IntArray, who: Players, most: int) -> int:
     """Play some episodes to their end, or for up to `most` decisions each; return how many are over."""
     over = 0
-    for i in prange(rows.shape[0]):
+    for i in range(*span):
         b = rows[i]
         for _ in range(most):
             if s.done[b]:
@@ -228,10 +227,9 @@ def _score_row(s: State, b: int, who: Players, end: float, passes: bool, scores:
             scores[b, m] = _held_score(s, b, m, who, held)
 
 
-@njit(cache=True, parallel=True)
-def _score_rows(s: State, who: Players, end: FloatArray, passes: BoolArray, scores: FloatArray) -> None:
-    for i in prange(s.now.shape[0]):
-        b = int(np.int64(i))
+@threaded(lambda s, *_: len(s.now))
+def _score_rows(span: Span, s: State, who: Players, end: FloatArray, passes: BoolArray, scores: FloatArray) -> None:
+    for b in range(*span):
         _score_row(s, b, who, end[b], passes[b], scores)
 
 

@@ -7,7 +7,6 @@ the missing jobs are taken from the futures. Jobs run for as long as requested.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
 
 from pipeline.core.types import FloatArray, IntArray, Observation
 from pipeline.problems.pool.env.nouns import Cluster, JobBatch
@@ -15,7 +14,7 @@ from pipeline.problems.pool.env.simulator.dynamics import update_fits
 from pipeline.problems.pool.env.simulator.kernels import carry_out
 from pipeline.problems.pool.env.simulator.rules import Players, decide
 from pipeline.problems.pool.env.simulator.state import Rules, State, empty_state
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 
 NEVER = np.iinfo(np.int64).max // 4  # arrival of the unused jobs of an episode
 
@@ -244,14 +243,14 @@ def _try(
         tried.futures[b] = f + 1
 
 
-@njit(cache=True, parallel=True)
+@threaded(lambda s, rules, view, *_: len(view.now))
 def try_actions(
-    s: State, rules: Rules, view: Seen, who: Players, futures: Futures, chosen: IntArray, limits: Limits, tried: Tried
-) -> None:
+    span: Span, s: State, rules: Rules, view: Seen, who: Players, futures: Futures, chosen: IntArray, limits: Limits,
+    tried: Tried,
+) -> None:  # fmt: skip
     """Write the costs of each action, in the futures [D, F'] chosen for its decision, into zeros.
 
     `s` is a buffer of at least D episodes; the rules of `who` continue from each action.
     """
-    for i in prange(view.now.shape[0]):
-        # A call: numba removes writes to a tuple's arrays within prange as dead code.
-        _try(s, rules, int(np.int64(i)), view, who, futures, chosen, limits, tried)
+    for i in range(*span):
+        _try(s, rules, i, view, who, futures, chosen, limits, tried)

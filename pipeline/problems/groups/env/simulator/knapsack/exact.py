@@ -12,9 +12,10 @@ the same constant from every choice; if value[0] is 0, this is exactly equation 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from pipeline.core.types import FloatArray, IntArray
+from pipeline.simulation.compiled import Span, threaded
 
 MOST_WORK = 200_000_000  # steps of dynamic programming on two resources per state: a tenth of a second
 
@@ -134,9 +135,11 @@ def _planned(value: FloatArray, units: IntArray, total: IntArray) -> Planned:
     return Planned(level, worth(value, level))
 
 
-@njit(cache=True, parallel=True)
-def _plan_all(gain: FloatArray, units: IntArray, rank: IntArray, most: int, more: int, level: IntArray) -> None:
-    for b in prange(len(gain)):
+@threaded(lambda gain, *_: len(gain))
+def _plan_all(
+    span: Span, gain: FloatArray, units: IntArray, rank: IntArray, most: int, more: int, level: IntArray
+) -> None:
+    for b in range(*span):
         _plan(gain[b], units, rank, most, more, level[b])
 
 

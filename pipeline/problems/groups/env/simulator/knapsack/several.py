@@ -9,7 +9,7 @@ made feasible and filled up; the best of these, improved in pairs, is the result
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from pipeline.core.types import FloatArray, IntArray
 from pipeline.problems.groups.env.simulator.knapsack.exact import (
@@ -20,7 +20,7 @@ from pipeline.problems.groups.env.simulator.knapsack.exact import (
     work,
     worth,
 )
-from pipeline.simulation.compiled import inlined
+from pipeline.simulation.compiled import Span, inlined, threaded
 
 PRICES = 100  # steps per resource
 EVERY = 4  # steps between two choices that are made feasible
@@ -87,11 +87,11 @@ def lagrangian(value: FloatArray, units: IntArray, total: IntArray) -> Bounded:
     return Bounded(usable[level], reached, np.maximum(bound + value[:, :, 0].sum(axis=1), reached))
 
 
-@njit(cache=True, parallel=True)
+@threaded(lambda gain, *_: len(gain))
 def _relax_all(
-    gain: FloatArray, units: IntArray, part: FloatArray, total: IntArray, level: IntArray, bound: FloatArray
+    span: Span, gain: FloatArray, units: IntArray, part: FloatArray, total: IntArray, level: IntArray, bound: FloatArray
 ) -> None:
-    for b in prange(len(gain)):
+    for b in range(*span):
         bound[b] = _relax(gain[b], units, part, total, level[b])
 
 

@@ -1,0 +1,52 @@
+"""Loops that threads divide among themselves."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from pipeline.core.types import IntArray
+from pipeline.simulation import compiled
+from pipeline.simulation.compiled import Span, dealt, threaded
+
+
+@threaded(lambda out: len(out))
+def mark(span: Span, out: IntArray) -> int:
+    """Count a visit of each item, and note where its part began."""
+    for i in range(*span):
+        out[i, 0] += 1
+        out[i, 1] = span[0]
+    return span[1] - span[0]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 5])
+@pytest.mark.parametrize("items", [0, 1, 2, 5, 64])
+def test_each_item_is_visited_once_in_equal_parts(threads: int, items: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "get_num_threads", lambda: threads)
+    out = np.zeros((items, 2), dtype=np.int64)
+    assert mark(out) == items
+    assert (out[:, 0] == 1).all()
+    _, sizes = np.unique(out[:, 1], return_counts=True)
+    assert len(sizes) == min(threads, items)
+    assert not items or sizes.max() - sizes.min() <= 1
+
+
+def test_a_forked_process_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "get_num_threads", lambda: 2)
+    assert mark(np.zeros((4, 2), dtype=np.int64)) == 4  # threads exist before the fork
+    child = os.fork()
+    if child == 0:
+        ended = threading.Timer(20.0, os._exit, [3])  # without its own threads, it would wait for ever
+        ended.start()
+        os._exit(0 if mark(np.zeros((4, 2), dtype=np.int64)) == 4 else 4)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(("count", "hands"), [(7, 3), (6, 3), (2, 3), (1, 1)])
+def test_dealing_gives_the_parts_of_a_loop_every_item_in_turn(count: int, hands: int) -> None:
+    items = [dealt.py_func(place, count, hands) for place in range(count)]
+    assert sorted(items) == list(range(count))
+    few, more = divmod(count, hands)
+    first_part = items[: few + (more > 0)]
+    assert first_part == list(range(0, count, hands))
