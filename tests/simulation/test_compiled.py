@@ -11,7 +11,7 @@ from pipeline.simulation import compiled
 from pipeline.simulation.compiled import Span, dealt, threaded
 
 
-@threaded(lambda out: len(out))
+@threaded(len)
 def mark(span: Span, out: IntArray) -> int:
     """Count a visit of each item, and note where its part began."""
     for i in range(*span):
