@@ -1,11 +1,7 @@
 """Commands: real processes, which end with the one that began them."""
 
-import fcntl
 import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,38 +9,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from builders import REPOSITORY
+from long_commands import LONG, ended, numbers
 
 from pipeline.execution.commands import Commands
-
-# A parent and its child write their numbers; both would live for a minute.
-LONG = ["sh", "-c", "echo begun; sh -c 'echo $$ >> pids; sleep 60' & echo $$ >> pids; wait"]
-FARM = f"""
-import fcntl
-from pipeline.execution.commands import Commands
-with open("lock", "w") as held, Commands([fcntl.fcntl(held, fcntl.F_DUPFD, 10)]) as commands:
-    fcntl.flock(held, fcntl.LOCK_EX)
-    commands.run({LONG!r}, print)
-"""
-
-
-def numbers(place: Path) -> list[int]:
-    """The processes of `LONG`, once both have begun."""
-    until = time.monotonic() + 30
-    while len(found := (place / "pids").read_text().split() if (place / "pids").exists() else []) < 2:
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    return [int(number) for number in found]
-
-
-def ended(pids: list[int]) -> bool:
-    """Do none of some processes run, within some seconds?"""
-    until = time.monotonic() + 15
-    while alive := [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]:
-        if time.monotonic() > until:
-            return not alive
-        time.sleep(0.05)
-    return True
 
 
 @contextmanager
@@ -95,17 +62,3 @@ def test_lines_that_cannot_be_shown_hold_up_no_command() -> None:
 
     with Commands() as commands:
         assert commands.run(["sh", "-c", "while echo line; do :; done; exit 3"], fails) != 0
-
-
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
-def test_nothing_lives_on_when_the_farm_is_killed(tmp_path: Path, sent: signal.Signals) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    farm = subprocess.Popen([sys.executable, "-c", FARM], cwd=tmp_path, env=environment)
-    pids = numbers(tmp_path)
-    with (tmp_path / "lock").open() as lock:
-        farm.send_signal(sent)
-        farm.wait()
-        with pytest.raises(BlockingIOError):  # its work holds what it had locked, until all of that has ended
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        assert ended(pids)
-        fcntl.flock(lock, fcntl.LOCK_EX)

@@ -17,6 +17,7 @@ LIVE = {
     "test_on_slurm",
     "test_publish_shared",
     "test_relay",
+    "test_release",
     "test_remotes",
     "test_workflows",
 }
@@ -24,6 +25,8 @@ LIVE = {
 # These run DVC's whole pipeline or the advice for a whole log, kill processes, or wait for timeouts; their tests are
 # marked `whole`.
 WHOLE = {
+    "test_a3c_killed",
+    "test_commands_killed",
     "test_compiling",
     "test_dvc_views",
     "test_evidence",
@@ -39,6 +42,8 @@ WHOLE = {
     "test_publish",
     "test_recipe_objective",
     "test_recipes",
+    "test_relay_parent",
+    "test_sb3_examples",
     "test_signals",
     "test_tracking_outages",
     "test_tutorials",
