@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, wraps
 from itertools import pairwise
+from time import perf_counter
 from typing import TypeVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from pipeline.core.types import FloatArray, IntArray
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Span = tuple[int, int]  # the first item, and the one after the last
+WORTH_S = 2e-4  # work of a thread that outweighs waking it
 
 
 def inlined(function: Function) -> Function:
@@ -40,24 +42,28 @@ os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked process has no
 def threaded(count: Callable[..., int]) -> Callable[[Callable[..., int | None]], Callable[..., int]]:
     """Compile a loop over the items of its first argument, a `Span`, which threads divide among themselves.
 
-    Callers leave that argument out, and get the sum of what the parts return. numba's own `parallel=True` compiles each
-    loop several times.
+    Callers leave that argument out, and get the sum of what the parts return. Loops too short to be worth another
+    thread, by the time of their last calls, use fewer. numba's own `parallel=True` compiles each loop several times.
 
     Args:
         count: returns the number of items, from the other arguments.
     """
 
     def compiled(loop: Callable[..., int | None]) -> Callable[..., int]:
-        part = njit(cache=True, nogil=True)(loop)
+        part, each_s = njit(cache=True, nogil=True)(loop), 1.0
 
         @wraps(loop)
         def run(*given: object) -> int:
+            nonlocal each_s
             items = count(*given)
-            threads = max(min(get_num_threads(), items), 1)
+            threads = max(min(get_num_threads(), items, int(items * each_s / WORTH_S)), 1)
             few, more = divmod(items, threads)
             bounds = [few * k + min(k, more) for k in range(threads + 1)]
             others = [_pool(threads - 1).submit(part, span, *given) for span in pairwise(bounds[1:])]
+            begun = perf_counter()
             own = part((0, bounds[1]), *given) or 0
+            # Twice at most, because another process may have had the core.
+            each_s = min((perf_counter() - begun) / max(bounds[1], 1), 2 * each_s)
             return own + sum(other.result() or 0 for other in others)
 
         return run

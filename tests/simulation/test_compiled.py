@@ -24,6 +24,7 @@ def mark(span: Span, out: IntArray) -> int:
 @pytest.mark.parametrize("items", [0, 1, 2, 5, 64])
 def test_each_item_is_visited_once_in_equal_parts(threads: int, items: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(compiled, "WORTH_S", 1e-12)
     out = np.zeros((items, 2), dtype=np.int64)
     assert mark(out) == items
     assert (out[:, 0] == 1).all()
@@ -32,8 +33,17 @@ def test_each_item_is_visited_once_in_equal_parts(threads: int, items: int, monk
     assert not items or sizes.max() - sizes.min() <= 1
 
 
+def test_a_loop_that_is_soon_over_stays_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "get_num_threads", lambda: 2)
+    out = np.zeros((8, 2), dtype=np.int64)
+    for _ in range(3):  # the first compiles, and the second shows how long it takes
+        mark(out)
+    assert (out[:, 1] == 0).all()
+
+
 def test_a_forked_process_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(compiled, "WORTH_S", 1e-12)
     assert mark(np.zeros((4, 2), dtype=np.int64)) == 4  # threads exist before the fork
     child = os.fork()
     if child == 0:
