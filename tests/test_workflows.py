@@ -120,27 +120,44 @@ def test_checks_on_push_and_pull_request_are_those_at_home() -> None:
 
 
 WHEEL = "python -m pytest -m slow -n 2 tests/test_packaging.py"
+FIRST = ["make clean", "make setup", "python .ci/fresh.py"]
+SIDE_BY_SIDE = {"make test-live", "make test-whole"}
 
 
-TESTS = ["make test-live", "make test-whole", "make test"]
-
-
-@pytest.mark.parametrize(("code", "then"), [(0, ["make check", WHEEL, *TESTS]), (1, [])])
-def test_ci_asks_whether_the_lock_is_fresh_and_ends_where_it_is_not(tmp_path: Path, code: int, then: list[str]) -> None:
+def ci(tmp_path: Path, fails: str) -> tuple[int, list[str]]:
+    """Run `.ci/run` with stand-ins, of which one command fails; return its exit code and the commands it ran."""
     root, said = tmp_path / "root", tmp_path / "said"
     for place in ("bin", "root/.ci", "root/.venv/bin"):
         (tmp_path / place).mkdir(parents=True)
     shutil.copy(REPOSITORY / ".ci" / "run", root / ".ci")
-    stand_ins = {"bin/make": 'make "$@"', "root/.venv/bin/python": 'python "$@"', "bin/id": "id"}
-    for name, words in stand_ins.items():
-        ends = f"exit {code}" if name.endswith("python") else "echo 1000"  # simulates a user other than root
-        (tmp_path / name).write_text(f"#!/bin/sh\necho {words} >> {said}\n{ends}\n")
+    for name in ("bin/make", "root/.venv/bin/python"):
+        words = f'"{Path(name).name} $*"'
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {words} >> {said}\n[ {words} != '{fails}' ]\n")
         (tmp_path / name).chmod(0o755)
+    (tmp_path / "bin" / "id").write_text("#!/bin/sh\necho 1000\n")  # simulates a user other than root
+    (tmp_path / "bin" / "id").chmod(0o755)
     given = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run([root / ".ci" / "run"], check=False, env=given, stdout=subprocess.DEVNULL)
-    assert done.returncode == code
-    lines = [line for line in said.read_text().splitlines() if line != "id"]
-    assert lines == ["make clean", "make setup", "python .ci/fresh.py", *then]
+    return done.returncode, said.read_text().splitlines()
+
+
+def test_ci_asks_whether_the_lock_is_fresh_and_ends_where_it_is_not(tmp_path: Path) -> None:
+    assert ci(tmp_path, fails=FIRST[-1]) == (1, FIRST)
+
+
+def test_ci_ends_with_the_tests_of_the_readme(tmp_path: Path) -> None:
+    code, lines = ci(tmp_path, fails="")
+    assert code == 0
+    assert lines[:-3] == [*FIRST, "make check", WHEEL, "make .venv/.compiled"]
+    assert set(lines[-3:-1]) == SIDE_BY_SIDE
+    assert lines[-1] == "make test"
+
+
+@pytest.mark.parametrize("fails", sorted(SIDE_BY_SIDE))
+def test_ci_fails_with_either_of_the_tests_that_run_side_by_side(tmp_path: Path, fails: str) -> None:
+    code, lines = ci(tmp_path, fails)
+    assert code == 1
+    assert set(lines[-2:]) == SIDE_BY_SIDE
 
 
 # The watch
