@@ -33,9 +33,9 @@ def greedy(logits: Tensor, may: Tensor) -> tuple[Tensor, Tensor]:
 def onnx_of(
     network: nn.Module, outputs: Callable[[Fields], Outputs], names: list[str], numbers: Shapes, masks: Shapes
 ) -> bytes:
-    """Return an ONNX file with a free batch dimension B, whose inputs are the numbers and masks.
+    """Return an ONNX file whose inputs are the numbers and masks, with a free batch dimension B.
 
-    `outputs`, called `names` in the file, uses the network's weights.
+    `outputs` uses the network's weights; `names` are those of its results.
     """
     example = {name: torch.ones((2, *shape), dtype=torch.float64) for name, shape in numbers.items()}
     example |= {name: torch.ones((2, *shape), dtype=torch.bool) for name, shape in masks.items()}

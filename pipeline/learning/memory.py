@@ -99,7 +99,7 @@ def _leaves(state: Mapping[Any, Any], place: str) -> Iterator[tuple[str, Tensor]
 
 
 def _nested(leaves: Tensors) -> dict[str, Any]:
-    """Return nested dicts from paths; numbers become integers, as the keys of torch's optimizers."""
+    """Return nested dicts from paths; numeric keys become integers, as in torch's optimizers."""
     whole: dict[Any, Any] = {}
     for place, value in leaves.items():
         *way, last = place.split("/")

@@ -100,7 +100,7 @@ def take_back(folder: Path, held_in: tuple[str, ...] = ()) -> None:
 
 
 def _claimed(slurm: Slurm, folder: Path, held_in: tuple[str, ...]) -> Ledger:
-    """Return a folder's ledger, blank if unreadable, with all jobs held in partitions claimed for the controller."""
+    """Return a folder's ledger, blank if unreadable; claim all jobs held in the partitions for the controller."""
     seen = slurm.read()
     check_partitions(held_in, {node.partition for node in seen.nodes})
     try:

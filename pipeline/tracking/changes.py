@@ -211,10 +211,10 @@ def answer(moved: Mapping[str, Gap | str], agents: Mapping[str, str]) -> tuple[s
     `agents` are all agents with their scenarios. The interval of the mean is the mean of the intervals, so it is too
     wide rather than too narrow. If nothing changed, the metric is 0; without a pair of results there is none.
 
-    >>> found = {"old": "new", "machines_evolved": Gap(0.25, 0.12, 0.5, 50)}
-    >>> text, values = answer(found, {"machines_evolved": "machines", "old": "shares"})
+    >>> found = {"net": "new", "machines_evolved": Gap(0.25, 0.12, 0.5, 50)}
+    >>> text, values = answer(found, {"machines_evolved": "machines", "net": "shares"})
     >>> text
-    '+25 %, 12 to 50: machines (machines_evolved), shares (old: new)'
+    '+25 %, 12 to 50: machines (machines_evolved), shares (net: new)'
     >>> list(values.items())[2:]
     [('Change up', 50.0), ('machines', 25.0), ('machines lo', 12.0), ('machines up', 50.0)]
     """

@@ -139,7 +139,7 @@ class Simulator(CompiledSimulator[Players, FloatArray]):
 
     @property
     def held(self) -> tuple[IntArray, IntArray]:
-        """Return the bounds [J + 1] of each job's machines, and these machines; -1 = not started."""
+        """Return where each job's machines begin [J + 1], and the machines; -1 = not started."""
         return self._state.held_first, self._state.held.copy()
 
     def observe(self, rows: IntArray) -> Observation:

@@ -174,7 +174,7 @@ def describe(s: State, b: int, m: int, x: Moment, f: FloatArray) -> None:
 
 @inlined
 def _others_fit(s: State, b: int, m: int) -> float:
-    """Return the number of other waiting jobs that could each start next to that of a slot, as a share of OTHERS."""
+    """Return how many other waiting jobs could each start alongside the job of a slot, as a share of OTHERS."""
     count = 0
     for other in range(s.slot_job.shape[1]):
         if other != m and s.slot_duration[b, other] > 0:
