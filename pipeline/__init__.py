@@ -9,8 +9,8 @@ COMPILED = "compiled-"  # prefix of the folders of compiled code
 WORDS = (b"njit", b"@inlined", b"@threaded", b"NamedTuple")  # of compiled code; fields are compiled by position
 # Folders that neither hold compiled code nor define its arguments; `sites` compiles in one file, which numba checks.
 PLAIN = {
-    *("accounting", "champions", "cli", "comparing", "config", "logs", "papers", "report", "schemas", "serving"),
-    *("sites", "stages", "steering", "storage", "tracking"),
+    *("accounting", "champions", "cli", "comparing", "config", "external", "interactive", "kubernetes", "logs"),
+    *("papers", "report", "schemas", "serving", "sites", "stages", "steering", "storage", "tracking"),
 }
 
 

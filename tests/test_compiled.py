@@ -1,6 +1,8 @@
 """Compiled code is kept between processes, and compiled again when one of its sources has changed."""
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -61,17 +63,37 @@ def test_a_change_in_another_file_is_compiled_and_one_of_no_kernel_s_is_not(root
     assert len(folders(package / "__pycache__")) == 3
 
 
+def is_compiled(path: Path) -> bool:
+    """Does a file define a kernel?"""
+    return any(word in path.read_bytes() for word in pipeline.WORDS if word != b"NamedTuple")
+
+
 def test_no_package_without_kernels_has_one() -> None:
     for package in pipeline.PLAIN - {"sites"}:
         folders = [path for path in (REPOSITORY / "pipeline").rglob(package) if path.is_dir()]
         sources = [path for folder in folders for path in folder.rglob("*.py")]
         assert sources
-        assert not [path for path in sources if "njit" in path.read_text() or "@inlined" in path.read_text()]
+        assert not [path for path in sources if is_compiled(path)]
+
+
+def test_no_package_without_kernels_calls_one_with_tuples_of_its_own() -> None:
+    package = REPOSITORY / "pipeline"
+    kernel = re.compile(r"@(?:njit|inlined|threaded)\b.*\ndef (\w+)\(")
+    kernels = {
+        (".".join(path.relative_to(REPOSITORY).with_suffix("").parts), name)
+        for path in package.rglob("*.py")
+        for name in kernel.findall(path.read_text())
+    }
+    assert len(kernels) > 200
+    plain = [path for path in package.rglob("*.py") if pipeline.PLAIN & set(path.relative_to(package).parts)]
+    nodes = [node for path in plain for node in ast.walk(ast.parse(path.read_text()))]
+    called = {(node.module, one.name) for node in nodes if isinstance(node, ast.ImportFrom) for one in node.names}
+    assert {module for module, _ in kernels & called} == {"pipeline.learning.sampling"}  # its arguments are arrays
 
 
 def test_all_that_sites_compiles_is_in_one_file_which_numba_itself_checks() -> None:
     sources = list((REPOSITORY / "pipeline/sites").glob("*.py"))
-    compiled = [path for path in sources if "njit" in path.read_text() or "@inlined" in path.read_text()]
+    compiled = [path for path in sources if is_compiled(path)]
     assert [path.name for path in compiled] == ["replay.py"]
     imports = [line for line in compiled[0].read_text().splitlines() if line.startswith("from pipeline")]
     assert imports == [
