@@ -153,8 +153,8 @@ def _plain(value: "Path | pd.DataFrame") -> object:
 def read_params(every: bool = False, exclusive: bool = True) -> "Params":
     """Read and check params.yaml, report the first mistake or every one, and limit libraries to its threads.
 
-    `exclusive`: no other process of this command competes for the cores. A thread that spins while it waits may block
-    the thread that it waits for: two parallel training runs took five to ten times as long as in sequence.
+    `exclusive`: no other process of this command competes for cores, so waiting threads may spin. Otherwise one may
+    block the thread it waits for: two parallel training runs took five to ten times as long as in sequence.
     """
     from pipeline.core.config import load_params
 

@@ -208,7 +208,7 @@ def explain_start(
     points = ", in points of Slurm" * bool(row.slurm)
     lines = [
         f"{site}, {name}: {found.job} waits {duration(found.wait)}",
-        *([f"score, of times in s: {score}{points}"] if score else []),
+        *([f"score (times in s): {score}{points}"] if score else []),
         f"at submission: {_in_words(found.submitted)}",
         f"at its start: {_in_words(found.started)}",
         f"meanwhile {found.higher} of higher and {found.lower} of lower priority start; it passes {found.passed}",

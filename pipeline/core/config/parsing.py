@@ -71,7 +71,7 @@ def value_at(values: Any, place: str) -> Any:
 
 
 def parsed(text: str, where: str, of_dvc: bool = False) -> Any:
-    """Return the content of a YAML text, which may be long if it is `of_dvc`.
+    """Return the content of a YAML text; only DVC's (`of_dvc`) may be long.
 
     An invalid text, or one that exceeds the bounds, raises a UserError with file and line.
     """

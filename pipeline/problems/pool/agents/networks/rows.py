@@ -177,7 +177,7 @@ def add_outer(table: FloatArray, weights: FloatArray, count: int, row: FloatArra
 
 @inlined
 def add_columns(table: FloatArray, found: IntArray, count: int, begin: int, end: int, more: FloatArray) -> None:
-    """Add to the rows like `add_to_rows`, but only in columns begin to end - 1, which are whole vectors."""
+    """Add to the rows like `add_to_rows`, but only in columns [begin, end), which fill whole vectors."""
     at = begin
     while at + WIDE <= end:
         _add_wide(table, found, count, at, more, more)

@@ -36,7 +36,7 @@ class Decisions(NamedTuple):
         return Decisions(self.observed.take(rows), action, episode, turn, now, self.rewards)
 
     def close_up(self, count: IntArray) -> int:
-        """Close the gaps between episodes of equally many places, `count` [B] of them used; return the number used."""
+        """Close the gaps between episodes with equally many places, of which `count` [B] are used; return the sum."""
         places = len(self.action) // len(count)
         if count.min() < places:
             for column in (*self.observed, *self[1:5]):
