@@ -165,7 +165,7 @@ def test_the_page_says_how_well_the_replay_follows_fair_share() -> None:
     assert (outside.order, outside.measure) == ("sjf", "mean_wait")
     assert ranked(measured, "planned, drawn") == ranked(measured, SLURM)
     page = " ".join((REPOSITORY / "docs/results/fidelity.md").read_text().split())
-    assert f"and with fair-share, 11 of 12 and at most {furthest(found):.1f} %." in page
+    assert f"with fair-share as well, 11 of 12 and at most {furthest(found):.1f} %." in page
 
 
 def test_short_jobs_overtake_in_a_partition_of_a_higher_tier() -> None:
