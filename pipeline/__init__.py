@@ -26,9 +26,7 @@ def _key_compiled_code_by_sources() -> None:
         sources += [Path(place, name) for name in files if name.endswith(".py")]
     for path in sorted(sources):
         source = path.read_bytes()
-        if any(
-            word in source for word in (b"njit", b"@inlined", b"@threaded", b"NamedTuple")
-        ):  # fields are compiled by position
+        if any(word in source for word in WORDS):
             digest.update(path.relative_to(here).as_posix().encode() + source)
     given = Path(os.environ.get("NUMBA_CACHE_DIR", here / "__pycache__"))
     place_of_all = here / "__pycache__" if given.name.startswith(COMPILED) else given  # inherited from a parent process

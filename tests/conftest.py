@@ -25,6 +25,7 @@ from warm import warm
 
 from pipeline import progress
 from pipeline.core.config import Params
+from pipeline.simulation import compiled
 
 if (
     signal.getsignal(signal.SIGINT) == signal.SIG_IGN
@@ -84,8 +85,9 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture
-def two_threads() -> None:
-    """Use as many threads as params.yaml says, if there are that many."""
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use as many threads as params.yaml says, if there are that many, for the shortest loops too."""
+    monkeypatch.setattr(compiled, "WORTH_S", 1e-12)
     numba.set_num_threads(min(2, numba.config.NUMBA_NUM_THREADS))
 
 

@@ -125,20 +125,22 @@ SIDE_BY_SIDE = {"make test-live", "make test-whole"}
 
 
 def ci(tmp_path: Path, fails: str) -> tuple[int, list[str]]:
-    """Run `.ci/run` with stand-ins, of which one command fails; return its exit code and the commands it ran."""
+    """Run `.ci/run` with stand-ins, of which one fails; return its exit code and the printed commands."""
     root, said = tmp_path / "root", tmp_path / "said"
     for place in ("bin", "root/.ci", "root/.venv/bin"):
         (tmp_path / place).mkdir(parents=True)
     shutil.copy(REPOSITORY / ".ci" / "run", root / ".ci")
     for name in ("bin/make", "root/.venv/bin/python"):
         words = f'"{Path(name).name} $*"'
-        (tmp_path / name).write_text(f"#!/bin/sh\necho {words} >> {said}\n[ {words} != '{fails}' ]\n")
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {words} | tee -a {said}\n[ {words} != '{fails}' ]\n")
         (tmp_path / name).chmod(0o755)
     (tmp_path / "bin" / "id").write_text("#!/bin/sh\necho 1000\n")  # simulates a user other than root
     (tmp_path / "bin" / "id").chmod(0o755)
     given = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run([root / ".ci" / "run"], check=False, env=given, stdout=subprocess.DEVNULL)
-    return done.returncode, said.read_text().splitlines()
+    done = subprocess.run([root / ".ci" / "run"], check=False, env=given, capture_output=True, text=True)
+    lines = said.read_text().splitlines()
+    assert sorted(done.stdout.splitlines()) == sorted(lines)
+    return done.returncode, lines
 
 
 def test_ci_asks_whether_the_lock_is_fresh_and_ends_where_it_is_not(tmp_path: Path) -> None:

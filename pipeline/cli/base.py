@@ -160,7 +160,7 @@ def read_params(every: bool = False, exclusive: bool = True) -> "Params":
 
     params = load_params(every=every)
     os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(params.threads)
-    # Torch's idle threads yield to numba's, but not at once: waking one takes longer than a step of the simulator.
+    # Torch's idle threads yield to compiled loops, but not at once: waking one takes longer than a simulator's step.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("GOMP_SPINCOUNT", "10000" if exclusive else "0")  # turns; about a hundred microseconds
     from pipeline.problems import check  # imports numpy, whose BLAS reads the number of threads only once

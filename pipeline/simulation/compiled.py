@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache, wraps
 from itertools import pairwise
 from time import perf_counter
@@ -42,8 +42,8 @@ os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked process has no
 def threaded(count: Callable[..., int]) -> Callable[[Callable[..., int | None]], Callable[..., int]]:
     """Compile a loop over the items of its first argument, a `Span`, which threads divide among themselves.
 
-    Callers leave that argument out, and get the sum of what the parts return. Loops too short to be worth another
-    thread, by the time of their last calls, use fewer. numba's own `parallel=True` compiles each loop several times.
+    Callers leave that argument out, and get the sum of what the parts return. A loop whose last calls were too short to
+    be worth another thread uses fewer. numba's own `parallel=True` compiles each loop several times.
 
     Args:
         count: returns the number of items, from the other arguments.
@@ -55,15 +55,21 @@ def threaded(count: Callable[..., int]) -> Callable[[Callable[..., int | None]],
         @wraps(loop)
         def run(*given: object) -> int:
             nonlocal each_s
-            items = count(*given)
-            threads = max(min(get_num_threads(), items, int(items * each_s / WORTH_S)), 1)
+            items, most = count(*given), get_num_threads()
+            threads = max(min(most, items, int(items * each_s / WORTH_S)), 1)
             few, more = divmod(items, threads)
             bounds = [few * k + min(k, more) for k in range(threads + 1)]
-            others = [_pool(threads - 1).submit(part, span, *given) for span in pairwise(bounds[1:])]
-            begun = perf_counter()
-            own = part((0, bounds[1]), *given) or 0
-            # Twice at most, because another process may have had the core.
-            each_s = min((perf_counter() - begun) / max(bounds[1], 1), 2 * each_s)
+            others = list[Future[int | None]]()
+            try:
+                for span in pairwise(bounds[1:]):
+                    others.append(_pool(most - 1).submit(part, span, *given))
+                begun = perf_counter()
+                own = part((0, bounds[1]), *given) or 0
+                now_s = (perf_counter() - begun) / max(bounds[1], 1)
+            finally:  # after an error or a signal too, because they write to the caller's arrays
+                wait(others)
+            if items:  # step by step, because another process may have had the core, or a part may have little work
+                each_s = min(max(now_s, each_s / 2), 10 * each_s)
             return own + sum(other.result() or 0 for other in others)
 
         return run

@@ -78,7 +78,7 @@ class Kernels(NamedTuple):
     """Compiled functions of (state, rules, rows, others); `step` and `play` return how many episodes are over."""
 
     step: Callable[..., int]  # (actions)
-    decide: Callable[..., int]  # (players, actions: output); 0
+    decide: Callable[..., int]  # (players, actions: output); returns 0
     play: Callable[..., int]  # (players, maximum number of decisions)
 
 

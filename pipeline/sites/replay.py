@@ -590,7 +590,7 @@ def replay(
         arrivals: [J] the jobs in order of `submit`.
         wanted: number of jobs, from the first on, whose starts are needed; the replay ends with the last of these.
     """
-    return np.asarray(_replay(q, order, backfill, submit, arrivals, wanted))  # numba compiles a default a second time
+    return np.asarray(_replay(q, order, backfill, submit, arrivals, wanted))  # else numba compiles its default again
 
 
 @njit(cache=True, nogil=True)

@@ -30,7 +30,7 @@ def test_the_smallest_problem_has_the_same_rows_and_less_to_do(params: Params) -
         workload = getattr(row, "workload", None)
         if isinstance(workload, Sinusoidal):
             assert workload.intervals == LIMITS["intervals"]
-            row = row.model_copy(update={"workload": workload.model_copy(update={"intervals": 96})})  # noqa: PLW2901
+            row = row.model_copy(update={"workload": workload.model_copy(update={"intervals": big.workload.intervals})})  # noqa: PLW2901
         assert row.model_copy(update={"jobsets": big.jobsets}) == big
         assert row.jobsets.validation == min(LIMITS["validation"], big.jobsets.validation)
         assert row.jobsets.test == LIMITS["test"]

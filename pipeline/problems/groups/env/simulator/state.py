@@ -4,7 +4,7 @@ Jobs of a queue start in order of arrival. So the first job that has not started
 following jobs are linked in advance, and those that have arrived wait.
 
 To play an interval without changing an episode, the episode is copied to a scratch row. These rows follow those of the
-episodes; each thread has one. Data of started jobs are stored by place: in an episode's row, places are the job
+episodes; each part of a loop has one. Data of started jobs are stored by place: in an episode's row, places are the job
 numbers; in scratch rows, they follow all jobs.
 """
 

@@ -125,7 +125,7 @@ def _gradients(
     network: ActorCritic, task: Task, recipe: A3cRecipe, requests: Iterator[Request], count: int
 ) -> Iterator[Gradient]:
     """Yield gradients in the order of their arrival; every worker always has a request."""
-    context = mp.get_context("spawn")  # a forked process would inherit the busy threads of compiled code
+    context = mp.get_context("spawn")  # a forked process would inherit locks of torch's threads
     network.share_memory()
     with ProcessPoolExecutor(count, context, _start, (network, task, recipe)) as workers:
         pending: set[Future[Gradient]] = set()

@@ -84,7 +84,7 @@ def _play(
 ) -> int:  # fmt: skip
     for i in range(*span):
         _play_one(s, rules, rows[i], view, to, weights, unit, void, i)
-    return int(rows.shape[0])
+    return span[1] - span[0]
 
 
 @inlined

@@ -123,7 +123,7 @@ def _unpool(
     span: Span, rows: FloatArray, bias: FloatArray, strips: IntArray, gradient: FloatArray, parts: int,
     to_rows: FloatArray, to_bias: FloatArray,
 ) -> None:  # fmt: skip
-    """Add to the gradients of rows and bias; each thread has its own channels."""
+    """Add to the gradients of rows and bias; each part has its own channels."""
     channels = len(bias)
     steps = rows.shape[2] // channels
     for part in range(*span):
@@ -167,7 +167,7 @@ def add_up(span: Span, shares: FloatArray, where: IntArray, parts: int, hidden: 
 
 @threaded(lambda gradient, where, parts, shares: parts)
 def _scatter(span: Span, gradient: FloatArray, where: IntArray, parts: int, shares: FloatArray) -> None:
-    """Add the gradient of each image to its placed patches; each thread has its own hidden units."""
+    """Add the gradient of each image to its placed patches; each part has its own hidden units."""
     vectors = gradient.shape[1] // NARROW
     for part in range(*span):
         first, last = vectors * part // parts * NARROW, vectors * (part + 1) // parts * NARROW

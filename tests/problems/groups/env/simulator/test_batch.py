@@ -268,7 +268,7 @@ def test_the_compiled_simulator_agrees_with_the_plain_one(groups: int, borrowing
             assert_same_end(one, compiled, slice(*compiled.jobs.first[b : b + 2]), b)
 
 
-def test_neither_threads_nor_neighbours_change_a_bit() -> None:
+def test_neither_threads_nor_neighbours_change_a_bit(two_threads: None) -> None:
     rng = np.random.default_rng(7)
     problem, threads = random_problem(rng, 3, True), numba.get_num_threads()
     together = problem.compiled(0, 1, 2)
