@@ -189,7 +189,7 @@ def test_behind_it_no_stage_of_params_yaml_compiles_anything(tmp_path: Path) -> 
     assert not (tmp_path / "data" / "jobsets").exists()
     place = tmp_path / "pipeline" / "__pycache__"
     kept = {path: path.stat().st_mtime_ns for path in place.rglob("*.nbc")}
-    assert len(kept) > 50
+    assert len(kept) >= 50
     assert len(list(place.rglob("sampling.*.nbc"))) == 2  # one of each: the same from whichever process comes first
     folder.run(sys.executable, "-c", MORE)
     assert {path: path.stat().st_mtime_ns for path in place.rglob("*.nbc")} == kept
